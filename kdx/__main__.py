@@ -1,0 +1,5 @@
+"""`python -m kdx` is `kdx`."""
+
+from kdx.cli.app import main
+
+main()

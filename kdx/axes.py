@@ -1,0 +1,123 @@
+"""The vocabulary of the study, as words in YAML and enums in code.
+
+Equations are those of Tsai et al. 2019 ("Transformer Dissection", EMNLP) unless another paper is named.
+"""
+
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What a model learns: encoder–decoder translation, or decoder-only sequence prediction."""
+
+    TRANSLATION = "translation"
+    PREDICTION = "prediction"
+
+
+class Attention(StrEnum):
+    """The three attentions of a Transformer; the paper's A, B and C (Table 3)."""
+
+    ENCODER_SELF = "encoder-self"
+    ENCODER_DECODER = "encoder-decoder"
+    DECODER_SELF = "decoder-self"
+
+
+class Kernel(StrEnum):
+    """How alike a query and a key are, on the non-positional features (Sec. 2.2.2)."""
+
+    EXPONENTIAL = "exponential"
+    RBF = "rbf"
+
+
+class Symmetry(StrEnum):
+    """Whether queries and keys share one projection, weights and biases alike (W_q = W_k)."""
+
+    ASYMMETRIC = "asymmetric"
+    SYMMETRIC = "symmetric"
+
+
+class Position(StrEnum):
+    """How positions enter the kernel: direct-sum is Eq. 4, product Eq. 9."""
+
+    NONE = "none"
+    DIRECT_SUM = "direct-sum"
+    PRODUCT = "product"
+
+
+class Encoding(StrEnum):
+    """The vector t of an absolute position."""
+
+    SINUSOIDAL = "sinusoidal"
+    LEARNED = "learned"
+
+
+class Inject(StrEnum):
+    """Where the direct sum f + t is taken: once at the input of the stack, or inside each attention."""
+
+    INPUT = "input"
+    PER_LAYER = "per-layer"
+
+
+class Value(StrEnum):
+    """The value function: f W_v (Eq. 8) or (f + t) W_v (Eq. 7)."""
+
+    WITHOUT_POSITION = "without-position"
+    WITH_POSITION = "with-position"
+
+
+class Filter(StrEnum):
+    """M(x_q, S), the keys a query sees: all of them, or those not after it."""
+
+    FULL = "full"
+    CAUSAL = "causal"
+
+
+class Norm(StrEnum):
+    """Layer normalisation after the residual sum (Vaswani et al. 2017) or before each sublayer (Xiong et al. 2020)."""
+
+    POST = "post"
+    PRE = "pre"
+
+
+class Embeddings(StrEnum):
+    """Which embedding matrices are one: all three, the decoder's input and output, or none."""
+
+    SHARED = "shared"
+    TIED = "tied"
+    SEPARATE = "separate"
+
+
+class Vocabulary(StrEnum):
+    """How text becomes tokens: whole words, or byte pairs learned on source and target together."""
+
+    WORD = "word"
+    BPE = "bpe"
+
+
+class Schedule(StrEnum):
+    """The learning rate after the warm-up: ∝ 1/√step, half a cosine down to 0, or constant."""
+
+    INVERSE_SQRT = "inverse-sqrt"
+    COSINE = "cosine"
+    CONSTANT = "constant"
+
+
+class Precision(StrEnum):
+    """Number format of the forward and backward pass; weights stay in 32 bits."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+
+
+class Direction(StrEnum):
+    """Which end of a metric is the good one."""
+
+    MAX = "max"
+    MIN = "min"
+
+
+class Split(StrEnum):
+    """The three parts of a corpus."""
+
+    TRAIN = "train"
+    VALID = "valid"
+    TEST = "test"

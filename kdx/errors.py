@@ -1,0 +1,77 @@
+"""What a user can mend: a problem with its place, what is allowed there, and what to do.
+
+Anything that is not a `KdxError` is a fault of kdx and keeps its traceback. Nothing below `kdx.cli` prints or exits.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where in a file a value stands; line and column count from 1, as editors do."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class KdxError(Exception):
+    """One problem: `place: problem`, then what is allowed, then a hint. Exit code 2: bad input, nothing started."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        place: Place | str | None = None,
+        allowed: Iterable[str] | str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.place = place
+        self.allowed = allowed if allowed is None or isinstance(allowed, str) else ", ".join(allowed)
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: {self.problem}" if self.place else self.problem]
+        if self.allowed:
+            lines.append(f"  allowed: {self.allowed}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class Faults(KdxError):
+    """Every fault of one input at once, in the order of their places."""
+
+    def __init__(self, faults: Sequence[KdxError]) -> None:
+        self.faults = tuple(faults)
+        super().__init__(f"{len(faults)} faults")
+
+    def __str__(self) -> str:
+        return "\n".join(str(fault) for fault in self.faults)
+
+
+class DatabaseError(KdxError):
+    """The results database is absent, unreadable, of another application or of another schema."""
+
+    exit_code = 3
+
+
+class StorageError(KdxError):
+    """The disk is full or failed; what was recorded before stands."""
+
+    exit_code = 74
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint that names the known word nearest to `word`, or None when nothing is near."""
+    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else None

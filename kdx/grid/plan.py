@@ -1,0 +1,64 @@
+"""What a grid asks for: its cells, its seeds, and the tables to be made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from kdx.grid.spec import CellSpec, Section
+
+
+class TableSpec(Section):
+    """One table of the report: which factors make its rows and its columns."""
+
+    name: str = Field(min_length=1)
+    caption: str = ""
+    rows: tuple[str, ...] = Field(min_length=1)
+    """Axes or factors; each combination of their values is a row."""
+    columns: tuple[str, ...] = ()
+    metric: str | None = None
+    """Test metric of every cell, such as `bleu`; None: the one that each cell was selected by."""
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One cell of a plan."""
+
+    id: str
+    """Hash of the resolved cell (`kdx.grid.identity`), 32 hexadecimal digits."""
+    ordinal: int
+    """Its place in the plan, from 0."""
+    labels: Mapping[str, str]
+    """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"."""
+    spec: CellSpec
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a plan: a cell with a seed."""
+
+    cell: PlannedCell
+    seed: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What makes it this run and no other, in every sweep: (cell id, seed)."""
+        return self.cell.id, self.seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid, expanded."""
+
+    name: str
+    cells: tuple[PlannedCell, ...]
+    seeds: tuple[int, ...]
+    tables: tuple[TableSpec, ...] = ()
+    axes: tuple[str, ...] = ()
+    """The axes that vary, in the order of the grid; the rows of the table that is made when none is asked for."""
+    description: str = ""
+
+    @property
+    def runs(self) -> tuple[PlannedRun, ...]:
+        """One seed of every cell first, then the next: an interrupted night still gives a whole, thin table."""
+        return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in self.cells)

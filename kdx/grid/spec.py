@@ -1,0 +1,287 @@
+"""A cell, fully resolved: everything that decides what a run computes, except its seed.
+
+The fields are the words of a grid file. `CellSpec` fills every default and settles what depends on another field, so
+that two spellings of one cell are one cell. What is hashed and how fields may be added later stands in `identity`.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from kdx.axes import (
+    Attention,
+    Direction,
+    Embeddings,
+    Encoding,
+    Filter,
+    Inject,
+    Kernel,
+    Norm,
+    Position,
+    Precision,
+    Schedule,
+    Symmetry,
+    Task,
+    Value,
+    Vocabulary,
+)
+
+# The metrics a validation pass can give, and which end of each is good.
+METRICS: dict[Task, dict[str, Direction]] = {
+    Task.TRANSLATION: {"bleu": Direction.MAX, "loss": Direction.MIN, "perplexity": Direction.MIN},
+    Task.PREDICTION: {"perplexity": Direction.MIN, "loss": Direction.MIN, "word_perplexity": Direction.MIN},
+}
+
+ATTENTIONS: dict[Task, tuple[Attention, ...]] = {
+    Task.TRANSLATION: tuple(Attention),
+    Task.PREDICTION: (Attention.DECODER_SELF,),
+}
+
+
+def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
+    """A fault in how fields fit together, told at `field` (dotted where it lies in a section)."""
+    context = {"field": field, "problem": problem, "allowed": allowed, "hint": hint}
+    return PydanticCustomError("unfit", "{problem}", context)
+
+
+def _one_or_many(value: Any) -> Any:
+    """A lone word is a list of one; `none` is the empty list."""
+    words = value if isinstance(value, list | tuple) else (value,)
+    return () if tuple(words) == ("none",) else tuple(words)
+
+
+# Strict numbers: `yes` is not 1, and "3" is not 3.
+Count = Annotated[int, Field(ge=1, strict=True)]
+Natural = Annotated[int, Field(ge=0, strict=True)]
+Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
+Positive = Annotated[float, Field(gt=0, strict=True)]
+
+
+class Section(BaseModel):
+    """Strict and frozen: no unknown key, no coercion of words or booleans, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    def _settle(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+class Filters(Section):
+    """The filter of each attention."""
+
+    encoder_self: Filter = Field(Filter.FULL, alias="encoder-self")
+    encoder_decoder: Filter = Field(Filter.FULL, alias="encoder-decoder")
+    decoder_self: Filter = Field(Filter.CAUSAL, alias="decoder-self")
+
+
+class Data(Section):
+    """Which text, and how it becomes tokens."""
+
+    corpus: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    """A built-in generated corpus, or the name under which `kdx data prepare` stored a text."""
+    source: str | None = None
+    """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
+    target: str | None = None
+    """Language translated to."""
+    vocabulary: Vocabulary = Vocabulary.WORD
+    """What a token is."""
+    vocabulary_size: Count | None = None
+    """Tokens at most, special ones included; None: every word of the training text (words only)."""
+    train_lines: Count | None = None
+    """Use the first so many lines of the training text; None: all of them."""
+    max_tokens: Count = 128
+    """Training pairs with a longer side are left out (translation only); no other split is cut."""
+    seed: Natural = 0
+    """Seed of a generated corpus; it is not the run's seed, so every run reads the same text."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.vocabulary is Vocabulary.BPE and self.vocabulary_size is None:
+            raise refuse("vocabulary_size", "byte pairs need a vocabulary size", hint="write vocabulary_size: 4000")
+        if (self.source is None) != (self.target is None):
+            raise refuse("source" if self.source else "target", "source and target go together")
+        return self
+
+
+class Model(Section):
+    """The size of the Transformer."""
+
+    width: Count = 128
+    """Features per token."""
+    heads: Count = 4
+    encoder_layers: Natural = 2
+    """Layers of the encoder; 0 for prediction, which has none."""
+    decoder_layers: Count = 2
+    inner: Count = 256
+    """Width of the feed-forward layer."""
+    dropout: Fraction = 0.1
+    """On embeddings and on the output of every sublayer."""
+    embeddings: Embeddings = Embeddings.SHARED
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.width % self.heads:
+            raise refuse(
+                "width",
+                f"width {self.width} does not divide by {self.heads} heads",
+                hint=f"take {self.width // self.heads * self.heads or self.heads}"
+                f" or {(self.width // self.heads + 1) * self.heads}",
+            )
+        return self
+
+
+class Training(Section):
+    """How the weights are found. Every length is in optimiser steps."""
+
+    steps: Count = 1000
+    batch_tokens: Count = 1500
+    """Target tokens in a batch at most, padding included; for prediction, streams × length."""
+    length: Count | None = None
+    """Tokens of a stream in one batch (prediction only)."""
+    accumulate: Count = 1
+    """Batches whose gradients make one step."""
+    learning_rate: Positive = 3e-3
+    """The peak, reached at the end of the warm-up."""
+    warmup: Natural = 200
+    schedule: Schedule = Schedule.INVERSE_SQRT
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    """Adam's decay rates."""
+    epsilon: Positive = 1e-9
+    """Adam's epsilon."""
+    weight_decay: Annotated[float, Field(ge=0, strict=True)] = 0.0
+    """Decoupled from the gradient."""
+    label_smoothing: Fraction = 0.0
+    clip: Positive | None = 1.0
+    """Largest norm of the gradient; None: no clipping."""
+    validate_every: Count | None = None
+    """Steps between validations; None: one pass over the training text."""
+    record_every: Count = 10
+    """Steps between two rows of the training loss."""
+    threads: Count = 1
+    """CPU threads of one run; another count gives other bits."""
+    precision: Precision = Precision.FP32
+
+
+class Select(Section):
+    """Which validation score picks a run's best weights, and a cell's best seed."""
+
+    metric: str
+    direction: Direction | None = None
+
+
+class CellSpec(Section):
+    """One choice on each axis, with everything else a run needs, except the seed."""
+
+    task: Task
+    kernel: Kernel = Kernel.EXPONENTIAL
+    symmetry: Symmetry = Symmetry.ASYMMETRIC
+    position: Annotated[tuple[Position, ...], BeforeValidator(_one_or_many)] = ()
+    """The schemes that act together; none at all when empty."""
+    encoding: Encoding | None = None
+    """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
+    inject: Inject | None = None
+    """Of direct-sum: at the input unless said otherwise."""
+    placement: Annotated[tuple[Attention, ...], BeforeValidator(_one_or_many)] | None = None
+    """The attentions that have positions; all of the task's unless said otherwise."""
+    value: Value | None = None
+    """Without position unless said otherwise, or unless the input already carries it."""
+    filter: Filters = Field(default_factory=Filters)
+    norm: Norm = Norm.POST
+    data: Data
+    model: Model = Field(default_factory=Model)
+    training: Training = Field(default_factory=Training)
+    select: Select | None = None
+    """BLEU for translation and perplexity for prediction unless said otherwise."""
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Self:
+        self._resolve_position()
+        self._resolve_task()
+        self._resolve_select()
+        return self
+
+    def _resolve_position(self) -> None:
+        if Position.NONE in self.position:
+            raise refuse("position", "`none` does not go together with a scheme", hint="write position: none")
+        if len(set(self.position)) < len(self.position):
+            raise refuse("position", "a position scheme stands twice")
+        has = ATTENTIONS[self.task]
+        wanted = has if self.placement is None else self.placement
+        placement = tuple(attention for attention in has if attention in wanted) if self.position else ()
+        position = tuple(scheme for scheme in Position if scheme in self.position) if placement else ()
+        summed = Position.DIRECT_SUM in position
+        inject = (self.inject or Inject.INPUT) if summed else None
+        value = self.value
+        if inject is Inject.INPUT:
+            # Above the first layer f and t are mixed for good, so the value cannot be free of t.
+            if value is Value.WITHOUT_POSITION:
+                raise refuse(
+                    "value",
+                    "direct-sum at the input puts the position into every value",
+                    hint="write inject: per-layer to keep f and t apart (Eq. 8)",
+                )
+            if placement != has:
+                raise refuse(
+                    "placement",
+                    "direct-sum at the input reaches every attention",
+                    hint="write inject: per-layer to place it",
+                )
+            value = Value.WITH_POSITION
+        value = value or Value.WITHOUT_POSITION
+        uses_vector = bool(position) or value is Value.WITH_POSITION
+        encoding = (self.encoding or Encoding.SINUSOIDAL) if uses_vector else None
+        if encoding is Encoding.SINUSOIDAL and self.model.width % 2:
+            raise refuse("model.width", f"sinusoids need an even width, not {self.model.width}")
+        self._settle(position=position, placement=placement, inject=inject, value=value, encoding=encoding)
+
+    def _resolve_task(self) -> None:
+        if self.filter.decoder_self is not Filter.CAUSAL:
+            raise refuse("filter.decoder-self", "the decoder would see the word that it is to predict", allowed="causal")
+        prediction = self.task is Task.PREDICTION
+        model, training, data = self.model, self.training, self.data
+        if prediction:
+            if training.batch_tokens % (training.length or 128):
+                raise refuse(
+                    "training.batch_tokens",
+                    f"{training.batch_tokens} tokens do not divide into streams of {training.length or 128}",
+                )
+            if model.embeddings is Embeddings.SHARED:
+                model = model.model_copy(update={"embeddings": Embeddings.TIED})
+            model = model.model_copy(update={"encoder_layers": 0})
+            training = training.model_copy(update={"length": training.length or 128})
+        elif not model.encoder_layers:
+            raise refuse("model.encoder_layers", "translation needs an encoder", allowed="1 or more")
+        elif training.length is not None:
+            raise refuse("training.length", "only prediction reads streams of a fixed length", hint="remove it")
+        self._settle(model=model, training=training, data=data)
+
+    def _resolve_select(self) -> None:
+        known = METRICS[self.task]
+        metric = self.select.metric if self.select else f"valid/{next(iter(known))}"
+        split, _, name = metric.rpartition("/")
+        if split == "test":
+            raise refuse("select.metric", f"`{metric}` selects on the test set", allowed=_valid(known))
+        if split not in ("", "valid") or name not in known:
+            raise refuse("select.metric", f"unknown validation metric `{metric}`", allowed=_valid(known))
+        direction = (self.select and self.select.direction) or known[name]
+        if direction is not known[name]:
+            raise refuse("select.direction", f"the good end of {name} is {known[name]}", allowed=known[name])
+        self._settle(select=Select(metric=f"valid/{name}", direction=direction))
+
+    @property
+    def selection(self) -> tuple[str, Direction]:
+        """The resolved validation metric, such as `valid/bleu`, and its direction."""
+        assert self.select is not None and self.select.direction is not None
+        return self.select.metric, self.select.direction
+
+    def positions_in(self, attention: Attention) -> tuple[Position, ...]:
+        """The schemes that act inside `attention`; a direct sum at the input acts before it."""
+        schemes = self.position if self.placement and attention in self.placement else ()
+        return tuple(s for s in schemes if not (s is Position.DIRECT_SUM and self.inject is Inject.INPUT))
+
+
+def _valid(names: Iterable[str]) -> str:
+    return ", ".join(f"valid/{name}" for name in names)

@@ -1,0 +1,83 @@
+"""What the database hands out: frozen, detached values. Times are seconds since 1970, from the database's clock."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class RunState(StrEnum):
+    """Where a run stands. The last three of `FINAL` are outcomes: a run never leaves them."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    DIVERGED = "diverged"
+    PRUNED = "pruned"
+
+
+FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: a cell with a seed, in a generation."""
+
+    id: int
+    cell_id: str
+    seed: int
+    generation: int
+    """0 for the first; each deliberate repetition of a finished run adds one."""
+    state: RunState
+    attempt: int
+    """Number of the last claim; it fences writes of earlier ones. 0: never claimed."""
+    owner: str | None
+    """Who claimed it: see `kdx.sweep.owner`."""
+    lease_left: float | None
+    """Seconds until the claim lapses, negative when it has; None unless running."""
+    progress_step: int
+    """Last optimiser step known to the database."""
+    stalls: int
+    """Attempts in a row that ended without a higher step."""
+    valid_score: float | None
+    """Best value of the cell's selection metric."""
+    valid_step: int | None
+    """The step of that value."""
+    test_score: float | None
+    """The same metric on the test split, with those weights."""
+    error: str | None
+    """One line: why it failed or diverged."""
+    seconds: float | None
+    """Wall time of the attempts that ended, summed."""
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """One cell as a sweep planned it."""
+
+    id: str
+    ordinal: int
+    """Place in the sweep's plan, from 0."""
+    labels: Mapping[str, str]
+    """Axis → the choice as the grid words it."""
+    spec: Mapping[str, Any]
+    """The resolved cell, as canonical JSON gives it back."""
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """A named plan, with all that a report needs of it."""
+
+    id: int
+    name: str
+    created: float
+    grid: Mapping[str, Any]
+    """`tables` and the other parts of the grid that concern no single cell."""
+    cells: tuple[CellRecord, ...]
+    runs: tuple[RunRecord, ...]
+    """The newest generation of each planned run; where the newest is unfinished, the newest final one too."""
+    metrics: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    """Run id → metric → value, for `test/…` metrics."""
