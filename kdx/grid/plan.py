@@ -60,5 +60,10 @@ class Plan:
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
-        """One seed of every cell first, then the next: an interrupted night still gives a whole, thin table."""
-        return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in self.cells)
+        """One seed of every cell first, then the next: an interrupted night still gives a whole, thin table.
+
+        Choices that come to the same cell share their runs.
+        """
+        distinct = {cell.id: cell for cell in reversed(self.cells)}
+        cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
+        return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)

@@ -137,7 +137,7 @@ class Training(Section):
     """How the weights are found. Every length is in optimiser steps."""
 
     steps: Count = 1000
-    batch_tokens: Count = 1500
+    batch_tokens: Count = 1536
     """Target tokens in a batch at most, padding included; for prediction, streams × length."""
     length: Count | None = None
     """Tokens of a stream in one batch (prediction only)."""
@@ -281,6 +281,22 @@ class CellSpec(Section):
         """The schemes that act inside `attention`; a direct sum at the input acts before it."""
         schemes = self.position if self.placement and attention in self.placement else ()
         return tuple(s for s in schemes if not (s is Position.DIRECT_SUM and self.inject is Inject.INPUT))
+
+    def value_in(self, attention: Attention) -> Value:
+        """The value function inside `attention`; a direct sum at the input needs none, and t stays where it is placed."""
+        placed = not self.placement or attention in self.placement
+        if self.value is Value.WITH_POSITION and self.inject is not Inject.INPUT and placed:
+            return Value.WITH_POSITION
+        return Value.WITHOUT_POSITION
+
+    def filter_in(self, attention: Attention) -> Filter:
+        """M(x_q, S) of `attention`."""
+        filters = self.filter
+        return {
+            Attention.ENCODER_SELF: filters.encoder_self,
+            Attention.ENCODER_DECODER: filters.encoder_decoder,
+            Attention.DECODER_SELF: filters.decoder_self,
+        }[attention]
 
 
 def _valid(names: Iterable[str]) -> str:

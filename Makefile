@@ -1,0 +1,42 @@
+# kdx: `make` lists what there is.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: .venv/installed  ## run the quickstart grid and print its table (about two minutes)
+	$(BIN)/kdx sweep experiments/quickstart.yaml
+	$(BIN)/kdx report quickstart
+
+test: .venv/installed-dev  ## run all tests
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: .venv/installed-dev  ## check format, style and types
+	$(BIN)/ruff format --check kdx tests
+	$(BIN)/ruff check kdx tests
+	$(BIN)/mypy
+
+bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
+	$(BIN)/python -m tests.benchmarks
+
+example: .venv/installed  ## make runs.db.example anew from the quickstart grid
+	rm -rf runs.db.example runs.db.files
+	$(BIN)/kdx sweep quickstart --db runs.db.example
+	rm -rf runs.db.files
+
+clean:  ## remove the environment and what was built
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+.PHONY: help demo test lint bench example clean

@@ -1,0 +1,78 @@
+"""A grid's dimensions multiplied out into cells.
+
+A cell is the grid's settings with one bundle of each dimension laid over them. Axes, approaches and tasks are all
+dimensions: an axis' bundles set one factor each, an approach's set several.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from pydantic import ValidationError
+
+from kdx.errors import KdxError
+from kdx.grid.faults import located
+from kdx.grid.identity import cell_id
+from kdx.grid.plan import PlannedCell
+from kdx.grid.source import Node
+from kdx.grid.spec import CellSpec
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One choice: its label, and the settings it stands for."""
+
+    label: str
+    settings: Node
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """An axis of the product."""
+
+    name: str
+    bundles: tuple[Bundle, ...]
+
+
+@dataclass(frozen=True)
+class SubGrid:
+    """Settings and the dimensions that vary over them."""
+
+    base: Node
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def size(self) -> int:
+        """Cells of the product."""
+        return prod(len(dimension.bundles) for dimension in self.dimensions)
+
+    def choices(self) -> Iterator[tuple[Bundle, ...]]:
+        """Every combination, the last dimension running fastest."""
+        return product(*(dimension.bundles for dimension in self.dimensions))
+
+
+def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
+    """Every cell; what is wrong goes to `faults`, once a place.
+
+    Two choices that come to the same cell are both kept: they share its id, and so its runs.
+    """
+    cells: list[PlannedCell] = []
+    told: set[str] = set()
+    for sub_grid in sub_grids:
+        names = [dimension.name for dimension in sub_grid.dimensions]
+        for bundles in sub_grid.choices():
+            node = sub_grid.base
+            for bundle in bundles:
+                node = node.overlaid(bundle.settings)
+            try:
+                spec = CellSpec.model_validate(node.plain())
+            except ValidationError as error:
+                for fault in located(error, node, CellSpec):
+                    if str(fault) not in told:
+                        told.add(str(fault))
+                        faults.append(fault)
+                continue
+            labels = dict(zip(names, (bundle.label for bundle in bundles), strict=True))
+            cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec))
+    return cells

@@ -1,0 +1,253 @@
+"""From a grid file to its plan; every fault of the file at once, before anything starts."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kdx.axes import Task
+from kdx.errors import Faults, KdxError, Place, did_you_mean
+from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
+from kdx.grid.faults import located
+from kdx.grid.placing import place as place_cells
+from kdx.grid.plan import Plan, TableSpec
+from kdx.grid.shipped import find
+from kdx.grid.source import Node, read
+from kdx.grid.spec import CellSpec
+
+MOST_RUNS = 10_000
+SETTINGS = tuple(CellSpec.model_fields)
+_SUB_GRID = ("axes", "approaches")
+_GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
+
+
+def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs: int = MOST_RUNS) -> Plan:
+    """Read a grid and expand it.
+
+    Args:
+        grid: path of a YAML file, or the name of a shipped one, such as `quickstart`.
+        seeds: replace the grid's own.
+        most_runs: refuse a larger product; it is counted before anything is built.
+
+    Raises:
+        Faults: everything that is wrong with the grid, in the order of the file.
+    """
+    path = find(grid)
+    faults: list[KdxError] = []
+    root = _extended(path, (), faults)
+    _known_keys(root, (*_GRID, *SETTINGS), faults)
+    chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
+    sub_grids = _sub_grids(root, faults)
+    runs = sum(sub_grid.size for sub_grid in sub_grids) * len(chosen)
+    if runs > most_runs:
+        place = root.key(("axes",)) if "axes" in root.value else root.place
+        faults.append(KdxError(f"{runs:,} runs", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs"))
+        raise Faults(sorted(faults, key=_order))
+    cells = cells_of(sub_grids, faults)
+    tables = _tables(root, faults)
+    if not faults:
+        for table, node in tables:
+            try:
+                place_cells([(cell.labels, cell.spec.model_dump(mode="json", by_alias=True)) for cell in cells], table)
+            except KdxError as error:
+                faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
+    name = _text(root, "name", path.stem, faults)
+    description = _text(root, "description", "", faults)
+    if faults:
+        raise Faults(sorted(faults, key=_order))
+    axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
+    return Plan(name, tuple(cells), chosen, tuple(table for table, _ in tables), tuple(axes), description)
+
+
+def _order(fault: KdxError) -> tuple[str, int, int]:
+    place = fault.place
+    return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
+
+
+def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Node:
+    """The file over the one that it extends: mappings merge key by key, anything else replaces."""
+    resolved = path.resolve()
+    node = read(path, faults)
+    if "extends" not in node.value:
+        return node
+    parent = node.value["extends"]
+    if not isinstance(parent.value, str):
+        raise Faults([KdxError(f"`{parent.plain()}` is no path of a grid", place=parent.place)])
+    if resolved in seen:
+        raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
+    beside = path.parent / parent.value
+    try:
+        base = _extended(beside if beside.is_file() else find(parent.value), (*seen, resolved), faults)
+    except Faults as error:
+        if isinstance(error.faults[0].place, Place):
+            raise
+        raise Faults([KdxError(f"cannot extend `{parent.value}`: no such grid", place=parent.place)]) from error
+    values = {key: value for key, value in node.value.items() if key != "extends"}
+    base = Node(node.place, {key: value for key, value in base.value.items() if key != "name"}, base.keys)
+    return base.overlaid(Node(node.place, values, node.keys))
+
+
+def _known_keys(node: Node, known: Iterable[str], faults: list[KdxError], *, what: str = "key") -> None:
+    known = tuple(known)
+    for key in node.value:
+        if key not in known:
+            problem, place = f"unknown {what} `{key}`", node.key((key,))
+            faults.append(KdxError(problem, place=place, allowed=known, hint=did_you_mean(key, known)))
+
+
+def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
+    node = root.value.get(key)
+    if node is None:
+        return default
+    if not isinstance(node.value, str) or not node.value.strip() or (key == "name" and len(node.value) > 100):
+        faults.append(KdxError(f"`{node.plain()}` is no {key}", place=node.place, allowed="a short text"))
+        return default
+    return node.value
+
+
+def _seeds(root: Node, faults: list[KdxError]) -> tuple[int, ...]:
+    node = root.value.get("seeds")
+    if node is None:
+        return (0,)
+    value = node.plain()
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
+        return tuple(range(value))
+    right = isinstance(value, list) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
+    if right and len(set(value)) == len(value):
+        return tuple(value)
+    allowed = "a number of seeds, or a list of different whole numbers from 0"
+    faults.append(KdxError(f"`{value}` are no seeds", place=node.place, allowed=allowed))
+    return (0,)
+
+
+def _mapping(node: Node | None, faults: list[KdxError], what: str) -> dict[str, Node]:
+    """A mapping's entries; one whose value is null was taken out by an extending grid."""
+    if node is None:
+        return {}
+    if not isinstance(node.value, dict):
+        faults.append(KdxError(f"`{node.plain()}` under `{what}`", place=node.place, allowed="a mapping"))
+        return {}
+    return {key: inner for key, inner in node.value.items() if inner.value is not None}
+
+
+def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
+    """One for each of `tasks:`, or the grid itself."""
+    if "tasks" not in root.value:
+        return [_sub_grid(root, (), faults)]
+    tasks = _mapping(root.value["tasks"], faults, "tasks")
+    if "task" in root.value:
+        faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
+    if not tasks:
+        faults.append(KdxError("`tasks` is empty", place=root.value["tasks"].place, allowed=tuple(Task)))
+    shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*SETTINGS, *_SUB_GRID)}, root.keys)
+    sub_grids = []
+    for task, node in tasks.items():
+        if not isinstance(node.value, dict):
+            faults.append(KdxError(f"`{node.plain()}` under task `{task}`", place=node.place, allowed="a mapping"))
+            continue
+        _known_keys(node, (*SETTINGS, *_SUB_GRID), faults)
+        key_place = root.value["tasks"].key((task,))
+        whole = shared.overlaid(node)
+        named = Node(whole.place, {**whole.value, "task": Node(key_place, task)}, whole.keys)
+        choice = Bundle(task, Node(node.place, {}))
+        sub_grids.append(_sub_grid(named, (Dimension("task", (choice,)),), faults))
+    return sub_grids
+
+
+def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) -> SubGrid:
+    base = Node(node.place, {key: value for key, value in node.value.items() if key in SETTINGS}, node.keys)
+    dimensions = [*first]
+    approaches = []
+    for name, bundle in _mapping(node.value.get("approaches"), faults, "approaches").items():
+        if not isinstance(bundle.value, dict):
+            faults.append(KdxError(f"`{bundle.plain()}` as approach", place=bundle.place, allowed="a mapping"))
+            continue
+        _known_keys(bundle, SETTINGS, faults)
+        approaches.append(Bundle(name, bundle))
+    if approaches:
+        dimensions.append(Dimension("approach", tuple(approaches)))
+    axes = node.value.get("axes")
+    for name, choices in _mapping(axes, faults, "axes").items():
+        assert axes is not None
+        _axis(name, choices, axes.key((name,)), approaches, dimensions, faults)
+    return SubGrid(base, tuple(dimensions))
+
+
+def _axis(
+    name: str, choices: Node, key: Place, approaches: list[Bundle], dimensions: list[Dimension], faults: list[KdxError]
+) -> None:
+    path = tuple(name.split("."))
+    known = _axis_names()
+    if name not in known:
+        problem = f"unknown axis `{name}`"
+        faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
+        return
+    if not isinstance(choices.value, list) or not choices.value:
+        problem = f"`{choices.plain()}` as the choices of `{name}`"
+        faults.append(KdxError(problem, place=choices.place, allowed="a list of at least one value"))
+        return
+    for approach in approaches:
+        if _holds(approach.settings, path):
+            problem = f"axis `{name}` would overrule approach `{approach.label}`"
+            place = approach.settings.key((path[0],))
+            faults.append(KdxError(problem, place=place, hint=f"take `{name}` out of the axes or out of the approach"))
+    bundles = []
+    for choice in choices.value:
+        wrapped = choice
+        for step in reversed(path):
+            wrapped = Node(choice.place, {step: wrapped}, {step: choice.place})
+        bundles.append(Bundle(_label(choice.plain()), wrapped))
+    labels = [bundle.label for bundle in bundles]
+    for index, label in enumerate(labels):
+        if label in labels[:index]:
+            faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choices.value[index].place))
+    dimensions.append(Dimension(name, tuple(bundles)))
+
+
+def _axis_names() -> tuple[str, ...]:
+    names: list[str] = []
+    for field, info in CellSpec.model_fields.items():
+        section = getattr(info.annotation, "model_fields", None)
+        names += [f"{field}.{inner.alias or key}" for key, inner in section.items()] if section else [field]
+    return tuple(name for name in names if name != "select")
+
+
+def _holds(node: Node, path: tuple[str, ...]) -> bool:
+    for step in path:
+        if not isinstance(node.value, dict) or step not in node.value:
+            return False
+        node = node.value[step]
+    return True
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, list):
+        return "+".join(_label(inner) for inner in value) or "none"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
+    node = root.value.get("tables")
+    if node is None:
+        return []
+    if not isinstance(node.value, list) or not node.value:
+        faults.append(KdxError(f"`{node.plain()}` under `tables`", place=node.place, allowed="a list of tables"))
+        return []
+    tables = []
+    for inner in node.value:
+        try:
+            plain = inner.plain()
+            if isinstance(plain, dict):
+                for key in ("rows", "columns"):
+                    if isinstance(plain.get(key), str):
+                        plain[key] = [plain[key]]
+            tables.append((TableSpec.model_validate(plain), inner))
+        except ValidationError as error:
+            faults.extend(located(error, inner, TableSpec))
+    names = [table.name for table, _ in tables]
+    for index, (table, inner) in enumerate(tables):
+        if table.name in names[:index]:
+            faults.append(KdxError(f"two tables named `{table.name}`", place=inner.at(("name",))))
+    return tables
+

@@ -1,0 +1,201 @@
+"""A YAML file, read with the place of every value and without YAML's traps.
+
+The scalars are those of YAML 1.2: `no`, `on` and `12:30` are words, `1e-3` is a number. Tags and aliases are refused
+(a grid needs neither, and a few hundred bytes of nested aliases unfold to billions of values), and so are duplicate
+keys, which YAML readers usually resolve in silence.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kdx.errors import Faults, KdxError, Place
+
+LARGEST_FILE = 1_000_000  # bytes
+DEEPEST_NESTING = 50
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF|nan|NaN|NAN)")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value and where it stands; a list holds nodes, and so does a mapping, beside the places of its keys."""
+
+    place: Place
+    value: Any
+    keys: dict[str, Place] = field(default_factory=dict)
+
+    def plain(self) -> Any:
+        """The value without its places."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def at(self, path: tuple[str | int, ...]) -> Place:
+        """The place of the value at `path`, or of the nearest one around it."""
+        node = self
+        for step in path:
+            inner = node.value
+            if isinstance(inner, dict) and step in inner:
+                node = inner[step]
+            elif isinstance(inner, list) and isinstance(step, int) and step < len(inner):
+                node = inner[step]
+            else:
+                break
+        return node.place
+
+    def key(self, path: tuple[str | int, ...]) -> Place:
+        """The place of the key that leads to the value at `path`."""
+        node = self
+        for step in path[:-1]:
+            node = node.value[step]
+        return node.keys.get(str(path[-1]), node.place)
+
+    def overlaid(self, over: "Node") -> "Node":
+        """`over` laid on this: mappings merge key by key, anything else replaces; each value keeps its own place."""
+        if not isinstance(self.value, dict) or not isinstance(over.value, dict):
+            return over
+        values = dict(self.value)
+        for key, node in over.value.items():
+            values[key] = values[key].overlaid(node) if key in values else node
+        return Node(self.place, values, self.keys | over.keys)
+
+
+def read(path: Path, faults: list[KdxError]) -> Node:
+    """The mapping that a file holds; YAML's traps go to `faults`, so that they are told with the grid's other faults.
+
+    Raises:
+        Faults: the file cannot be read or is not YAML at all.
+    """
+    name = str(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Faults([KdxError(f"cannot read the grid: {error.strerror}", place=name)]) from error
+    if len(raw) > LARGEST_FILE:
+        raise Faults([KdxError(f"{len(raw)} bytes are no grid", place=name, allowed=f"at most {LARGEST_FILE} bytes")])
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        problem = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        raise Faults([KdxError(problem, place=Place(name, line, column), hint="save the file as UTF-8")]) from error
+    return _Reader(name, text, faults).document()
+
+
+class _Reader:
+    """Builds nodes from the parser's events; a recursive composer would follow aliases before it could be stopped."""
+
+    def __init__(self, name: str, text: str, faults: list[KdxError]) -> None:
+        self.name = name
+        self.faults = faults
+        self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)  # type: ignore[no-untyped-call]
+
+    def document(self) -> Node:
+        try:
+            self._take(yaml.StreamStartEvent)
+            if isinstance(next(self.events), yaml.StreamEndEvent):
+                raise KdxError("the grid is empty", place=self.name, hint="`kdx init` copies examples to start from")
+            root = self._node(self._next(), 0)
+            self._take(yaml.DocumentEndEvent)
+            if not isinstance(event := next(self.events), yaml.StreamEndEvent):
+                raise KdxError("a second document", place=self._place(event), allowed="one grid a file")
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = Place(self.name, mark.line + 1, mark.column + 1) if mark else self.name
+            problem = " ".join(filter(None, (error.context, error.problem)))
+            raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place)]) from error
+        except yaml.YAMLError as error:
+            raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
+        except KdxError as error:
+            raise Faults([*self.faults, error]) from error
+        if not isinstance(root.value, dict):
+            raise Faults([*self.faults, KdxError("a grid is a mapping of keys to values", place=root.place)])
+        return root
+
+    def _next(self) -> yaml.Event:
+        return next(self.events)
+
+    def _take(self, kind: type[yaml.Event]) -> None:
+        event = next(self.events)
+        assert isinstance(event, kind), event
+
+    def _place(self, event: yaml.Event) -> Place:
+        mark = event.start_mark
+        return Place(self.name, mark.line + 1, mark.column + 1)
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        place = self._place(event)
+        if depth > DEEPEST_NESTING:
+            raise KdxError("nested too deep", place=place, allowed=f"at most {DEEPEST_NESTING} levels")
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"alias `*{event.anchor}`"
+            raise KdxError(problem, place=place, hint="write the value out, or share it through `extends:`")
+        tag = getattr(event, "tag", None)
+        # The bare `!` is how a parser reports a quoted scalar's own tag.
+        if tag is not None and tag != "!":
+            self.faults.append(KdxError(f"tag `{tag}`", place=place, hint="a grid has plain values only; remove it"))
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+                items.append(self._node(inner, depth + 1))
+            return Node(place, items)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(place, depth)
+        assert isinstance(event, yaml.ScalarEvent), event
+        plain = event.implicit[0] and event.style in (None, "")
+        return Node(place, self._scalar(event.value, place) if plain else self._text(event.value, place))
+
+    def _mapping(self, place: Place, depth: int) -> Node:
+        values: dict[str, Node] = {}
+        keys: dict[str, Place] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            here = self._place(event)
+            if isinstance(event, yaml.ScalarEvent):
+                key = self._text(event.value, here)
+            else:
+                self._node(event, depth + 1)
+                self.faults.append(KdxError("a key is one word or text", place=here))
+                key = f"?{here}"
+            value = self._node(self._next(), depth + 1)
+            if key in values:
+                problem = f"`{key}` stands twice; first at line {keys[key].line}"
+                self.faults.append(KdxError(problem, place=here, hint="keep one of them"))
+                continue
+            keys[key], values[key] = here, value
+        return Node(place, values, keys)
+
+    def _text(self, text: str, place: Place) -> str:
+        text = unicodedata.normalize("NFC", text)
+        if any(unicodedata.category(sign) in ("Cs", "Cc") and sign not in "\n\t" for sign in text):
+            self.faults.append(KdxError(f"a control character in {text!r}", place=place, hint="remove it"))
+        return text
+
+    def _scalar(self, text: str, place: Place) -> Any:
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.fullmatch(text) and len(text) < 20:
+            return int(text)
+        if _LEADING_ZERO.fullmatch(text):
+            hint = f"write {int(text)}, or '{text}' in quotes for text" if len(text) < 20 else None
+            self.faults.append(KdxError(f"`{text}` is octal to some and decimal to others", place=place, hint=hint))
+            return None
+        if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and abs(float(text)) == float("inf")):
+            self.faults.append(KdxError(f"`{text}` is not a finite number", place=place))
+            return None
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        return self._text(text, place)

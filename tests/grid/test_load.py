@@ -1,0 +1,181 @@
+"""From a grid file to its plan: what is read, and what is refused with which words."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from kdx.axes import Kernel, Position, Task
+from kdx.errors import Faults
+from kdx.grid.load import load_grid
+
+SMALL = """
+name: small
+task: translation
+data: {corpus: synthetic-translation}
+"""
+
+
+def write(tmp_path: Path, text: str, name: str = "grid.yaml") -> Path:
+    file = tmp_path / name
+    file.write_text(textwrap.dedent(text))
+    return file
+
+
+def faults_of(tmp_path: Path, text: str, **options) -> list[str]:
+    with pytest.raises(Faults) as refusal:
+        load_grid(write(tmp_path, text), **options)
+    return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
+
+
+def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
+    plan = load_grid(
+        write(
+            tmp_path,
+            """
+            name: product
+            seeds: [3, 5]
+            tasks:
+              translation: {data: {corpus: synthetic-translation}}
+              prediction: {data: {corpus: synthetic-language}}
+            approaches:
+              One: {position: direct-sum}
+              Two: {position: product, symmetry: symmetric}
+            axes:
+              kernel: [exponential, rbf]
+            """,
+        )
+    )
+    assert plan.name == "product" and plan.seeds == (3, 5)
+    assert len(plan.cells) == 2 * 2 * 2 and len(plan.runs) == 16
+    assert plan.axes == ("task", "approach", "kernel")
+    second = plan.cells[1]
+    assert dict(second.labels) == {"task": "translation", "approach": "One", "kernel": "rbf"}
+    assert second.spec.kernel is Kernel.RBF and second.spec.position == (Position.DIRECT_SUM,)
+    assert plan.cells[-1].spec.task is Task.PREDICTION
+    # One seed of every cell comes before the next seed.
+    assert [run.seed for run in plan.runs] == [3] * 8 + [5] * 8
+
+
+def test_a_number_of_seeds_counts_from_zero_and_the_command_line_overrules_it(tmp_path):
+    file = write(tmp_path, SMALL + "seeds: 3\n")
+    assert load_grid(file).seeds == (0, 1, 2)
+    assert load_grid(file, seeds=(7,)).seeds == (7,)
+
+
+def test_an_axis_may_reach_into_a_section(tmp_path):
+    plan = load_grid(write(tmp_path, SMALL + "axes: {training.learning_rate: [1e-3, 3e-3]}\n"))
+    assert [cell.spec.training.learning_rate for cell in plan.cells] == [0.001, 0.003]
+    assert [cell.labels["training.learning_rate"] for cell in plan.cells] == ["0.001", "0.003"]
+
+
+def test_choices_that_come_to_one_cell_share_its_runs(tmp_path):
+    plan = load_grid(write(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n"))
+    assert len(plan.cells) == 4
+    assert plan.cells[0].id == plan.cells[1].id
+    assert len(plan.runs) == 3
+
+
+def test_a_grid_extends_another_and_overrules_it(tmp_path):
+    write(tmp_path, SMALL + "training: {steps: 50, warmup: 5}\nseeds: 4\n", "base.yaml")
+    plan = load_grid(write(tmp_path, "extends: base.yaml\nname: mini\ntraining: {steps: 7}\n"))
+    assert plan.name == "mini" and plan.seeds == (0, 1, 2, 3)
+    assert (plan.cells[0].spec.training.steps, plan.cells[0].spec.training.warmup) == (7, 5)
+
+
+def test_an_extending_grid_takes_out_an_approach_by_null(tmp_path):
+    write(tmp_path, SMALL + "approaches: {One: {position: product}, Two: {position: none}}\n", "base.yaml")
+    plan = load_grid(write(tmp_path, "extends: base.yaml\napproaches: {Two: null}\n"))
+    assert [cell.labels["approach"] for cell in plan.cells] == ["One"]
+
+
+def test_the_name_of_a_grid_without_one_is_its_files(tmp_path):
+    assert load_grid(write(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
+
+
+def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
+    told = faults_of(
+        tmp_path,
+        """\
+        name: faulty
+        task: translation
+        data: {corpus: synthetic-translation, vocabulry: word}
+        kernel: rfb
+        model: {width: 65, heads: 4}
+        training: {steps: no, learning_rate: 12:30}
+        seeds: []
+        colour: blue
+        """,
+    )
+    assert told == [
+        "grid.yaml:3:39: unknown key `data.vocabulry`\n"
+        "  allowed: corpus, source, target, vocabulary, vocabulary_size, train_lines, max_tokens, seed\n"
+        "  hint: did you mean `vocabulary`?",
+        "grid.yaml:4:9: unknown kernel `rfb`\n  allowed: exponential, rbf\n  hint: did you mean `rbf`?",
+        "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
+        "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer",
+        "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a valid number",
+        "grid.yaml:7:8: `[]` are no seeds\n  allowed: a number of seeds, or a list of different whole numbers from 0",
+        told[6],
+    ]
+    assert told[6].startswith("grid.yaml:8:1: unknown key `colour`\n  allowed: name, description, extends, seeds")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("axes: {kernl: [rbf]}", "grid.yaml:5:8: unknown axis `kernl`"),
+        ("axes: {kernel: []}", "grid.yaml:5:16: `[]` as the choices of `kernel`"),
+        ("axes: {kernel: rbf}", "grid.yaml:5:16: `rbf` as the choices of `kernel`"),
+        ("axes: [kernel]", "grid.yaml:5:7: `['kernel']` under `axes`"),
+        ("axes: {kernel: [rbf, rbf]}", "grid.yaml:5:22: `rbf` stands twice on axis `kernel`"),
+        ("axes: {training.steps: [10, .nan]}", "grid.yaml:5:29: `.nan` is not a finite number"),
+        ("approaches: {A: rbf}", "grid.yaml:5:17: `rbf` as approach"),
+        ("approaches: {A: {kernl: rbf}}", "grid.yaml:5:18: unknown key `kernl`"),
+        ("approaches: {A: {kernel: rbf}}\naxes: {kernel: [rbf]}", "grid.yaml:5:18: axis `kernel` would overrule approach `A`"),
+        ("seeds: 0", "grid.yaml:5:8: `0` are no seeds"),
+        ("seeds: [1, 1]", "grid.yaml:5:8: `[1, 1]` are no seeds"),
+        ("seeds: true", "grid.yaml:5:8: `True` are no seeds"),
+        ("tables: {rows: [kernel]}", "grid.yaml:5:9: `{'rows': ['kernel']}` under `tables`"),
+        ("tables: [{name: t, rows: [kernl]}]", "grid.yaml:5:10: table `t`: unknown factor `kernl`"),
+        ("tables: [{name: t, rows: []}]", "grid.yaml:5:26: a list as rows"),
+        ("tables: [{name: t, rows: kernel, colums: x}]", "grid.yaml:5:34: unknown key `colums`"),
+        ("select: {metric: test/bleu}", "grid.yaml:5:18: `test/bleu` selects on the test set"),
+        ("select: {metric: accuracy}", "grid.yaml:5:18: unknown validation metric `accuracy`"),
+        ("select: {metric: bleu, direction: min}", "grid.yaml:5:35: the good end of bleu is max"),
+        ("training: {steps: true}", "grid.yaml:5:19: `True` as training.steps"),
+        ('training: {steps: "10"}', "grid.yaml:5:19: `10` as training.steps"),
+        ("training: {steps: -1}", "grid.yaml:5:19: `-1` as training.steps"),
+        ("training: {steps: 1.5}", "grid.yaml:5:19: `1.5` as training.steps"),
+        ("model: {dropout: 1.0}", "grid.yaml:5:18: `1.0` as model.dropout"),
+        ("model: {width: 33, heads: 3}\nposition: product", "grid.yaml:5:16: sinusoids need an even width, not 33"),
+        ("position: [none, product]", "grid.yaml:5:11: `none` does not go together with a scheme"),
+        ("position: direct-sum\nvalue: without-position", "grid.yaml:6:8: direct-sum at the input puts the position into every value"),
+        ("position: direct-sum\nplacement: decoder-self", "grid.yaml:6:12: direct-sum at the input reaches every attention"),
+        ("filter: {decoder-self: full}", "grid.yaml:5:24: the decoder would see the word that it is to predict"),
+        ("tasks: {}", "grid.yaml:3:1: `task` and `tasks` exclude each other"),
+        ("extends: absent.yaml", "grid.yaml:5:10: cannot extend `absent.yaml`: no such grid"),
+        ("extends: grid.yaml", "grid.yaml:5:10: a grid that extends itself"),
+        ("name: ''", "stands twice"),
+    ],
+)
+def test_a_fault_is_told_where_it_is(tmp_path, text, fault):
+    told = faults_of(tmp_path, SMALL + f"{text}\n")
+    assert any(fault in line for line in told), told
+
+
+def test_a_billion_runs_are_counted_not_built(tmp_path):
+    names = ["steps", "warmup", "batch_tokens", "record_every", "accumulate", "threads", "validate_every"]
+    axes = "".join(f"      training.{name}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n" for name in names)
+    axes += "      model.inner: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n      data.seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
+    told = faults_of(tmp_path, SMALL + "axes:\n" + axes)
+    assert told == ["grid.yaml:5:1: 1,000,000,000 runs\n  allowed: at most 10,000\n  hint: see --max-runs"]
+
+
+def test_a_grid_that_is_nowhere_is_refused_with_the_shipped_ones(tmp_path):
+    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  allowed: a YAML file, or one of .*quickstart.*\n  hint: did you mean `quickstart`"):
+        load_grid("quickstrt")
+
+
+def test_a_missing_section_is_told(tmp_path):
+    assert faults_of(tmp_path, "task: prediction\n") == ["grid.yaml:1:1: `data` is missing"]
