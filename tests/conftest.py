@@ -19,3 +19,11 @@ def shared() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return folder
+
+
+@pytest.fixture
+def data_home(tmp_path_factory, monkeypatch) -> Path:
+    """A folder for prepared and cached corpora, shared by the tests of one process."""
+    home = tmp_path_factory.getbasetemp() / "data-home"
+    monkeypatch.setenv("KDX_DATA", str(home))
+    return home

@@ -23,9 +23,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     kind = detail["type"]
     if kind == "unfit":
         field = (*path, *context["field"].split("."))
-        return KdxError(
-            context["problem"], place=node.at(field), allowed=context["allowed"], hint=context["hint"]
-        )
+        return KdxError(context["problem"], place=node.at(field), allowed=context["allowed"], hint=context["hint"])
     if kind == "extra_forbidden":
         known = _fields(model, path[:-1])
         word = str(path[-1])

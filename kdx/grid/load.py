@@ -250,4 +250,3 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
         if table.name in names[:index]:
             faults.append(KdxError(f"two tables named `{table.name}`", place=inner.at(("name",))))
     return tables
-

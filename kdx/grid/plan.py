@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import Field
 
@@ -67,3 +68,13 @@ class Plan:
         distinct = {cell.id: cell for cell in reversed(self.cells)}
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
         return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
+
+    @property
+    def grid(self) -> dict[str, Any]:
+        """What concerns no single cell, as JSON: kept with the sweep, and enough to make the plan again."""
+        return {
+            "description": self.description,
+            "axes": list(self.axes),
+            "seeds": list(self.seeds),
+            "tables": [table.model_dump(mode="json") for table in self.tables],
+        }

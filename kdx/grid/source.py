@@ -47,21 +47,26 @@ class Node:
         """The place of the value at `path`, or of the nearest one around it."""
         node = self
         for step in path:
-            inner = node.value
-            if isinstance(inner, dict) and step in inner:
-                node = inner[step]
-            elif isinstance(inner, list) and isinstance(step, int) and step < len(inner):
-                node = inner[step]
-            else:
+            inner = node._inner(step)
+            if inner is None:
                 break
+            node = inner
         return node.place
 
     def key(self, path: tuple[str | int, ...]) -> Place:
         """The place of the key that leads to the value at `path`."""
         node = self
         for step in path[:-1]:
-            node = node.value[step]
+            node = node._inner(step) or node
         return node.keys.get(str(path[-1]), node.place)
+
+    def _inner(self, step: str | int) -> "Node | None":
+        if isinstance(self.value, dict):
+            return self.value.get(step)
+        if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
+            found: Node = self.value[step]
+            return found
+        return None
 
     def overlaid(self, over: "Node") -> "Node":
         """`over` laid on this: mappings merge key by key, anything else replaces; each value keeps its own place."""
@@ -102,7 +107,7 @@ class _Reader:
     def __init__(self, name: str, text: str, faults: list[KdxError]) -> None:
         self.name = name
         self.faults = faults
-        self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)  # type: ignore[no-untyped-call]
+        self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
     def document(self) -> Node:
         try:
@@ -135,6 +140,7 @@ class _Reader:
 
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
+        assert mark is not None
         return Place(self.name, mark.line + 1, mark.column + 1)
 
     def _node(self, event: yaml.Event, depth: int) -> Node:

@@ -239,7 +239,9 @@ class CellSpec(Section):
 
     def _resolve_task(self) -> None:
         if self.filter.decoder_self is not Filter.CAUSAL:
-            raise refuse("filter.decoder-self", "the decoder would see the word that it is to predict", allowed="causal")
+            raise refuse(
+                "filter.decoder-self", "the decoder would see the word that it is to predict", allowed="causal"
+            )
         prediction = self.task is Task.PREDICTION
         model, training, data = self.model, self.training, self.data
         if prediction:
@@ -283,7 +285,7 @@ class CellSpec(Section):
         return tuple(s for s in schemes if not (s is Position.DIRECT_SUM and self.inject is Inject.INPUT))
 
     def value_in(self, attention: Attention) -> Value:
-        """The value function inside `attention`; a direct sum at the input needs none, and t stays where it is placed."""
+        """The value function inside `attention`: t stays where it is placed, and after the input there is none to add."""
         placed = not self.placement or attention in self.placement
         if self.value is Value.WITH_POSITION and self.inject is not Inject.INPUT and placed:
             return Value.WITH_POSITION

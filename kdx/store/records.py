@@ -68,6 +68,38 @@ class CellRecord:
 
 
 @dataclass(frozen=True)
+class AttemptRecord:
+    """One try at a run."""
+
+    number: int
+    """From 1."""
+    owner: str
+    started: float
+    ended: float | None
+    """When it ended, or when its lease did; None: not yet."""
+    outcome: str | None
+    """The state that it left the run in, or `lost`: its process died without a word."""
+    first_step: int
+    """Highest step recorded before it."""
+    last_step: int | None
+    """Step that it reached."""
+    traceback: str | None
+
+
+@dataclass(frozen=True)
+class SweepSummary:
+    """A named plan in a list of them."""
+
+    id: int
+    name: str
+    created: float
+    updated: float
+    """When it was last planned."""
+    counts: Mapping[RunState, int]
+    """State → planned runs whose newest generation is in it; states without runs are left out."""
+
+
+@dataclass(frozen=True)
 class SweepRecord:
     """A named plan, with all that a report needs of it."""
 

@@ -9,8 +9,6 @@ from pydantic import BaseModel
 
 from kdx.axes import Kernel, Norm, Position, Symmetry, Task, Value
 from kdx.grid.identity import Neutral, canonical, cell_id
-from kdx.grid.load import load_grid
-from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
 
 # From the first day on: a change of these ids makes every recorded run of the shipped grids a stranger.

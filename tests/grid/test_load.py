@@ -70,7 +70,9 @@ def test_an_axis_may_reach_into_a_section(tmp_path):
 
 
 def test_choices_that_come_to_one_cell_share_its_runs(tmp_path):
-    plan = load_grid(write(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n"))
+    plan = load_grid(
+        write(tmp_path, SMALL + "axes: {position: [none, product], placement: [[decoder-self], [encoder-self]]}\n")
+    )
     assert len(plan.cells) == 4
     assert plan.cells[0].id == plan.cells[1].id
     assert len(plan.runs) == 3
@@ -132,7 +134,10 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
         ("axes: {training.steps: [10, .nan]}", "grid.yaml:5:29: `.nan` is not a finite number"),
         ("approaches: {A: rbf}", "grid.yaml:5:17: `rbf` as approach"),
         ("approaches: {A: {kernl: rbf}}", "grid.yaml:5:18: unknown key `kernl`"),
-        ("approaches: {A: {kernel: rbf}}\naxes: {kernel: [rbf]}", "grid.yaml:5:18: axis `kernel` would overrule approach `A`"),
+        (
+            "approaches: {A: {kernel: rbf}}\naxes: {kernel: [rbf]}",
+            "grid.yaml:5:18: axis `kernel` would overrule approach `A`",
+        ),
         ("seeds: 0", "grid.yaml:5:8: `0` are no seeds"),
         ("seeds: [1, 1]", "grid.yaml:5:8: `[1, 1]` are no seeds"),
         ("seeds: true", "grid.yaml:5:8: `True` are no seeds"),
@@ -150,8 +155,14 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
         ("model: {dropout: 1.0}", "grid.yaml:5:18: `1.0` as model.dropout"),
         ("model: {width: 33, heads: 3}\nposition: product", "grid.yaml:5:16: sinusoids need an even width, not 33"),
         ("position: [none, product]", "grid.yaml:5:11: `none` does not go together with a scheme"),
-        ("position: direct-sum\nvalue: without-position", "grid.yaml:6:8: direct-sum at the input puts the position into every value"),
-        ("position: direct-sum\nplacement: decoder-self", "grid.yaml:6:12: direct-sum at the input reaches every attention"),
+        (
+            "position: direct-sum\nvalue: without-position",
+            "grid.yaml:6:8: direct-sum at the input puts the position into every value",
+        ),
+        (
+            "position: direct-sum\nplacement: decoder-self",
+            "grid.yaml:6:12: direct-sum at the input reaches every attention",
+        ),
         ("filter: {decoder-self: full}", "grid.yaml:5:24: the decoder would see the word that it is to predict"),
         ("tasks: {}", "grid.yaml:3:1: `task` and `tasks` exclude each other"),
         ("extends: absent.yaml", "grid.yaml:5:10: cannot extend `absent.yaml`: no such grid"),
@@ -173,7 +184,10 @@ def test_a_billion_runs_are_counted_not_built(tmp_path):
 
 
 def test_a_grid_that_is_nowhere_is_refused_with_the_shipped_ones(tmp_path):
-    with pytest.raises(Faults, match=r"no grid `quickstrt`\n  allowed: a YAML file, or one of .*quickstart.*\n  hint: did you mean `quickstart`"):
+    with pytest.raises(
+        Faults,
+        match=r"no grid `quickstrt`\n  allowed: a YAML file, or one of .*quickstart.*\n  hint: did you mean `quickstart`",
+    ):
         load_grid("quickstrt")
 
 

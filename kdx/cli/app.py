@@ -1,0 +1,60 @@
+"""The `kdx` command, assembled from one file a command."""
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from kdx import __version__
+from kdx.cli import data, init, plan, report, resume, sweep
+from kdx.cli.console import error, say
+from kdx.errors import KdxError
+
+app = typer.Typer(
+    name="kdx",
+    help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
+    epilog="First steps: kdx sweep quickstart, then kdx report.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kdx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("init")(init.init)
+app.command("plan")(plan.plan)
+app.command("sweep")(sweep.sweep)
+app.command("resume")(resume.resume)
+app.command("report")(report.report)
+app.add_typer(data.app, name="data")
+
+
+def main() -> NoReturn:
+    """Run a command; what a user can mend is told in one message, with the exit code of its kind."""
+    try:
+        app()
+    except KdxError as fault:
+        error(fault)
+        sys.exit(fault.exit_code)
+    except BrokenPipeError:
+        # The reader of our output, `head` for one, has what it wants.
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)
+    sys.exit(0)

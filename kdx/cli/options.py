@@ -1,0 +1,51 @@
+"""Options that several commands share; each can be set by `KDX_…` in the environment."""
+
+from typing import Annotated
+
+import typer
+
+Db = Annotated[
+    str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]
+Seeds = Annotated[
+    str | None,
+    typer.Option("--seeds", envvar="KDX_SEEDS", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),
+]
+MaxRuns = Annotated[int, typer.Option("--max-runs", envvar="KDX_MAX_RUNS", min=1, help="Refuse a larger grid.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "-w",
+        envvar="KDX_WORKERS",
+        min=1,
+        max=1024,
+        help="Runs at a time; the machine's cores if not said.",
+    ),
+]
+
+MOST_RUNS = 10_000
+DATABASE = "runs.db"
+
+
+def seeds_of(text: str | None) -> tuple[int, ...] | None:
+    """`5` is seeds 0 to 4; `0,7` and `7,` are lists.
+
+    Raises:
+        KdxError: anything else.
+    """
+    from kdx.errors import KdxError
+
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > 1 and not words[-1]:
+        words.pop()
+    if all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
+        numbers = tuple(int(word) for word in words)
+        if "," not in text and numbers[0] >= 1:
+            return tuple(range(numbers[0]))
+        if "," in text and len(set(numbers)) == len(numbers):
+            return numbers
+    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7")

@@ -1,0 +1,58 @@
+"""`kdx plan`: what a sweep would do, run by run, and why."""
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Seeds, seeds_of
+
+
+def plan(
+    grid: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped grid.")],
+    db: Db = DATABASE,
+    seeds: Seeds = None,
+    max_runs: MaxRuns = MOST_RUNS,
+    json: Json = False,
+) -> None:
+    """Say what `kdx sweep` would do, run by run, with the reason. Starts and writes nothing.
+
+    Example: kdx plan quickstart --seeds 5
+    """
+    from pathlib import Path
+
+    from kdx.grid.load import load_grid
+    from kdx.store.database import open_database
+    from kdx.store.reader import recorded
+    from kdx.sweep.decide import decide
+    from kdx.sweep.owner import is_gone
+
+    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    records = {}
+    if "://" in db or Path(db).exists():
+        with open_database(db, write=False) as database:
+            records = recorded(database, [cell.id for cell in wanted.cells])
+    decisions = decide(wanted, records, is_gone)
+    if json:
+        out_json(
+            [
+                {
+                    "cell": decision.run.cell.id,
+                    "seed": decision.run.seed,
+                    "choices": dict(decision.run.cell.labels),
+                    "action": decision.action.value,
+                    "reason": decision.reason,
+                }
+                for decision in decisions
+            ]
+        )
+        return
+    from kdx.cli.wording import run_name
+
+    for decision in decisions:
+        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({decision.reason})")
+    counts = Counter(decision.action.value for decision in decisions)
+    told = ", ".join(f"{count} to {action}" for action, count in counts.items())
+    shape = f"{len(wanted.cells)} cells × {len(wanted.seeds)} seeds"
+    say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {grid}")

@@ -1,0 +1,130 @@
+"""How a sweep goes: a live display on a terminal, one line an event elsewhere."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import TaskID
+
+from kdx.cli.console import inert, say
+from kdx.cli.wording import run_name
+from kdx.grid.plan import Plan, PlannedRun
+from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.sweep.decide import Decision
+
+
+class Lines:
+    """A listener that says one line an event."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.counts: dict[str, int] = {}
+        self.begun = time.monotonic()
+        self.first = True
+        self.seconds: list[float] = []
+        self.running: dict[tuple[str, int], float] = {}
+
+    def decided(self, decisions: tuple[Decision, ...]) -> None:
+        """Counts states; says at the start how much there is to do."""
+        states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in decisions)
+        self.counts = {state.value: states[state] for state in RunState if states[state]}
+        if self.first:
+            self.first = False
+            over = sum(states[state] for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
+            had = f", {over} of them over already" if over else ""
+            self.note(f"{self.plan.name}: {len(decisions)} runs{had}")
+
+    def started(self, run: PlannedRun, attempt: int) -> None:
+        self.running[run.key] = time.monotonic()
+        self.note(f"started {run_name(run)}" + (f" (attempt {attempt})" if attempt > 1 else ""))
+
+    def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
+        pass
+
+    def ended(self, run: PlannedRun, record: RunRecord) -> None:
+        """Says how a run ended, with its scores or the reason."""
+        took = time.monotonic() - self.running.pop(run.key, time.monotonic())
+        if record.state in FINAL:
+            self.seconds.append(took)
+        scores = ""
+        if record.valid_score is not None and record.test_score is not None:
+            metric = run.cell.spec.selection[0].removeprefix("valid/")
+            scores = f": {metric} {record.valid_score:.2f} valid, {record.test_score:.2f} test"
+        reason = f": {record.error}" if record.error else ""
+        self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
+
+    def note(self, text: str) -> None:
+        """One line to stderr."""
+        say(text)
+
+    def left(self, workers: int) -> float | None:
+        """Seconds to the end, by the mean duration of the runs that ended; None before the first."""
+        unfinished = sum(self.counts.get(state, 0) for state in ("pending", "running", "interrupted"))
+        if not self.seconds:
+            return None
+        return unfinished * sum(self.seconds) / len(self.seconds) / max(workers, 1)
+
+
+class Live(Lines):
+    """A listener with a display at the foot of the terminal: the whole sweep, then a line for each run at work."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.console = Console(stderr=True)
+        self.bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}", markup=False),
+            TimeElapsedColumn(),
+            console=self.console,
+            refresh_per_second=4,
+        )
+        self.whole = self.bars.add_task(inert(plan.name), total=len(plan.runs), told="")
+        self.tasks: dict[tuple[str, int], TaskID] = {}
+
+    def decided(self, decisions: tuple[Decision, ...]) -> None:
+        super().decided(decisions)
+        over = sum(self.counts.get(state.value, 0) for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
+        left = self.left(max(len(self.tasks), 1))
+        told = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
+        self.bars.update(self.whole, completed=over, told=told)
+
+    def started(self, run: PlannedRun, attempt: int) -> None:
+        self.running[run.key] = time.monotonic()
+        total = run.cell.spec.training.steps
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, told="starting")
+
+    def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
+        if run.key in self.tasks:
+            self.bars.update(self.tasks[run.key], completed=step, told=f"loss {loss:.3f}")
+
+    def ended(self, run: PlannedRun, record: RunRecord) -> None:
+        if run.key in self.tasks:
+            self.bars.remove_task(self.tasks.pop(run.key))
+        super().ended(run, record)
+
+    def note(self, text: str) -> None:
+        self.console.print(inert(text), markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def progress(plan: Plan) -> Iterator[Lines]:
+    """The listener that fits where stderr goes."""
+    if not sys.stderr.isatty():
+        yield Lines(plan)
+        return
+    live = Live(plan)
+    with live.bars:
+        yield live
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

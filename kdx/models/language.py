@@ -1,0 +1,23 @@
+"""Decoder-only Transformer for sequence prediction: the next token of a stream, with attention C alone."""
+
+from torch import Tensor, nn
+
+from kdx.axes import Attention, Embeddings
+from kdx.grid.spec import CellSpec
+from kdx.models.transformer import Input, Stack, embedding_of, output_of
+
+
+class LanguageModel(nn.Module):
+    """Tokens of a stream to the logits of the token after each."""
+
+    def __init__(self, spec: CellSpec, vocabulary_size: int) -> None:
+        super().__init__()
+        embedding = embedding_of(vocabulary_size, spec.model.width)
+        self.input = Input(spec, embedding)
+        self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF)
+        tied = None if spec.model.embeddings is Embeddings.SEPARATE else embedding
+        self.output = output_of(vocabulary_size, spec.model.width, tied)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (B, T) → logits (B, T, V)."""
+        return self.output(self.decoder(self.input(tokens)))

@@ -1,0 +1,174 @@
+"""The stacks that both tasks share: attention and feed-forward sublayers with residual sums (Vaswani et al. 2017)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import Cache, KernelAttention
+from kdx.attention.encodings import encoding_of
+from kdx.axes import Attention, Inject, Norm
+from kdx.grid.spec import CellSpec
+
+LONGEST = 1024  # positions of a learned table
+
+
+def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
+    """The cell's attention in one of the three places."""
+    return KernelAttention(
+        width=spec.model.width,
+        heads=spec.model.heads,
+        kernel=spec.kernel,
+        symmetry=spec.symmetry,
+        positions=spec.positions_in(which),
+        value=spec.value_in(which),
+        filter=spec.filter_in(which),
+        encoding=spec.encoding,
+        longest=LONGEST,
+    )
+
+
+class Residual(nn.Module):
+    """x + dropout(f(x)), normalised after the sum (post) or before f (pre)."""
+
+    def __init__(self, spec: CellSpec) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(spec.model.width)
+        self.dropout = nn.Dropout(spec.model.dropout)
+        self.pre = spec.norm is Norm.PRE
+
+    def inner(self, x: Tensor) -> Tensor:
+        """What f reads."""
+        return self.norm(x) if self.pre else x
+
+    def outer(self, x: Tensor, change: Tensor) -> Tensor:
+        """The sum, with f's output as `change`."""
+        total = x + self.dropout(change)
+        return total if self.pre else self.norm(total)
+
+
+class FeedForward(nn.Module):
+    """max(0, x W1 + b1) W2 + b2, position by position."""
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, inner)
+        self.down = nn.Linear(inner, width)
+        for linear in (self.up, self.down):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, M) → (B, T, M)."""
+        return self.down(torch.relu(self.up(x)))
+
+
+class Layer(nn.Module):
+    """Self-attention, attention over a source where there is one, and the feed-forward sublayer."""
+
+    def __init__(self, spec: CellSpec, own: Attention, across: Attention | None = None) -> None:
+        super().__init__()
+        self.own = attention_of(spec, own)
+        self.own_residual = Residual(spec)
+        if across:
+            self.across = attention_of(spec, across)
+            self.across_residual = Residual(spec)
+        self.feed_forward = FeedForward(spec.model.width, spec.model.inner)
+        self.feed_residual = Residual(spec)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        padding: Tensor | None = None,
+        source: Tensor | None = None,
+        source_padding: Tensor | None = None,
+        positions: Tensor | None = None,
+        caches: tuple[Cache, Cache] | None = None,
+    ) -> Tensor:
+        """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
+
+        When decoding token by token, `positions` are those of x and `caches` keep the keys of earlier ones.
+        """
+        own_cache, across_cache = caches or (None, None)
+        inner = self.own_residual.inner(x)
+        change = self.own(inner, query_positions=positions, key_padding=padding, cache=own_cache)
+        x = self.own_residual.outer(x, change)
+        if source is not None:
+            inner = self.across_residual.inner(x)
+            change = self.across(
+                inner, source, query_positions=positions, key_padding=source_padding, cache=across_cache
+            )
+            x = self.across_residual.outer(x, change)
+        return self.feed_residual.outer(x, self.feed_forward(self.feed_residual.inner(x)))
+
+
+class Stack(nn.Module):
+    """Layers one on another, with the pre-norm's closing normalisation."""
+
+    def __init__(self, spec: CellSpec, depth: int, own: Attention, across: Attention | None = None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(spec, own, across) for _ in range(depth))
+        self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        padding: Tensor | None = None,
+        source: Tensor | None = None,
+        source_padding: Tensor | None = None,
+        positions: Tensor | None = None,
+        caches: list[tuple[Cache, Cache]] | None = None,
+    ) -> Tensor:
+        """As `Layer.forward`, with one pair of caches a layer."""
+        for index, layer in enumerate(self.layers):
+            x = layer(
+                x,
+                padding=padding,
+                source=source,
+                source_padding=source_padding,
+                positions=positions,
+                caches=caches[index] if caches else None,
+            )
+        return self.closing(x)
+
+
+class Input(nn.Module):
+    """Token embeddings times √M, plus the positions where the direct sum is taken at the input (Eq. 4)."""
+
+    def __init__(self, spec: CellSpec, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.scale = math.sqrt(spec.model.width)
+        self.dropout = nn.Dropout(spec.model.dropout)
+        at_input = spec.inject is Inject.INPUT and spec.encoding is not None
+        self.encoding = encoding_of(spec.encoding, spec.model.width, LONGEST) if at_input else None  # type: ignore[arg-type]
+
+    def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """tokens (B, T) → (B, T, M)."""
+        x = self.embedding(tokens) * self.scale
+        if self.encoding is not None:
+            if positions is None:
+                positions = torch.arange(tokens.shape[1], device=tokens.device)
+            x = x + self.encoding(positions)
+        return self.dropout(x)
+
+
+def embedding_of(size: int, width: int) -> nn.Embedding:
+    """Token vectors drawn from N(0, 1/M), the padding's fixed at zero."""
+    embedding = nn.Embedding(size, width, padding_idx=0)
+    nn.init.normal_(embedding.weight, std=width**-0.5)
+    with torch.no_grad():
+        embedding.weight[0].zero_()
+    return embedding
+
+
+def output_of(size: int, width: int, tied_to: nn.Embedding | None) -> nn.Linear:
+    """Logits over the vocabulary; without bias, and the embedding's own matrix where the two are one."""
+    output = nn.Linear(width, size, bias=False)
+    if tied_to is None:
+        nn.init.xavier_uniform_(output.weight)
+    else:
+        output.weight = tied_to.weight
+    return output

@@ -1,0 +1,317 @@
+"""Opening a results database, and its transactions.
+
+Opening creates, migrates or refuses; it never touches a file of another application or of a newer kdx. Whatever goes
+wrong with the file is told as a `DatabaseError`, and a full or failing disk as a `StorageError`, also from inside a
+transaction.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+from sqlalchemy import Connection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.store.schema import APPLICATION_ID, REVISION, VERSION_TABLE
+
+BUSY_SECONDS = 30
+"""How long a transaction waits for those of other processes."""
+
+OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
+
+
+class Database:
+    """An open results database; `open_database` makes one.
+
+    Every transaction has a connection of its own, so threads may share a Database. Processes may not: open it anew
+    after a fork, since SQLite forbids carrying a connection across.
+    """
+
+    def __init__(self, path: Path, *, write: bool) -> None:
+        self.path = path
+        self.writable = write
+        # The working directory may change; the file that was opened does not.
+        self._file = path.absolute()
+        self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        self._writing = self._engine.execution_options(kdx_begin="BEGIN IMMEDIATE")
+
+        @event.listens_for(self._engine, "begin")
+        def begin(connection: Connection) -> None:
+            connection.exec_driver_sql(connection.get_execution_options().get("kdx_begin", "BEGIN"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One transaction that sees one state of the database. Keep it short: writers wait for it."""
+        with self._told(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction that holds the write lock from its start; committed at the end, rolled back on an exception.
+
+        Raises:
+            DatabaseError: the file cannot be written, is damaged or stayed locked for `BUSY_SECONDS`.
+            StorageError: the disk is full or failed; nothing of this transaction stands.
+        """
+        assert self.writable, "opened to read"
+        with self._told(), self._writing.begin() as connection:
+            yield connection
+
+    def refuse_foreign(self) -> None:
+        """Raises DatabaseError unless the file is empty or its header names kdx."""
+        # "Immutable" asks for no lock, so the file is not written even where the mere reading of it would be: SQLite
+        # puts files beside a database that is in WAL mode. The header is all that may be trusted without a lock.
+        try:
+            with closing(self._driver("ro&immutable=1")) as connection:
+                (pages,) = connection.execute("PRAGMA page_count").fetchone()
+                (application,) = connection.execute("PRAGMA application_id").fetchone()
+        except sqlite3.Error as error:
+            raise self._tell(error) or error from error
+        if pages and application != APPLICATION_ID:
+            raise _foreign(self.path)
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.writable:
+            return self._connect_to_read()
+        connection = self._driver("rw")
+        # Per connection: SQLite does not keep these in the file.
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        connection = self._driver("ro")
+        try:
+            connection.execute("PRAGMA schema_version")
+        except sqlite3.OperationalError as error:
+            connection.close()
+            undoable = os.access(self._file, os.W_OK) and os.access(self._file.parent, os.W_OK)
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK or not undoable:
+                raise
+            # A writer was killed in mid-commit; nobody can read before its half transaction is undone, and SQLite
+            # undoes it at the first look by somebody who may write.
+            with closing(self._driver("rw")) as other:
+                other.execute("PRAGMA schema_version")
+            return self._driver("ro")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _driver(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(os.fsencode(self._file))}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            # The driver begins no transaction of its own accord; it would do so late, and deferred.
+            isolation_level=None,
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            told = self._tell(error.orig)
+            if told is None:
+                raise
+            raise told from error
+
+    def _tell(self, error: BaseException | None) -> KdxError | None:
+        code = getattr(error, "sqlite_errorcode", None)
+        place = str(self.path)
+        match code and code & 0xFF:  # the low byte is the kind, the rest its detail
+            case sqlite3.SQLITE_FULL:
+                return StorageError(
+                    "the disk is full", place=place, hint="free some space, then kdx resume; what was recorded stands"
+                )
+            case sqlite3.SQLITE_IOERR:
+                return StorageError(
+                    f"the disk failed ({getattr(error, 'sqlite_errorname', error)})",
+                    place=place,
+                    hint="look after the disk, then kdx resume; what was recorded stands",
+                )
+            case sqlite3.SQLITE_NOTADB:
+                return DatabaseError("this file is not a database", place=place, hint=OTHER_DATABASE)
+            case sqlite3.SQLITE_CORRUPT:
+                return DatabaseError(
+                    "the database is damaged",
+                    place=place,
+                    hint="take it back from a copy, or save what is left with: sqlite3 FILE .recover",
+                )
+            case sqlite3.SQLITE_BUSY:
+                return DatabaseError(
+                    f"another process has kept the database locked for {BUSY_SECONDS} s",
+                    place=place,
+                    hint="end the program that holds it, then try again",
+                )
+            case sqlite3.SQLITE_READONLY if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+                return DatabaseError(
+                    "a writer was killed in mid-write, and undoing its half takes permission to write",
+                    place=place,
+                    hint=f"copy it together with {self.path.name}-journal to a folder of yours",
+                )
+            case sqlite3.SQLITE_READONLY:
+                return _not_writable(self.path)
+            case sqlite3.SQLITE_CANTOPEN:
+                if not os.access(self._file, os.F_OK):
+                    return _absent(self.path)
+                return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
+            case _:
+                return None
+
+
+def open_database(url_or_path: str | Path, *, write: bool, create: bool = False) -> Database:
+    """Opens a results database, bringing it up to the newest schema where it is opened to write.
+
+    Args:
+        url_or_path: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`.
+        write: without it the file is opened read-only, and neither it nor its folder is written, but for one thing:
+            the half transaction of a killed writer is undone, where that is permitted.
+        create: make the database where there is none.
+
+    Raises:
+        DatabaseError: absent, unreadable, not a database, of another application, of a schema that does not fit, or
+            not writable when it is to be written. Nothing was changed.
+        StorageError: the disk is full or failed.
+    """
+    assert write or not create
+    path = _path(url_or_path)
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise DatabaseError(f"this file cannot be reached: {error.strerror}", place=str(path)) from error
+    if path.is_dir():
+        raise DatabaseError("this is a folder, not a database", place=str(path), hint=OTHER_DATABASE)
+    if there:
+        if not os.access(path, os.R_OK):
+            raise DatabaseError("no permission to read this file", place=str(path), hint="look at its owner and mode")
+        if write and not os.access(path, os.W_OK):
+            raise _not_writable(path)
+    elif not create:
+        raise _absent(path)
+    elif not path.parent.is_dir():
+        raise DatabaseError(f"there is no folder {path.parent}", place=str(path), hint="make it first")
+    if write and not os.access(path.parent, os.W_OK):
+        raise DatabaseError(
+            "no permission to write its folder, where SQLite keeps a journal while it writes",
+            place=str(path),
+            hint="copy the database to a folder of yours, or name another with --db or KDX_DB",
+        )
+    if not there:
+        try:
+            path.touch()
+        except OSError as error:
+            raise StorageError(f"this file cannot be made: {error.strerror}", place=str(path)) from error
+    with Database(path, write=False) as before:
+        # Looks before anything is written: opening to write may already change the journal mode of a foreign file.
+        before.refuse_foreign()
+        with before.read() as connection:
+            revision = _revision(connection, path)
+    if revision is None and not create:
+        raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
+    database = Database(path, write=write)
+    if revision != REVISION:
+        if not write:
+            raise DatabaseError(
+                f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
+                place=str(path),
+                hint="kdx resume brings it up to date",
+            )
+        _migrate(database)
+    return database
+
+
+def _path(url_or_path: str | Path) -> Path:
+    if isinstance(url_or_path, Path) or "://" not in url_or_path:
+        return Path(url_or_path)
+    try:
+        url = make_url(url_or_path)
+    except ArgumentError:
+        raise DatabaseError("this is not a database URL", place=url_or_path, allowed="a file, sqlite:///FILE") from None
+    if url.get_backend_name() != "sqlite":
+        raise DatabaseError(
+            f"kdx does not open {url.get_backend_name()}",
+            place=url.render_as_string(hide_password=True),
+            allowed="a file, sqlite:///FILE",
+        )
+    if url.database in (None, "", ":memory:"):
+        raise DatabaseError(
+            "several processes write it, so it must be a file", place=url_or_path, allowed="sqlite:///FILE"
+        )
+    return Path(str(url.database))
+
+
+def _revision(connection: Connection, path: Path) -> str | None:
+    """The schema that the file has; None: it is empty.
+
+    Raises:
+        DatabaseError: it has no tables of kdx, or those of a newer one.
+    """
+    tables = connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars().all()
+    if not tables:
+        return None
+    if VERSION_TABLE not in tables:
+        raise _foreign(path)
+    revision = str(connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar_one())
+    if revision > REVISION:
+        raise DatabaseError(
+            f"written by a newer kdx: its schema is {revision}, this kdx knows {REVISION}; nothing was changed",
+            place=str(path),
+            hint="upgrade kdx",
+        )
+    return revision
+
+
+def _migrate(database: Database) -> None:
+    # Imported here: Alembic costs 0.2 s and is seldom needed.
+    from alembic import command
+    from alembic.config import Config
+
+    with database.write() as connection:
+        # Asked again under the lock, for another process may have come first.
+        if _revision(connection, database.path) == REVISION:
+            return
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        config = Config()
+        config.set_main_option("script_location", "kdx.store:migrations")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _foreign(path: Path) -> DatabaseError:
+    return DatabaseError("this database belongs to another application", place=str(path), hint=OTHER_DATABASE)
+
+
+def _absent(path: Path) -> DatabaseError:
+    return DatabaseError(
+        "there is no results database here",
+        place=str(path),
+        hint="kdx sweep makes one; name another with --db or KDX_DB",
+    )
+
+
+def _not_writable(path: Path) -> DatabaseError:
+    return DatabaseError(
+        "no permission to write this file",
+        place=str(path),
+        hint="copy it to a file of yours, or name another with --db or KDX_DB",
+    )

@@ -1,0 +1,12 @@
+"""Runs migrations inside the transaction that the caller holds (`kdx.store.database`); there is no other way in."""
+
+from alembic import context
+
+from kdx.store.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+context.run_migrations()

@@ -1,0 +1,203 @@
+"""What reads the database: frozen records out of one short transaction, never a query per row."""
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, exists, func, or_, select, true
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.store.database import Database
+from kdx.store.records import (
+    FINAL,
+    AttemptRecord,
+    CellRecord,
+    RunRecord,
+    RunState,
+    SweepRecord,
+    SweepSummary,
+)
+from kdx.store.schema import attempt, cell, metric, now, output, run, sweep, sweep_cell, sweep_run, value_of
+
+
+def sweeps(database: Database) -> tuple[SweepSummary, ...]:
+    """Every sweep with its runs counted by state, the last planned first."""
+    each = _generations().subquery()
+    counted = (
+        select(sweep_run.c.sweep_id, each.c.state, func.count().label("runs"))
+        .join(each, and_(sweep_run.c.cell_id == each.c.cell_id, sweep_run.c.seed == each.c.seed))
+        .where(sweep_run.c.planned, each.c.generation == each.c.newest)
+        .group_by(sweep_run.c.sweep_id, each.c.state)
+    )
+    with database.read() as connection:
+        rows = connection.execute(_last_planned_first()).all()
+        states = connection.execute(counted).all()
+    counts: dict[int, dict[RunState, int]] = defaultdict(dict)
+    for row in states:
+        counts[row.sweep_id][RunState(row.state)] = row.runs
+    return tuple(SweepSummary(row.id, row.name, row.created, row.updated, counts[row.id]) for row in rows)
+
+
+def runs(database: Database, sweep_id: int) -> tuple[RunRecord, ...]:
+    """The newest generation of each run that the sweep plans, in the order in which they were first planned."""
+    with database.read() as connection:
+        return _records(connection, _planned_in(sweep_id))
+
+
+def recorded(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
+    """(cell id, seed) → the newest generation of that run, for every run of these cells, whatever sweep planned it."""
+    with database.read() as connection:
+        records = _records(connection, run.c.cell_id.in_(list(cell_ids)))
+    return {(record.cell_id, record.seed): record for record in records}
+
+
+def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
+    """A sweep with all that a report needs of it, as one state of the database.
+
+    Args:
+        name_or_id: None for the sweep that was planned last.
+
+    Raises:
+        KdxError: there is no such sweep, or none at all.
+    """
+    with database.read() as connection:
+        row = _sweep(connection, database, name_or_id)
+        cells = connection.execute(
+            select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
+            .join(sweep_cell)
+            .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
+            .order_by(sweep_cell.c.ordinal)
+        ).all()
+        records = _records(connection, _planned_in(row.id), finals=True)
+        tests = connection.execute(
+            select(metric.c.run_id, metric.c.name, metric.c.bits)
+            # A range of the key ("0" follows "/"); LIKE would read every row of the run.
+            .where(
+                metric.c.run_id.in_(select(run.c.id).where(_planned_in(row.id))),
+                metric.c.name >= "test/",
+                metric.c.name < "test0",
+            )
+            .order_by(metric.c.step)
+        ).all()
+    metrics: dict[int, dict[str, float]] = {record.id: {} for record in records}
+    for run_id, name, bits in tests:
+        if run_id in metrics:
+            metrics[run_id][name] = value_of(bits)
+    return SweepRecord(
+        id=row.id,
+        name=row.name,
+        created=row.created,
+        grid=row.grid,
+        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, json.loads(each.spec)) for each in cells),
+        runs=records,
+        metrics=metrics,
+    )
+
+
+def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
+    """One metric of a run as (optimiser step, value), by step."""
+    with database.read() as connection:
+        rows = connection.execute(
+            select(metric.c.step, metric.c.bits)
+            .where(metric.c.run_id == run_id, metric.c.name == name)
+            .order_by(metric.c.step)
+        ).all()
+    return [(step, value_of(bits)) for step, bits in rows]
+
+
+def outputs(database: Database, run_id: int, name: str) -> list[str]:
+    """Texts that a run produced, such as `test/translations`; none when it has not (yet)."""
+    with database.read() as connection:
+        kept = connection.scalar(select(output.c.lines).where(output.c.run_id == run_id, output.c.name == name))
+    return [] if kept is None else [str(line) for line in json.loads(zlib.decompress(kept))]
+
+
+def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
+    """Every try at a run, the first one first."""
+    columns = [column for column in attempt.c if column.name != "run_id"]
+    with database.read() as connection:
+        rows = connection.execute(select(*columns).where(attempt.c.run_id == run_id).order_by(attempt.c.number)).all()
+    return tuple(AttemptRecord(**row._mapping) for row in rows)
+
+
+def _last_planned_first() -> Select[Any]:
+    return select(sweep).order_by(sweep.c.updated.desc(), sweep.c.id.desc())
+
+
+def _sweep(connection: Connection, database: Database, name_or_id: str | int | None) -> Row[Any]:
+    rows = connection.execute(_last_planned_first()).all()
+    for row in rows:
+        if name_or_id is None or name_or_id in (row.id, row.name):
+            return row
+    place = str(database.path)
+    if not rows:
+        raise KdxError("no sweep is recorded here yet", place=place, hint="kdx sweep GRID records one")
+    names = sorted(row.name for row in rows)
+    raise KdxError(
+        f"there is no sweep `{name_or_id}`",
+        place=place,
+        allowed=names,
+        hint=did_you_mean(str(name_or_id), names),
+    )
+
+
+def _planned_in(sweep_id: int) -> ColumnElement[bool]:
+    return exists().where(
+        sweep_run.c.sweep_id == sweep_id,
+        sweep_run.c.cell_id == run.c.cell_id,
+        sweep_run.c.seed == run.c.seed,
+        sweep_run.c.planned,
+    )
+
+
+def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
+    """Runs in every generation, each beside the number of the newest one and of the newest final one."""
+    same = (run.c.cell_id, run.c.seed)
+    final = case((run.c.state.in_(FINAL), run.c.generation))
+    return select(
+        run,
+        func.max(run.c.generation).over(partition_by=same).label("newest"),
+        func.max(final).over(partition_by=same).label("newest_final"),
+    ).where(true() if which is None else which)
+
+
+def _records(connection: Connection, which: ColumnElement[bool], *, finals: bool = False) -> tuple[RunRecord, ...]:
+    """The newest generation of each of these runs; with `finals` the newest final one too."""
+    each = _generations(which).subquery()
+    wanted: ColumnElement[bool] = each.c.generation == each.c.newest
+    if finals:
+        wanted = or_(wanted, each.c.generation == each.c.newest_final)
+    # An attempt that has not ended adds NULL, so nothing, to the sum.
+    seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id == each.c.id)
+    rows = connection.execute(
+        select(
+            each,
+            case((each.c.state == RunState.RUNNING, each.c.lease_until - now())).label("lease_left"),
+            seconds.scalar_subquery().label("seconds"),
+        )
+        .where(wanted)
+        .order_by(each.c.id)
+    ).all()
+    return tuple(_run(row) for row in rows)
+
+
+def _run(row: Row[Any]) -> RunRecord:
+    return RunRecord(
+        id=row.id,
+        cell_id=row.cell_id,
+        seed=row.seed,
+        generation=row.generation,
+        state=RunState(row.state),
+        attempt=row.attempt,
+        owner=row.owner,
+        lease_left=row.lease_left,
+        progress_step=row.progress_step,
+        stalls=row.stalls,
+        valid_score=None if row.valid_bits is None else value_of(row.valid_bits),
+        valid_step=row.valid_step,
+        test_score=None if row.test_bits is None else value_of(row.test_bits),
+        error=row.error,
+        seconds=row.seconds,
+    )

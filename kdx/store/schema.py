@@ -1,0 +1,203 @@
+"""The tables of the results database, with the meaning and unit of every column.
+
+They are meant to be queried. A sweep plans cells and seeds (`sweep_cell`, `sweep_run`); a run is a cell with a seed in
+a generation and belongs to every sweep that plans it, so `run` and `sweep_run` meet on (cell_id, seed). What a newer
+plan of the same name leaves out keeps its rows, with `planned` false: nothing is deleted.
+
+Numbers live twice, as `value` to query and as `bits` to trust, because SQLite turns NaN into NULL and −0.0 into 0.0.
+Times are seconds since 1970 by the clock of the database. The database itself (a trigger, see the first migration)
+refuses to take a run out of a final state.
+
+Migrations build these tables; a test holds the two equal.
+"""
+
+import struct
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from kdx.store.records import RunState
+
+REVISION = "0001"
+"""The newest migration, known here so that opening a database of this schema need not load Alembic."""
+
+VERSION_TABLE = "kdx_alembic_version"
+"""Not Alembic's default name: Optuna keeps its own version table in the same database."""
+
+APPLICATION_ID = 0x6B647831
+"""In the header of a SQLite file, "kdx1": the file is a results database of kdx."""
+
+
+class now(FunctionElement[float]):
+    """Seconds since 1970 by the clock of the database, so that two hosts never compare their own clocks."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(now, "sqlite")
+def _now_sqlite(element: now, compiler: Any, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(now, "postgresql")
+def _now_postgresql(element: now, compiler: Any, **options: Any) -> str:
+    # now() would be the start of the transaction, before the wait for a lock.
+    return "extract(epoch FROM clock_timestamp())"
+
+
+def bits_of(value: float) -> int:
+    """The IEEE 754 double as a signed 64-bit integer."""
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
+def value_of(bits: int) -> float:
+    """The double that has these bits."""
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_key",
+        "fk": "%(table_name)s_%(referred_table_name)s",
+        "uq": "%(table_name)s_unique",
+        "ck": "%(table_name)s_%(constraint_name)s",
+    }
+)
+
+sweep = Table(
+    "sweep",
+    metadata,
+    Column("id", Integer, primary_key=True, comment="key"),
+    Column("name", Text, nullable=False, comment="name that the grid gives itself"),
+    Column("created", Double, nullable=False, comment="when the name was first planned, seconds since 1970"),
+    Column("updated", Double, nullable=False, comment="when it was last planned, seconds since 1970"),
+    Column("grid", JSON, nullable=False, comment="parts of the grid that concern no single cell, such as tables"),
+    UniqueConstraint("name"),
+    comment="a named plan",
+)
+
+cell = Table(
+    "cell",
+    metadata,
+    Column("id", String(32), primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
+    Column("spec", Text, nullable=False, comment="the resolved cell as canonical JSON, the text that was hashed"),
+    comment="one choice on each axis and all else that a run needs, except its seed",
+)
+
+sweep_cell = Table(
+    "sweep_cell",
+    metadata,
+    Column("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
+    Column("cell_id", ForeignKey("cell.id"), primary_key=True, comment="a cell of its plan"),
+    Column("ordinal", Integer, primary_key=True, comment="place of this choice in the plan, from 0"),
+    Column("labels", JSON, nullable=False, comment="axis → the choice as this grid words it"),
+    Column("planned", Boolean, nullable=False, comment="whether the newest plan of the sweep has it"),
+    comment="choices that a sweep plans; two choices may come to the same cell",
+)
+
+sweep_run = Table(
+    "sweep_run",
+    metadata,
+    Column("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
+    Column("cell_id", ForeignKey("cell.id"), primary_key=True, comment="cell of the run"),
+    Column("seed", BigInteger, primary_key=True, comment="seed of the run"),
+    Column("planned", Boolean, nullable=False, comment="whether the newest plan of the sweep has it"),
+    comment="runs of a sweep, in whatever generation; joins run on (cell_id, seed)",
+)
+
+environment = Table(
+    "environment",
+    metadata,
+    Column("id", String(32), primary_key=True, comment="hash of the JSON, 32 hexadecimal digits"),
+    Column("environment", JSON, nullable=False, comment="library versions, processor, threads and the like"),
+    comment="where a run was computed, as far as it can change its bits",
+)
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", Integer, primary_key=True, comment="key"),
+    Column("cell_id", ForeignKey("cell.id"), nullable=False, comment="the cell"),
+    Column("seed", BigInteger, nullable=False, comment="the seed"),
+    Column("generation", Integer, nullable=False, comment="0; each deliberate repetition of a finished run adds one"),
+    Column("state", String(16), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
+    Column("owner", Text, comment="process that claimed it last"),
+    Column("attempt", Integer, nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
+    Column("lease_until", Double, comment="when the claim lapses, seconds since 1970"),
+    Column("progress_step", Integer, nullable=False, comment="highest optimiser step recorded"),
+    Column("stalls", Integer, nullable=False, comment="attempts in a row that ended without a higher step"),
+    Column("valid_score", Double, comment="best value of the cell's selection metric"),
+    Column("valid_bits", BigInteger, comment="valid_score as the bits of a double; NULL: no score"),
+    Column("valid_step", Integer, comment="optimiser step of valid_score"),
+    Column("test_score", Double, comment="the same metric on the test split, with the weights of valid_step"),
+    Column("test_bits", BigInteger, comment="test_score as the bits of a double; NULL: no score"),
+    Column("error", Text, comment="one line: why it failed or diverged"),
+    Column("definitions", JSON(none_as_null=True), comment="metric → its definition or signature"),
+    Column("data_fingerprint", Text, comment="hash of the prepared data"),
+    Column("code_fingerprint", Text, comment="hash of the code that decides what a run computes"),
+    Column("environment_id", ForeignKey("environment.id"), comment="where the last attempt was computed"),
+    UniqueConstraint("cell_id", "seed", "generation"),
+    CheckConstraint(f"state IN ({', '.join(repr(str(state)) for state in RunState)})", name="state"),
+    comment="one row a run for ever; tries at it are attempts",
+)
+
+attempt = Table(
+    "attempt",
+    metadata,
+    Column("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
+    Column("number", Integer, primary_key=True, comment="from 1"),
+    Column("owner", Text, nullable=False, comment="process that claimed the run"),
+    Column("started", Double, nullable=False, comment="when it claimed the run, seconds since 1970"),
+    Column("ended", Double, comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
+    Column("outcome", String(16), comment="state that it left the run in, or lost: its process died without a word"),
+    Column("first_step", Integer, nullable=False, comment="highest optimiser step recorded before it"),
+    Column("last_step", Integer, comment="optimiser step that it reached"),
+    Column("traceback", Text, comment="of the exception that ended it"),
+    comment="one try at a run",
+)
+
+metric = Table(
+    "metric",
+    metadata,
+    Column("run_id", ForeignKey("run.id"), comment="the run"),
+    # Bytewise order on every database, so that a prefix is a range of the key.
+    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), comment="split/metric, such as valid/bleu"),
+    Column("step", Integer, comment="optimiser step, from 0"),
+    Column("value", Double, comment="the number; on SQLite NULL when it is not one"),
+    Column("bits", BigInteger, nullable=False, comment="the number as the bits of a double"),
+    Column("writes", Integer, nullable=False, comment="times recorded; above 1 after a resumed run replayed the step"),
+    Column("differs", Integer, nullable=False, comment="times that a replay gave other bits than stood here"),
+    PrimaryKeyConstraint("run_id", "name", "step"),
+    comment="every number that a run recorded",
+    sqlite_with_rowid=False,
+)
+
+output = Table(
+    "output",
+    metadata,
+    Column("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
+    Column("name", Text, primary_key=True, comment="split/kind, such as test/translations"),
+    Column("lines", LargeBinary, nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
+    Column("count", Integer, nullable=False, comment="texts"),
+    Column("sha256", String(64), nullable=False, comment="of the JSON before compression, hexadecimal"),
+    comment="texts that a run produced",
+)

@@ -1,0 +1,392 @@
+"""What changes the database: planning, claiming, recording, ending. Each function is one transaction.
+
+A run is claimed by one UPDATE … RETURNING, which also gives the number of the attempt. Every transaction of the worker
+then begins with an UPDATE that matches (owner, attempt); when it matches nothing, somebody else has the run, and
+`Fenced` stops the worker before it writes a thing. So a worker that hung past its lease cannot spoil the run that
+another one took over.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, or_, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from kdx.grid.identity import canonical
+from kdx.grid.plan import Plan
+from kdx.store.database import Database
+from kdx.store.records import FINAL, RunState
+from kdx.store.schema import (
+    attempt,
+    bits_of,
+    cell,
+    environment,
+    metric,
+    now,
+    output,
+    run,
+    sweep,
+    sweep_cell,
+    sweep_run,
+)
+
+STALLS = 3
+"""So many attempts in a row that died without a higher step make a run fail: it would kill its worker for ever."""
+
+LOST = "lost"
+"""Outcome of an attempt whose process died without a word."""
+
+
+class Fenced(Exception):
+    """This attempt no longer has the run: its lease lapsed and another claimed it, or the run was ended."""
+
+
+def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
+    """Records a plan under its name; the id of the sweep. Doing it again changes nothing.
+
+    Runs that another sweep already has are shared. What an earlier plan of this name had and this one lacks keeps its
+    rows, marked as no longer planned. The number of statements does not depend on the size of the plan.
+
+    Args:
+        grid: what concerns no single cell, such as the tables; any JSON.
+    """
+    cells = [{"id": planned.id, "spec": canonical(planned.spec)} for planned in plan.cells]
+    runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
+    with database.write() as connection:
+        named = _insert(connection, sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
+        named = named.on_conflict_do_update(
+            index_elements=["name"], set_={"updated": named.excluded.updated, "grid": named.excluded.grid}
+        )
+        sweep_id = int(connection.execute(named.returning(sweep.c.id)).scalar_one())
+        for table in (sweep_cell, sweep_run):
+            connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
+        if not cells:
+            return sweep_id
+
+        connection.execute(_insert(connection, cell).on_conflict_do_nothing(), cells)
+        has_cell = _insert(connection, sweep_cell)
+        has_cell = has_cell.on_conflict_do_update(
+            index_elements=["sweep_id", "cell_id", "ordinal"],
+            set_={"labels": has_cell.excluded.labels, "planned": has_cell.excluded.planned},
+        )
+        connection.execute(
+            has_cell,
+            [
+                {
+                    "sweep_id": sweep_id,
+                    "cell_id": planned.id,
+                    "ordinal": planned.ordinal,
+                    "labels": dict(planned.labels),
+                    "planned": True,
+                }
+                for planned in plan.cells
+            ],
+        )
+        if not runs:
+            return sweep_id
+
+        fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
+        connection.execute(_insert(connection, run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
+        has_run = _insert(connection, sweep_run)
+        has_run = has_run.on_conflict_do_update(
+            index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
+        )
+        connection.execute(has_run, [planned | {"sweep_id": sweep_id, "planned": True} for planned in runs])
+    return sweep_id
+
+
+def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
+    """Adds a pending generation to each of these runs that is final and has no newer one; the ids of the new runs."""
+    newer = run.alias()
+    again = select(
+        run.c.cell_id,
+        run.c.seed,
+        run.c.generation + 1,
+        literal(RunState.PENDING.value),
+        literal(0),
+        literal(0),
+        literal(0),
+    ).where(
+        run.c.id.in_(list(run_ids)),
+        run.c.state.in_(FINAL),
+        ~select(newer.c.id)
+        .where(newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation)
+        .exists(),
+    )
+    columns = ["cell_id", "seed", "generation", "state", "attempt", "progress_step", "stalls"]
+    with database.write() as connection:
+        added = connection.execute(insert(run).from_select(columns, again).returning(run.c.id))
+        return tuple(sorted(added.scalars()))
+
+
+def reset_failed(database: Database, sweep_id: int) -> int:
+    """Makes the failed runs that a sweep plans pending again; how many."""
+    planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.sweep_id == sweep_id, sweep_run.c.planned)
+    with database.write() as connection:
+        reset = connection.execute(
+            update(run)
+            .where(run.c.state == RunState.FAILED, tuple_(run.c.cell_id, run.c.seed).in_(planned))
+            .values(state=RunState.PENDING, stalls=0, error=None)
+        )
+        return reset.rowcount
+
+
+def claim(
+    database: Database, run_id: int, owner: str, lease_seconds: float, dead_owners: Iterable[str] = ()
+) -> int | None:
+    """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
+
+    To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
+    dead. The attempt that these lost is closed first; when it was the last of `STALLS` without progress, the run fails
+    instead of being claimed.
+    """
+    left = or_(run.c.lease_until < now(), run.c.owner.in_(list(dead_owners)))
+    with database.write() as connection:
+        _lose(connection, run_id, left, "the process of the run died without a word")
+        number = connection.scalar(
+            update(run)
+            .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
+            .values(
+                state=RunState.RUNNING,
+                owner=owner,
+                attempt=run.c.attempt + 1,
+                lease_until=now() + lease_seconds,
+                error=None,
+            )
+            .returning(run.c.attempt)
+        )
+        if number is None:
+            return None
+        before = select(run.c.progress_step).where(run.c.id == run_id).scalar_subquery()
+        connection.execute(
+            insert(attempt).values(run_id=run_id, number=number, owner=owner, started=now(), first_step=before)
+        )
+        return int(number)
+
+
+def renew(database: Database, owner: str, lease_seconds: float) -> int:
+    """Extends the lease of every run that `owner` has to `lease_seconds` from now; how many it has."""
+    with database.write() as connection:
+        renewed = connection.execute(
+            update(run)
+            .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
+            .values(lease_until=now() + lease_seconds)
+        )
+        return renewed.rowcount
+
+
+def abandon(database: Database, run_id: int, owner: str, number: int, reason: str) -> RunState | None:
+    """Ends an attempt whose process died without a word; the state that the run is left in.
+
+    Interrupted, or failed for that reason after `STALLS` such attempts without progress. None: the attempt had already
+    ended, and nothing was changed.
+    """
+    with database.write() as connection:
+        return _lose(connection, run_id, (run.c.owner == owner) & (run.c.attempt == number), reason)
+
+
+class RunWriter:
+    """The hand of one attempt: each method is one transaction, and raises `Fenced` when the attempt lost the run."""
+
+    def __init__(self, database: Database, run_id: int, owner: str, attempt: int) -> None:
+        self.run_id = run_id
+        self.owner = owner
+        self.attempt = attempt
+        self._database = database
+
+    def begin(self, environment_facts: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
+        """Records with what the run is computed.
+
+        Args:
+            environment_facts: library versions, processor, threads and the like; any JSON.
+        """
+        facts = json.dumps(environment_facts, sort_keys=True)
+        key = hashlib.sha256(facts.encode()).hexdigest()[:32]
+        with self._writing() as connection:
+            known = _insert(connection, environment).values(id=key, environment=json.loads(facts))
+            connection.execute(known.on_conflict_do_nothing())
+            connection.execute(
+                update(run)
+                .where(run.c.id == self.run_id)
+                .values(environment_id=key, data_fingerprint=data_fingerprint, code_fingerprint=code_fingerprint)
+            )
+
+    def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
+        """Records numbers, and that the run has come to `progress_step`.
+
+        A number that was recorded before is overwritten; `metric.writes` counts that, and `metric.differs` the times
+        that its bits changed.
+
+        Args:
+            rows: (metric such as `valid/bleu`, optimiser step, value).
+        """
+        with self._writing(progress_step=_at_least(progress_step)) as connection:
+            if not rows:
+                return
+            added = _insert(connection, metric)
+            changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
+            added = added.on_conflict_do_update(
+                index_elements=["run_id", "name", "step"],
+                set_={
+                    "value": added.excluded.value,
+                    "bits": added.excluded.bits,
+                    "writes": metric.c.writes + 1,
+                    "differs": metric.c.differs + changed,
+                },
+            )
+            connection.execute(
+                added,
+                [
+                    {
+                        "run_id": self.run_id,
+                        "name": name,
+                        "step": step,
+                        "value": value,
+                        "bits": bits_of(value),
+                        "writes": 1,
+                        "differs": 0,
+                    }
+                    for name, step, value in rows
+                ],
+            )
+
+    def outputs(self, name: str, lines: Sequence[str]) -> None:
+        """Keeps texts that the run produced, such as `test/translations`, in place of any of that name."""
+        # JSON, not lines: a text may hold any character, a line break too.
+        text = json.dumps(list(lines)).encode()
+        kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
+        with self._writing() as connection:
+            put = _insert(connection, output).values(run_id=self.run_id, name=name, **kept)
+            connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
+
+    def complete(
+        self,
+        valid_score: float | None,
+        valid_step: int | None,
+        test_score: float | None,
+        definitions: Mapping[str, str],
+        last_step: int,
+    ) -> None:
+        """Ends the run with its scores; final.
+
+        Args:
+            valid_score: best value of the selection metric, at optimiser step `valid_step`.
+            test_score: the same metric on the test split, with those weights.
+            definitions: metric → its definition or signature.
+        """
+        scores = _scores(valid_score, valid_step, test_score, definitions)
+        self._end(RunState.COMPLETED, last_step, **scores)
+
+    def diverge(
+        self,
+        reason: str,
+        last_step: int,
+        valid_score: float | None = None,
+        valid_step: int | None = None,
+        test_score: float | None = None,
+        definitions: Mapping[str, str] | None = None,
+    ) -> None:
+        """Ends the run as one that did not converge, with what scores it has; final."""
+        scores = _scores(valid_score, valid_step, test_score, definitions)
+        self._end(RunState.DIVERGED, last_step, error=reason, **scores)
+
+    def interrupt(self, last_step: int) -> None:
+        """Ends the attempt at a safe point; the run can be resumed."""
+        self._end(RunState.INTERRUPTED, last_step)
+
+    def fail(self, error: str, traceback: str, last_step: int) -> None:
+        """Ends the run with an exception: one line for lists, and the whole of it."""
+        self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
+
+    def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
+        columns |= {"state": state, "stalls": _stalls(last_step), "progress_step": _at_least(last_step)}
+        with self._writing(**columns) as connection:
+            connection.execute(
+                update(attempt)
+                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
+                .values(ended=now(), outcome=state, last_step=last_step, traceback=traceback)
+            )
+
+    @contextmanager
+    def _writing(self, **columns: Any) -> Iterator[Connection]:
+        """A transaction that begins by checking the claim, and sets columns of the run."""
+        fence = update(run).where(
+            run.c.id == self.run_id,
+            run.c.owner == self.owner,
+            run.c.attempt == self.attempt,
+            run.c.state == RunState.RUNNING,
+        )
+        with self._database.write() as connection:
+            if connection.execute(fence.values(columns or {"owner": self.owner})).rowcount != 1:
+                raise Fenced(f"attempt {self.attempt} of {self.owner} no longer has run {self.run_id}")
+            yield connection
+
+
+def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reason: str) -> RunState | None:
+    """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
+    stalls = _stalls(0)
+    lost = connection.execute(
+        update(run)
+        .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)
+        .values(
+            state=case((stalls >= STALLS, RunState.FAILED.value), else_=RunState.INTERRUPTED.value),
+            error=case((stalls >= STALLS, reason), else_=None),
+            stalls=stalls,
+        )
+        .returning(run.c.state, run.c.attempt, run.c.lease_until, run.c.progress_step)
+    ).one_or_none()
+    if lost is None:
+        return None
+    connection.execute(
+        update(attempt)
+        .where(attempt.c.run_id == run_id, attempt.c.number == lost.attempt)
+        .values(
+            # It cannot have lived longer than its lease; who finds it may come days later.
+            ended=case((now() > lost.lease_until, lost.lease_until), else_=now()),
+            outcome=LOST,
+            last_step=lost.progress_step,
+            traceback=reason,
+        )
+    )
+    return RunState(lost.state)
+
+
+def _stalls(last_step: int) -> ColumnElement[int]:
+    """Stalls of a run whose attempt ends now: 0 when it came further than those before."""
+    before = (
+        select(attempt.c.first_step)
+        .where(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
+        .correlate(run)
+        .scalar_subquery()
+    )
+    return case((_at_least(last_step) > before, 0), else_=run.c.stalls + 1)
+
+
+def _at_least(step: int) -> ColumnElement[int]:
+    """The run's progress, which a replay from an earlier checkpoint does not lower."""
+    return case((run.c.progress_step < step, step), else_=run.c.progress_step)
+
+
+def _scores(
+    valid_score: float | None,
+    valid_step: int | None,
+    test_score: float | None,
+    definitions: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    return {
+        "valid_score": valid_score,
+        "valid_bits": None if valid_score is None else bits_of(valid_score),
+        "valid_step": valid_step,
+        "test_score": test_score,
+        "test_bits": None if test_score is None else bits_of(test_score),
+        "definitions": None if definitions is None else dict(definitions),
+    }
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    """An INSERT that knows ON CONFLICT, which SQLite and PostgreSQL spell alike and SQLAlchemy keeps per dialect."""
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -1,0 +1,70 @@
+"""What to do with each run of a plan, and why: a pure function of the plan and the records.
+
+It is asked anew after every event, so whatever shall steer a sweep, from more seeds to budgets, belongs here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kdx.grid.plan import Plan, PlannedRun
+from kdx.store.records import RunRecord, RunState
+
+
+class Action(StrEnum):
+    """What a sweep does with a run next."""
+
+    START = "start"
+    CONTINUE = "continue"
+    WAIT = "wait"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One run, what to do with it, and the reason in a few words."""
+
+    run: PlannedRun
+    record: RunRecord | None
+    action: Action
+    reason: str
+
+
+def decide(
+    plan: Plan, records: Mapping[tuple[str, int], RunRecord], is_gone: Callable[[str], bool]
+) -> tuple[Decision, ...]:
+    """A decision for every run of the plan, in the plan's order.
+
+    Args:
+        records: (cell id, seed) → the newest generation of that run.
+        is_gone: whether an owner is known to have ended.
+    """
+    return tuple(
+        Decision(run, record, *_decide(record, is_gone)) for run in plan.runs for record in [records.get(run.key)]
+    )
+
+
+def _decide(record: RunRecord | None, is_gone: Callable[[str], bool]) -> tuple[Action, str]:
+    if record is None:
+        return Action.START, "new"
+    match record.state:
+        case RunState.PENDING:
+            return Action.START, "not started yet"
+        case RunState.INTERRUPTED:
+            return Action.CONTINUE, f"interrupted at step {record.progress_step}"
+        case RunState.RUNNING:
+            if record.owner is None or is_gone(record.owner):
+                return Action.CONTINUE, f"its process is gone, at step {record.progress_step}"
+            if record.lease_left is None or record.lease_left < 0:
+                return Action.CONTINUE, f"its lease has lapsed, at step {record.progress_step}"
+            return Action.WAIT, "running in another kdx"
+        case RunState.FAILED:
+            return Action.SKIP, f"failed: {record.error}"
+        case RunState.CANCELLED:
+            return Action.SKIP, "cancelled"
+        case RunState.COMPLETED:
+            return Action.SKIP, f"completed, validation score {record.valid_score:.4g}"
+        case RunState.DIVERGED:
+            return Action.SKIP, f"did not converge: {record.error}"
+        case RunState.PRUNED:
+            return Action.SKIP, "pruned"

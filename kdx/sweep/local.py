@@ -1,0 +1,193 @@
+"""A sweep on this machine: claims runs, has them forked, listens, and asks `decide` again after every event."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from kdx.axes import Task
+from kdx.data.corpus import load_parallel, load_stream
+from kdx.grid.identity import canonical
+from kdx.grid.plan import Plan, PlannedRun
+from kdx.store import reader, writer
+from kdx.store.database import Database
+from kdx.store.records import RunRecord
+from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.orders import Order, receive, send, start
+from kdx.sweep.owner import is_gone, owner
+
+LEASE = 60.0  # seconds
+RENEW_EVERY = 10.0  # seconds
+LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
+
+
+class Listener(Protocol):
+    """Hears what happens in a sweep; the command line shows it."""
+
+    def decided(self, decisions: tuple[Decision, ...]) -> None:
+        """At the start and after every event."""
+
+    def started(self, run: PlannedRun, attempt: int) -> None:
+        """A run was claimed and handed to a worker."""
+
+    def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
+        """A worker has done another step."""
+
+    def ended(self, run: PlannedRun, record: RunRecord) -> None:
+        """A worker has ended; the record tells how."""
+
+
+@dataclass
+class LocalSweep:
+    """One plan, on one machine, into one database."""
+
+    plan: Plan
+    database: Database
+    address: str
+    """Of the database, as workers open it."""
+    sweep_id: int
+    files: Path
+    """Folder of the runs' checkpoints and logs."""
+    workers: int
+    listener: Listener
+    owner: str = field(default_factory=owner)
+
+    def __post_init__(self) -> None:
+        self._stopping: int | None = None
+        self._active: dict[int, tuple[PlannedRun, int]] = {}
+        self._server: subprocess.Popen[bytes] | None = None
+        self._wake, self._wake_end = os.pipe()
+        os.set_blocking(self._wake_end, False)
+
+    def run(self) -> int | None:
+        """Until nothing is left to do here; the signal that stopped it earlier, or None."""
+        self._prepare_data()
+        renewed = time.monotonic()
+        try:
+            while True:
+                decisions = self._decide()
+                if self._stopping is None:
+                    self._start(decisions)
+                if not self._active and (self._stopping or not _unfinished(decisions)):
+                    return self._stopping
+                self._listen(LOOK_AGAIN if not self._active else 1.0)
+                if time.monotonic() - renewed > RENEW_EVERY:
+                    writer.renew(self.database, self.owner, LEASE)
+                    renewed = time.monotonic()
+        finally:
+            self._close()
+
+    def stop(self, signum: int) -> None:
+        """Claim nothing more and let the runs stop at a safe point; asked twice, end at once. Safe in a handler."""
+        if self._stopping is not None:
+            self._signal(signal.SIGKILL)
+            os._exit(128 + signum)
+        self._stopping = signum
+        os.write(self._wake_end, b"!")
+
+    def _prepare_data(self) -> None:
+        """Once, before any worker asks for it: a corpus that is missing stops the sweep before it starts."""
+        tasks = {cell.spec.data.model_dump_json() + cell.spec.task: cell.spec for cell in self.plan.cells}
+        for spec in tasks.values():
+            (load_parallel if spec.task is Task.TRANSLATION else load_stream)(spec.data)
+
+    def _decide(self) -> tuple[Decision, ...]:
+        records = {(record.cell_id, record.seed): record for record in reader.runs(self.database, self.sweep_id)}
+        decisions = decide(self.plan, records, is_gone)
+        self.listener.decided(decisions)
+        return decisions
+
+    def _start(self, decisions: tuple[Decision, ...]) -> None:
+        for decision in decisions:
+            if len(self._active) >= self.workers:
+                return
+            record = decision.record
+            if record is None or decision.action not in (Action.START, Action.CONTINUE):
+                continue
+            gone = (record.owner,) if record.owner and is_gone(record.owner) else ()
+            attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
+            if attempt is None:
+                continue
+            run = decision.run
+            order = Order(
+                run_id=record.id,
+                attempt=attempt,
+                owner=self.owner,
+                database=self.address,
+                spec=canonical(run.cell.spec),
+                seed=run.seed,
+                folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
+            )
+            send(self._channel(), start(order))
+            self._active[record.id] = run, attempt
+            self.listener.started(run, attempt)
+
+    def _channel(self) -> socket.socket:
+        """The socket to the server, which is started when the first run needs it."""
+        if self._server is None:
+            here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())],
+                pass_fds=[there.fileno()],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+            )
+            there.close()
+            self._socket = here
+        return self._socket
+
+    def _listen(self, seconds: float) -> None:
+        """Takes events until one calls for a decision, `seconds` at most."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            sources: list[Any] = [self._wake, *([self._socket] if self._server else [])]
+            ready, _, _ = select.select(sources, [], [], left)
+            if self._wake in ready:
+                os.read(self._wake, 64)
+                self._signal(signal.SIGTERM)
+                return
+            if self._server and self._socket in ready:
+                message = receive(self._socket)
+                if message is None:
+                    raise RuntimeError(f"the server of workers ended with code {self._server.wait()}")
+                if self._hear(message):
+                    return
+
+    def _hear(self, message: Mapping[str, Any]) -> bool:
+        """Whether the event calls for a decision."""
+        if message["event"] == "progress" and message["run"] in self._active:
+            self.listener.progressed(self._active[message["run"]][0], message["step"], message["loss"])
+        if message["event"] != "exit":
+            return False
+        run, attempt = self._active.pop(message["run"])
+        code = message["code"]
+        reason = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        # A worker that recorded its own end has left the state `running`; then this changes nothing.
+        writer.abandon(self.database, message["run"], self.owner, attempt, reason)
+        record = next(r for r in reader.runs(self.database, self.sweep_id) if r.id == message["run"])
+        self.listener.ended(run, record)
+        return True
+
+    def _signal(self, signum: int) -> None:
+        if self._server:
+            send(self._socket, {"do": "signal", "signal": signum})
+
+    def _close(self) -> None:
+        if self._server:
+            self._socket.close()
+            self._server.wait()
+        os.close(self._wake)
+        os.close(self._wake_end)
+
+
+def _unfinished(decisions: tuple[Decision, ...]) -> bool:
+    return any(decision.action is not Action.SKIP for decision in decisions)

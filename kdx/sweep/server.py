@@ -1,0 +1,109 @@
+"""The process that workers are forked from: it has imported torch and Lightning, and done nothing else.
+
+A fresh import costs seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
+terminal's Ctrl-C does not reach it; when the sweep ends for whatever reason, the socket between them closes, and the
+server stops its workers and ends too.
+"""
+
+import contextlib
+import ctypes
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from kdx.sweep.orders import Order, receive, send
+
+GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
+
+
+def main(descriptor: int) -> NoReturn:
+    """Serve on an inherited socket until its other end closes."""
+    # The imports are the point of this process: every worker inherits them.
+    from kdx.sweep import worker
+    from kdx.training.environment import code_fingerprint
+
+    code_fingerprint()
+    channel = socket.socket(fileno=descriptor)
+    wake, wake_end = os.pipe()
+    os.set_blocking(wake_end, False)
+    signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+    signal.set_wakeup_fd(wake_end)
+    gc.collect()
+    gc.freeze()  # a collection in a child would write to, and so copy, every page it inherited
+    send(channel, {"event": "ready"})
+    children: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([channel.fileno(), wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            _reap(channel, children)
+        if channel.fileno() in ready:
+            message = receive(channel)
+            if message is None:
+                _end(children)
+            _obey(message, channel, children, worker)
+
+
+def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
+    if message["do"] == "start":
+        order = Order(**message["order"])
+        pid = os.fork()
+        if pid == 0:
+            _become_worker(order, channel, worker)
+        children[pid] = order.run_id
+    elif message["do"] == "signal":
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, message["signal"])
+
+
+def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoReturn:
+    code = 70
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _die_with_parent()
+        code = worker.work(order, channel)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _die_with_parent() -> None:
+    """Should the server be killed, nobody could stop or reap this process any more."""
+    set_parent_death_signal = 1
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def _reap(channel: socket.socket, children: dict[int, int]) -> None:
+    for pid in list(children):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            run_id = children.pop(pid)
+            with contextlib.suppress(OSError):
+                send(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _end(children: dict[int, int]) -> NoReturn:
+    for pid in children:
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE
+    while children and time.monotonic() < deadline:
+        for pid in list(children):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                del children[pid]
+        time.sleep(0.05)
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

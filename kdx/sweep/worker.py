@@ -1,0 +1,113 @@
+"""One claimed run, in a process of its own: from the order to the run's final state in the database."""
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec
+from kdx.store.database import open_database
+from kdx.store.writer import Fenced, RunWriter
+from kdx.sweep.orders import Order
+from kdx.training.run import train
+from kdx.training.stopping import Stopped, StopRequest
+
+FLUSH_EVERY = 1.0  # seconds
+PROGRESS_EVERY = 0.2  # seconds
+
+DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes, for the server's eyes
+
+
+def work(order: Order, channel: socket.socket) -> int:
+    """Do the run and record how it ended; the exit code of the process."""
+    stop = StopRequest()
+    stop.listen()
+    folder = Path(order.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _log_to(folder / "log.txt")
+    with open_database(order.database, write=True) as database:
+        writer = RunWriter(database, order.run_id, order.owner, order.attempt)
+        recorder = DatabaseRecorder(writer, order.run_id, channel)
+        try:
+            spec = CellSpec.model_validate(json.loads(order.spec))
+            outcome = train(spec, order.seed, folder=folder, recorder=recorder, stop=stop)
+            scores: dict[str, Any] = {
+                "valid_score": outcome.valid_score,
+                "valid_step": outcome.valid_step,
+                "test_score": outcome.test_score,
+                "definitions": outcome.definitions,
+                "last_step": outcome.step,
+            }
+            recorder.flush(outcome.step)
+            if outcome.diverged:
+                writer.diverge(outcome.diverged, **scores)
+            else:
+                writer.complete(**scores)
+            return DONE
+        except Stopped:
+            writer.interrupt(recorder.step)
+            return STOPPED
+        except Fenced:
+            return TAKEN
+        except Exception as error:
+            trace = traceback.format_exc()
+            print(trace, file=sys.stderr, flush=True)
+            with contextlib.suppress(Fenced):
+                recorder.flush(recorder.step)
+                told = str(error) if isinstance(error, KdxError) else f"{type(error).__name__}: {error}"
+                writer.fail(told.partition("\n")[0], trace, recorder.step)
+            return CRASHED
+
+
+class DatabaseRecorder:
+    """Keeps rows in memory for a second at most, then in the database; progress goes to the sweep as it comes."""
+
+    def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
+        self.writer = writer
+        self.run_id = run_id
+        self.channel = channel
+        self.step = 0
+        self._rows: list[tuple[str, int, float]] = []
+        self._flushed = self._told = time.monotonic()
+
+    def begin(self, environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
+        self.writer.begin(environment, data_fingerprint, code_fingerprint)
+
+    def metric(self, name: str, step: int, value: float) -> None:
+        self._rows.append((name, step, value))
+
+    def progress(self, step: int, loss: float) -> None:
+        self.step = step
+        now = time.monotonic()
+        if now - self._flushed >= FLUSH_EVERY:
+            self.flush(step)
+        if now - self._told >= PROGRESS_EVERY:
+            self._told = now
+            message = {"event": "progress", "run": self.run_id, "step": step, "loss": loss}
+            # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
+            with contextlib.suppress(OSError):
+                self.channel.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+
+    def flush(self, step: int) -> None:
+        self.step = max(self.step, step)
+        self.writer.record(self._rows, self.step)
+        self._rows.clear()
+        self._flushed = time.monotonic()
+
+    def outputs(self, name: str, lines: Sequence[str]) -> None:
+        self.writer.outputs(name, lines)
+
+
+def _log_to(path: Path) -> None:
+    """What libraries print belongs to the run, not to the sweep's terminal."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)

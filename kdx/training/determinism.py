@@ -1,0 +1,24 @@
+"""Randomness as a function: the generator is seeded anew wherever numbers are drawn."""
+
+import hashlib
+import json
+
+import torch
+
+
+def seed_of(*parts: str | int) -> int:
+    """A 63-bit seed from any tuple, the same in every process and Python version (unlike `hash`)."""
+    digest = hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def reseed(*parts: str | int) -> None:
+    """Put torch's generators, on every device, into the state that `parts` name."""
+    torch.manual_seed(seed_of(*parts))
+
+
+def fix_arithmetic(threads: int) -> None:
+    """Same bits in every repetition on the CPU: the thread count decides how sums are split (it changes the bits)."""
+    torch.set_num_threads(threads)
+    # Some CUDA kernels have no deterministic form; there kdx promises no bits, so a warning is enough.
+    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())

@@ -1,0 +1,46 @@
+"""What a run ran on, kept beside its numbers: another environment may give other bits."""
+
+import hashlib
+import os
+import platform
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import kdx
+
+# The code that decides a run's numbers; the rest of kdx may change without making a result stale.
+_DECIDES = ("attention", "models", "training", "data")
+
+
+@cache
+def code_fingerprint() -> str:
+    """SHA-256 over the sources that decide a run's numbers."""
+    digest = hashlib.sha256()
+    root = Path(kdx.__file__).parent
+    for part in _DECIDES:
+        for path in sorted((root / part).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def environment() -> dict[str, Any]:
+    """Versions, processor and thread count of this process; call it once the run's thread count is set."""
+    cuda = torch.cuda.is_available()
+    return {
+        "kdx": kdx.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "pytorch_lightning": version("pytorch-lightning"),
+        "numpy": numpy.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "host": platform.node(),
+        "cores": os.cpu_count(),
+    }

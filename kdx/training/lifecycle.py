@@ -1,0 +1,139 @@
+"""The callback that makes a run resumable; it must be the first in Lightning's list.
+
+Where a checkpoint is taken does not change a run's numbers, so time decides when; that it is taken at the start of a
+batch, right after a completed optimiser step, is what lets the resumed run do exactly what the first would have done.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as lightning
+from torch import Tensor
+
+from kdx.axes import Direction
+from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.determinism import reseed
+from kdx.training.module import Diverged, TaskModule
+from kdx.training.recorder import Recorder
+from kdx.training.stopping import Stopped, StopRequest
+
+CHECKPOINT_EVERY = 30.0  # seconds, at least
+CHECKPOINT_SHARE = 0.02  # of the training time, at most
+
+
+class Lifecycle(lightning.Callback):
+    """Reseeds, records, keeps the best-validation weights, checkpoints, and stops on request."""
+
+    def __init__(self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest) -> None:
+        self.files = files
+        self.recorder = recorder
+        self.seed = seed
+        self.stop = stop
+        self.best: tuple[int, float] | None = None
+        """Step and score of the best validation so far."""
+        self.valid: dict[str, float] = {}
+        """Metrics of the last validation."""
+        self.saved_step = -1
+        self.saved_at = time.monotonic()
+        self.save_cost = 0.0
+
+    @property
+    def state_key(self) -> str:
+        """Fixed: the default is the class name, and a renamed class would silently lose its state."""
+        return "kdx/1"
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"best": list(self.best) if self.best else None, "valid": dict(self.valid)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        best = state_dict["best"]
+        self.best = (int(best[0]), float(best[1])) if best else None
+        self.valid = dict(state_dict["valid"])
+
+    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self.stop.listen()
+        self.saved_step = trainer.global_step
+
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        # A step has been completed since the last save: this is a safe point.
+        if trainer.global_step != self.saved_step and (self.stop.asked or self._due()):
+            self._save(trainer)
+        if self.stop.asked:
+            self.recorder.flush(trainer.global_step)
+            raise Stopped
+        reseed(self.seed, "train", batch_idx)
+
+    def _due(self) -> bool:
+        since = time.monotonic() - self.saved_at
+        return since >= CHECKPOINT_EVERY and self.save_cost < CHECKPOINT_SHARE * since
+
+    def _save(self, trainer: lightning.Trainer) -> None:
+        start = time.monotonic()
+        # A checkpoint must never be ahead of the rows before it.
+        self.recorder.flush(trainer.global_step)
+        trainer.save_checkpoint(self.files.folder)
+        self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
+        self.save_cost = self.saved_at - start
+
+    def on_train_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        outputs: Tensor | Mapping[str, Any] | None,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        assert isinstance(module, TaskModule) and isinstance(outputs, Mapping)
+        training = module.spec.training
+        if (batch_idx + 1) % training.accumulate:
+            return
+        step, loss = trainer.global_step, float(outputs["loss"]) * training.accumulate
+        if step % training.record_every == 0 or step == 1:
+            self.recorder.metric("train/loss", step, loss)
+            self.recorder.metric("train/learning_rate", step, trainer.optimizers[0].param_groups[0]["lr"])
+        self.recorder.progress(step, loss)
+
+    def on_validation_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        reseed(self.seed, "valid", trainer.global_step, batch_idx)
+
+    def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        assert isinstance(module, TaskModule)
+        step = trainer.global_step
+        self.valid = dict(module.metrics)
+        for name, value in self.valid.items():
+            self.recorder.metric(f"valid/{name}", step, value)
+        self.recorder.flush(step)
+        if not math.isfinite(self.valid["loss"]):
+            raise Diverged(f"validation loss is {self.valid['loss']} at step {step}")
+        metric, direction = module.spec.selection
+        score = self.valid[metric.removeprefix("valid/")]
+        if self.best is None or _better(score, self.best[1], direction):
+            self.files.write("best", step, module.model.state_dict())
+            self.best = (step, score)
+
+    def on_test_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self.stop.asked:
+            raise Stopped
+        reseed(self.seed, "test", batch_idx)
+
+
+def _better(score: float, best: float, direction: Direction) -> bool:
+    return score > best if direction is Direction.MAX else score < best

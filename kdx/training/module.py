@@ -1,0 +1,106 @@
+"""What the two tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
+
+import math
+from typing import Any
+
+import pytorch_lightning as lightning
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kdx.axes import Split
+from kdx.data.vocabulary import PADDING
+from kdx.grid.spec import CellSpec
+from kdx.training.schedule import rate_factor
+
+
+class Diverged(Exception):
+    """The loss is no number any more: an outcome of the run, not an error."""
+
+
+class TaskModule(lightning.LightningModule):
+    """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
+
+    def __init__(self, spec: CellSpec, model: nn.Module) -> None:
+        super().__init__()
+        self.spec = spec
+        self.model = model
+        self.metrics: dict[str, float] = {}
+        """Of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
+        self._nats = torch.zeros((), dtype=torch.float64)
+        self._tokens = 0
+
+    def configure_optimizers(self) -> Any:
+        """AdamW (Loshchilov & Hutter 2019) under the cell's schedule."""
+        training = self.spec.training
+        optimizer = torch.optim.AdamW(
+            self.parameters(),
+            lr=training.learning_rate,
+            betas=training.betas,
+            eps=training.epsilon,
+            weight_decay=training.weight_decay,
+        )
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def logits_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """Logits (B, T, V) and the tokens (B, T) that they should give; padding is not counted."""
+        raise NotImplementedError
+
+    def training_step(self, batch: Any, index: int) -> Tensor:
+        """Mean loss a token, in nats, with label smoothing where the cell has it."""
+        logits, targets = self.logits_and_targets(batch)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1).float(),
+            targets.flatten(),
+            ignore_index=PADDING,
+            label_smoothing=self.spec.training.label_smoothing,
+        )
+        if not torch.isfinite(loss):
+            raise Diverged(f"training loss is {loss.item()} at step {self.trainer.global_step}")
+        return loss
+
+    def evaluate(self, batch: Any, split: Split) -> None:
+        """Adds a batch to the sums of an evaluation."""
+        logits, targets = self.logits_and_targets(batch)
+        nats = functional.cross_entropy(
+            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=PADDING, reduction="sum"
+        )
+        self._nats += nats.double().cpu()
+        self._tokens += int((targets != PADDING).sum())
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        """Metrics of the whole pass. `loss` is in nats a token, without label smoothing."""
+        loss = self._nats.item() / max(self._tokens, 1)
+        return {"loss": loss, "perplexity": exponential(loss)}
+
+    def definitions(self) -> dict[str, str]:
+        """What each metric of `summarise` means, in one line."""
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        self._nats.zero_()
+        self._tokens = 0
+
+    def on_validation_epoch_start(self) -> None:
+        self._start()
+
+    def validation_step(self, batch: Any, index: int) -> None:
+        self.evaluate(batch, Split.VALID)
+
+    def on_validation_epoch_end(self) -> None:
+        self.metrics = self.summarise(Split.VALID)
+
+    def on_test_epoch_start(self) -> None:
+        self._start()
+
+    def test_step(self, batch: Any, index: int) -> None:
+        self.evaluate(batch, Split.TEST)
+
+    def on_test_epoch_end(self) -> None:
+        self.metrics = self.summarise(Split.TEST)
+
+
+def exponential(loss: float) -> float:
+    """e^loss, infinite where a float cannot hold it."""
+    return math.exp(loss) if loss < 700 else math.inf if loss == loss else math.nan

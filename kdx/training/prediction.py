@@ -1,0 +1,39 @@
+"""Sequence prediction: cross-entropy of the next token of a stream."""
+
+from torch import Tensor
+
+from kdx.axes import Split
+from kdx.data.batching import StreamBatch
+from kdx.data.corpus import StreamCorpus
+from kdx.grid.spec import CellSpec
+from kdx.models.language import LanguageModel
+from kdx.training.module import TaskModule, exponential
+
+
+class PredictionModule(TaskModule):
+    """Predicts each token from those before it in its segment."""
+
+    model: LanguageModel
+
+    def __init__(self, spec: CellSpec, corpus: StreamCorpus) -> None:
+        super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size))
+        self.corpus = corpus
+
+    def logits_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
+        return self.model(batch.inputs), batch.targets
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        metrics = super().summarise(split)
+        # All nats over the number of words: comparable across ways of cutting words into tokens.
+        metrics["word_perplexity"] = exponential(self._nats.item() / max(self.corpus.words[split], 1))
+        return metrics
+
+    def definitions(self) -> dict[str, str]:
+        unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
+        context = f"segments of {self.spec.training.length} tokens, no memory"
+        loss = f"mean over {unit}s and one end mark a line of -ln p, in nats; {context}"
+        return {
+            "loss": loss,
+            "perplexity": f"exp of: {loss}",
+            "word_perplexity": f"exp of (summed -ln p / words, one end mark a line counted as a word); {context}",
+        }

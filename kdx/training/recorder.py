@@ -1,0 +1,23 @@
+"""What training tells of itself, and to whom: the sweep hands in something that keeps it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Recorder(Protocol):
+    """Keeps what a run gives. A row is durable after `flush`, and every checkpoint comes after a flush."""
+
+    def begin(self, environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
+        """Before the first step of an attempt."""
+
+    def metric(self, name: str, step: int, value: float) -> None:
+        """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""
+
+    def progress(self, step: int, loss: float) -> None:
+        """After every step, for whoever watches; may be dropped."""
+
+    def flush(self, step: int) -> None:
+        """Make all rows so far durable."""
+
+    def outputs(self, name: str, lines: Sequence[str]) -> None:
+        """A run's text, such as `test/translations`, one line a sentence."""

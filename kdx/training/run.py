@@ -1,0 +1,185 @@
+"""Trains one run from its newest checkpoint to its test scores."""
+
+import logging
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as lightning
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from kdx.axes import Precision, Split, Task
+from kdx.data.batching import ParallelBatches, StreamBatches
+from kdx.data.corpus import load_parallel, load_stream
+from kdx.grid.spec import CellSpec
+from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.environment import code_fingerprint, environment
+from kdx.training.lifecycle import Lifecycle
+from kdx.training.module import Diverged, TaskModule
+from kdx.training.prediction import PredictionModule
+from kdx.training.recorder import Recorder
+from kdx.training.stopping import StopRequest
+from kdx.training.translation import TranslationModule
+
+_PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended; a divergence is an outcome like any other."""
+
+    diverged: str | None
+    """Why, in one line; None for a run that learned."""
+    step: int
+    """Optimiser steps done."""
+    valid_score: float | None
+    """Best value of the selection metric."""
+    valid_step: int | None
+    """The step of that value; its weights are the ones tested."""
+    test_score: float | None
+    """The same metric on the test split."""
+    definitions: dict[str, str]
+    """Metric → what it means, or its signature."""
+
+
+class _Batches(Dataset[Any]):
+    """A map from the index of a batch in the whole run to the batch."""
+
+    def __init__(self, batches: ParallelBatches | StreamBatches) -> None:
+        self.batches = batches
+
+    def __getitem__(self, index: int) -> Any:
+        return self.batches.batch(index)
+
+
+class _From(Sampler[int]):
+    """Batch indices of the whole run, beginning where it goes on; its length stays the whole, as Lightning counts."""
+
+    def __init__(self, start: int, total: int) -> None:
+        self.start, self.total = start, total
+
+    def __iter__(self) -> Any:
+        return iter(range(self.start, self.total))
+
+    def __len__(self) -> int:
+        return self.total
+
+
+def train(
+    spec: CellSpec, seed: int, *, folder: Path, recorder: Recorder, stop: StopRequest, home: Path | None = None
+) -> Outcome:
+    """Train, validate, and test once with the best-validation weights.
+
+    Args:
+        spec: the resolved cell.
+        seed: of initialisation, dropout and batch order.
+        folder: where the run's checkpoints are; a run goes on from the newest that is whole.
+        recorder: keeps the metrics.
+        stop: asked to, training stops at its next safe point.
+        home: folder of prepared corpora; None: the user's.
+
+    Raises:
+        Stopped: the run was asked to stop and can go on later.
+    """
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+    fix_arithmetic(spec.training.threads)
+    training = spec.training
+    module, batches, evaluation, fingerprint, unigram_loss = _task(spec, seed, home)
+    recorder.begin(environment(), fingerprint, code_fingerprint())
+
+    files = CheckpointFiles(folder)
+    files.sweep()
+    resumed, start = _newest(files)
+    lifecycle = Lifecycle(files, recorder, seed, stop)
+    per_pass = max(1, len(batches) // training.accumulate)
+    validate_every = min(training.validate_every or per_pass, training.steps)
+    trainer = lightning.Trainer(
+        max_epochs=1,
+        max_steps=training.steps,
+        accumulate_grad_batches=training.accumulate,
+        gradient_clip_val=training.clip,
+        # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
+        val_check_interval=validate_every * training.accumulate,
+        precision=_PRECISION[training.precision],
+        accelerator="auto",
+        devices=1,
+        callbacks=[lifecycle],
+        plugins=[files],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=folder,
+    )
+    total = training.steps * training.accumulate
+    loader = DataLoader(_Batches(batches), batch_size=None, sampler=_From(start, total), num_workers=0)
+    valid = DataLoader(evaluation[Split.VALID], batch_size=None)
+    try:
+        trainer.fit(module, loader, valid, ckpt_path=resumed, weights_only=True)
+        if training.steps % validate_every:
+            trainer.validate(module, valid, verbose=False)
+    except Diverged as diverged:
+        return _diverged(str(diverged), trainer.global_step, lifecycle, module)
+    assert lifecycle.best is not None
+    step, score = lifecycle.best
+    best = next((state for path in files.newest_first("best") if (state := files.read(path)) is not None), None)
+    assert best is not None, "the best-validation weights are gone"
+    module.model.load_state_dict(best)
+    trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
+    for name, value in module.metrics.items():
+        recorder.metric(f"test/{name}", step, value)
+    if isinstance(module, TranslationModule):
+        recorder.outputs("test/translations", module.lines())
+    recorder.flush(training.steps)
+    files.keep("step", 0)
+    files.keep("best", 1)
+    test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
+    final = lifecycle.valid["loss"]
+    unlearned = None
+    if not final < unigram_loss:
+        unlearned = f"final validation loss {final:.3f} is not below {unigram_loss:.3f}, the unigram distribution's"
+    return Outcome(unlearned, training.steps, score, step, test_score, _named(module))
+
+
+def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], str, float]:
+    """The task's module, its training batches, evaluation batches, and what the corpus says of itself."""
+    reseed(seed, "weights")
+    training = spec.training
+    if spec.task is Task.TRANSLATION:
+        parallel = load_parallel(spec.data, home)
+        text = {split: ParallelBatches(parallel.splits[split], training.batch_tokens, seed) for split in Split}
+        evaluation: dict[Split, Any] = {split: list(text[split].in_order()) for split in (Split.VALID, Split.TEST)}
+        module: TaskModule = TranslationModule(spec, parallel)
+        return module, text[Split.TRAIN], evaluation, parallel.fingerprint, parallel.unigram_loss
+    assert training.length is not None
+    stream = load_stream(spec.data, home)
+    streams = training.batch_tokens // training.length
+    batches = StreamBatches(stream.splits[Split.TRAIN], streams, training.length)
+    evaluation = {
+        split: list(StreamBatches(stream.splits[split], streams, training.length).in_order())
+        for split in (Split.VALID, Split.TEST)
+    }
+    return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss
+
+
+def _newest(files: CheckpointFiles) -> tuple[Path | None, int]:
+    """The newest whole checkpoint and the index of the batch that comes next."""
+    for path in files.newest_first("step"):
+        state = files.read(path)
+        if state is not None:
+            return path, state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+    return None, 0
+
+
+def _named(module: TaskModule) -> dict[str, str]:
+    return {f"{split}/{name}": text for name, text in module.definitions().items() for split in ("valid", "test")}
+
+
+def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
+    best_step, best = lifecycle.best or (None, None)
+    return Outcome(reason, step, best, best_step, None, _named(module))

@@ -1,0 +1,24 @@
+"""The learning rate as a function of the step, so that resuming needs no scheduler state."""
+
+import math
+
+from kdx.axes import Schedule
+from kdx.grid.spec import Training
+
+
+def rate_factor(training: Training, step: int) -> float:
+    """Factor on the peak rate at an optimiser step counted from 0: linear warm-up, then the schedule.
+
+    inverse-sqrt: √(warmup / step) (Vaswani et al. 2017, Eq. 3); cosine: half a period from 1 to 0 over what is left of
+    the run (Loshchilov & Hutter 2017, without restarts).
+    """
+    step += 1  # the first update already has a rate
+    warmup = training.warmup
+    if step < warmup:
+        return step / warmup
+    if training.schedule is Schedule.INVERSE_SQRT:
+        return math.sqrt(max(warmup, 1) / step)
+    if training.schedule is Schedule.COSINE:
+        left = max(training.steps - warmup, 1)
+        return 0.5 * (1 + math.cos(math.pi * min((step - warmup) / left, 1.0)))
+    return 1.0

@@ -1,0 +1,23 @@
+"""Asking a run to stop at its next safe point."""
+
+import signal
+from types import FrameType
+
+
+class Stopped(BaseException):
+    """The run has stopped where it can go on later. Not an `Exception`, so that no handler on the way swallows it."""
+
+
+class StopRequest:
+    """Set by SIGTERM or SIGINT, read at safe points."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def listen(self) -> None:
+        """Take over both signals in this process; Lightning replaces SIGTERM's handler, so call it again after that."""
+        signal.signal(signal.SIGTERM, self._ask)
+        signal.signal(signal.SIGINT, self._ask)
+
+    def _ask(self, signum: int, frame: FrameType | None) -> None:
+        self.asked = True

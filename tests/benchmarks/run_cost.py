@@ -1,0 +1,45 @@
+"""Cost of a run: fork, data, one step, validation, test, checkpoint and commits; no training to speak of."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RUNS = 40
+LIMIT = 0.3  # seconds
+
+GRID = """
+name: one-step
+task: translation
+data: {corpus: synthetic-translation, train_lines: 500}
+model: {width: 32, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 32}
+training: {steps: 1, batch_tokens: 500, warmup: 0}
+select: {metric: loss}
+"""
+
+
+def measure() -> dict[str, object]:
+    """(wall of 40 one-step runs − wall of 1) / 39, with one worker."""
+    with tempfile.TemporaryDirectory() as folder:
+        grid = Path(folder) / "grid.yaml"
+        grid.write_text(GRID)
+        kdx = str(Path(sys.executable).parent / "kdx")
+
+        def wall(runs: int) -> float:
+            command = [kdx, "sweep", str(grid), "--workers", "1", "--seeds", str(runs)]
+            database = Path(folder) / f"runs-{runs}-{time.monotonic_ns()}.db"
+            start = time.perf_counter()
+            subprocess.run([*command, "--db", str(database)], check=True, capture_output=True)
+            return time.perf_counter() - start
+
+        wall(1)  # prepares the corpus
+        one, many = wall(1), wall(RUNS)
+    cost = (many - one) / (RUNS - 1)
+    return {
+        "seconds_one": round(one, 2),
+        f"seconds_{RUNS}": round(many, 2),
+        "seconds_a_run": round(cost, 3),
+        "limit": LIMIT,
+        "within": cost <= LIMIT,
+    }

@@ -1,0 +1,124 @@
+"""`kdx report` on a real database."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from kdx.cli.report import report
+from kdx.errors import KdxError
+from kdx.grid.load import load_grid
+from kdx.store.database import open_database
+from kdx.store.reader import load_sweep
+from kdx.store.writer import RunWriter, claim, register
+
+app = typer.Typer()
+app.command()(report)
+
+GRID = """\
+name: nightly
+task: translation
+data: {corpus: synthetic-translation}
+axes:
+  kernel: [exponential, rbf]
+seeds: 2
+tables:
+  - {name: kernels, caption: Kernels, rows: kernel}
+  - {name: tasks, rows: [task, kernel]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a grid and its `runs.db`: rbf is finished, of exponential one run is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KDX_DB", raising=False)
+    (tmp_path / "grid.yaml").write_text(GRID)
+    plan = load_grid("grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        tables = [table.model_dump(mode="json") for table in plan.tables]
+        register(database, plan, {"tables": tables, "axes": list(plan.axes)})
+        scores = {("exponential", 0): (29.0, 28.5), ("rbf", 0): (30.0, 31.25), ("rbf", 1): (31.0, 30.25)}
+        record = load_sweep(database)
+        kernels = {cell.id: cell.labels["kernel"] for cell in record.cells}
+        for run in record.runs:
+            if (kernels[run.cell_id], run.seed) in scores:
+                attempt = claim(database, run.id, "me", 60)
+                assert attempt is not None
+                valid, test = scores[kernels[run.cell_id], run.seed]
+                RunWriter(database, run.id, "me", attempt).complete(valid, 10, test, {}, 10)
+    return tmp_path
+
+
+def ran(*arguments: str) -> Result:
+    result = CliRunner().invoke(app, arguments)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.mark.usefixtures("folder")
+def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
+    result = ran()
+    assert "kernels: Kernels\n" in result.stdout
+    assert "rbf           30.25* 30.75 ± 0.71 (2)" in result.stdout
+    assert "exponential   28.50               (1)" in result.stdout
+    assert result.stderr == "2 cells: 2 with a score; next: kdx resume nightly\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["nightly", "grid.yaml"])
+def test_a_sweep_goes_by_its_name_or_its_grid_file(name: str) -> None:
+    assert "kernels: Kernels" in ran(name).stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_table_as_markdown() -> None:
+    stdout = ran("--table", "kernels", "--format", "markdown").stdout
+    assert stdout.startswith(
+        "**kernels**: Kernels\n\n| kernel | bleu ↑ |\n| :--- | ---: |\n| exponential | 28.50 · (1) |\n"
+    )
+    assert "tasks" not in stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_holds_every_table() -> None:
+    told = json.loads(ran("--json").stdout)
+    assert told["sweep"] == "nightly"
+    assert [table["name"] for table in told["tables"]] == ["kernels", "tasks"]
+    assert [cell["score"] for cell in told["tables"][0]["cells"]] == [28.5, 30.25]
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_unknown_table_is_refused_with_those_there_are() -> None:
+    with pytest.raises(KdxError) as caught:
+        ran("--table", "kernel")
+    assert str(caught.value) == (
+        "there is no table `kernel`\n  allowed: kernels, tasks\n  hint: did you mean `kernels`?"
+    )
+
+
+def test_the_closing_line_names_the_database_that_is_not_the_default(folder: Path) -> None:
+    (folder / "runs.db").rename(folder / "my runs.db")
+    assert ran("--db", "my runs.db").stderr.endswith("next: kdx resume nightly --db 'my runs.db'\n")
+
+
+def test_a_report_writes_nothing(folder: Path) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    (folder / "runs.db").chmod(0o444)
+    ran()
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+def test_help_loads_neither_the_database_library_nor_torch() -> None:
+    code = (
+        "import sys, kdx.cli.report;"
+        "print([name for name in ('sqlalchemy', 'pydantic', 'torch', 'numpy', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

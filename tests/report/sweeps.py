@@ -1,0 +1,64 @@
+"""Records made by hand, as the store would give them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kdx.grid.spec import CellSpec
+from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
+
+
+def cell(id: str, task: str = "translation", labels: Mapping[str, str] | None = None, **choices: Any) -> CellRecord:
+    """A cell of the grid; `choices` are fields of the spec, and its labels unless given."""
+    length = {"training": {"batch_tokens": 1280}} if task == "prediction" else {}
+    spec = CellSpec.model_validate({"task": task, "data": {"corpus": "synthetic"}, **length, **choices})
+    labels = {"task": task, **{axis: str(word) for axis, word in choices.items()}} if labels is None else labels
+    return CellRecord(id, 0, labels, spec.model_dump(mode="json", by_alias=True))
+
+
+def run(
+    cell_id: str,
+    seed: int,
+    valid: float | None = None,
+    test: float | None = None,
+    state: RunState = RunState.COMPLETED,
+    *,
+    id: int | None = None,
+    generation: int = 0,
+) -> RunRecord:
+    """A run of that cell; its id is derived from seed and generation unless given."""
+    return RunRecord(
+        id=100 * generation + seed if id is None else id,
+        cell_id=cell_id,
+        seed=seed,
+        generation=generation,
+        state=state,
+        attempt=1,
+        owner=None,
+        lease_left=None,
+        progress_step=10,
+        stalls=0,
+        valid_score=valid,
+        valid_step=None if valid is None else 10,
+        test_score=test,
+        error=None,
+        seconds=1.0,
+    )
+
+
+def scored(cell_id: str, *scores: tuple[float, float]) -> list[RunRecord]:
+    """Completed runs with seeds 0, 1, …, from (validation, test) scores."""
+    return [run(cell_id, seed, *pair) for seed, pair in enumerate(scores)]
+
+
+def sweep(
+    cells: Sequence[CellRecord],
+    runs: Sequence[RunRecord],
+    *,
+    tables: Sequence[Mapping[str, Any]] = (),
+    axes: Sequence[str] = (),
+    metrics: Mapping[int, Mapping[str, float]] | None = None,
+    name: str = "grid",
+) -> SweepRecord:
+    """A sweep of these cells and runs."""
+    grid = {"tables": list(tables), "axes": list(axes)}
+    return SweepRecord(1, name, 0.0, grid, tuple(cells), tuple(runs), metrics or {})

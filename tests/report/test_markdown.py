@@ -1,0 +1,94 @@
+"""GitHub Markdown: the table as a paper's reader wants it, and no name that is read as markup."""
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from sweeps import cell, run, scored, sweep
+
+from kdx.report.inert import inert
+from kdx.report.markdown import to_markdown
+from kdx.report.tables import Table, tables
+from kdx.store.records import RunState
+
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
+    cells = [
+        cell(f"{kernel}-{position}", kernel=kernel, position=position)
+        for kernel in ("exponential", "rbf")
+        for position in ("none", "product")
+    ]
+    diverged, failed = RunState.DIVERGED, RunState.FAILED
+    runs = [
+        *scored("exponential-none", (8.0, 9.5), (7.0, 9.25)),
+        *(run("exponential-product", 0, 30.0, 30.5), run("exponential-product", 1, state=failed)),
+        *(run("rbf-none", 0, state=diverged), run("rbf-none", 1, state=diverged)),
+    ]
+    asked = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["position"]}
+    assert (
+        to_markdown(tables(sweep(cells, runs, tables=[asked]))[0])
+        == """\
+**main**: Kernels
+
+| kernel | position none | product |
+| :--- | ---: | ---: |
+| exponential | 9.50 · 9.38 ± 0.18 (2) | 30.50 · (1) · 1/2 failed |
+| rbf | not converge (2/2) | – |
+
+Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over seeds, and \
+their number n in parentheses. bleu ↑: higher is better. not converge (k/n): k of n seeds diverged. –: no score yet.
+"""
+    )
+
+
+def test_the_best_is_bold_and_the_caption_says_so() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    text = to_markdown(tables(sweep(cells, [*scored("a", (1.0, 2.0)), *scored("b", (1.0, 3.0))]))[0])
+    assert "| exponential | **3.00** |\n" in text
+    assert text.endswith(" Bold: best of its column.\n")
+
+
+def test_every_row_repeats_its_names_so_that_each_line_stands_alone() -> None:
+    cells = [cell(f"{k}{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
+    text = to_markdown(tables(sweep(cells, [], axes=["kernel", "norm"]))[0])
+    assert "| rbf | pre | – |\n| rbf | post | – |\n" in text
+
+
+def table_of(title: str, first: str, second: str) -> Table:
+    labels = [{"approach": first}, {"approach": second}]
+    cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
+    runs = [*scored("c0", (1.0, 12.25)), *scored("c1", (1.0, 34.25))]
+    asked = {"name": title or "t", "caption": title, "rows": ["approach", "training.steps"], "columns": ["approach"]}
+    return tables(sweep(cells, runs, tables=[asked]))[0]
+
+
+names = st.text(max_size=30) | st.text(st.sampled_from("|\\`*_[]()<>!&#~$@:/-+=.wh1a \n\r\t\x1b\u202e"), max_size=20)
+
+
+@settings(deadline=None)
+@given(names, names, names)
+@example("t", "a | b\n| c |", "<script>alert(1)</script>")
+@example("![x](http://x/y.png)", "`code` **bold** ~~gone~~ [link](http://x)", "&lt;b&gt; $x$ https://x.y www.x.y")
+@example("trailing \\", "\\", "|")
+def test_any_names_come_out_as_plain_text_in_a_table_of_the_same_shape(title: str, first: str, second: str) -> None:
+    table = table_of(title, first, second)
+    tokens = READER.parse(to_markdown(table))
+    assert [token.type for token in tokens].count("table_open") == 1
+    inside = [token for token in tokens if token.type == "inline"]
+    body = [token for token in inside if token.level > 2]
+    heads = [inert(word) for word in ("approach", "training.steps")]
+    assert len(body) == (1 + len(table.rows)) * (2 + len(table.columns))
+    assert ["".join(part.content for part in token.children or []) for token in body[:2]] == heads
+    for token in inside:
+        kinds = {part.type for part in token.children or []}
+        assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, kinds
+    read = ["".join(part.content for part in token.children or []) for token in body]
+    width = 2 + len(table.columns)
+    assert read[width::width] == [inert(row[0]) for row in table.rows]
+
+
+def test_addresses_are_not_made_into_links() -> None:
+    text = to_markdown(table_of("see", "https://example.org", "www.example.org and me@example.org"))
+    assert "https\\://example.org" in text
+    assert "www\\.example.org and me\\@example.org" in text

@@ -1,0 +1,216 @@
+"""What stands in each place of a table, and what its caption says."""
+
+from math import nan
+
+import pytest
+from sweeps import cell, run, scored, sweep
+
+from kdx.axes import Direction
+from kdx.errors import KdxError
+from kdx.report.statistics import Summary
+from kdx.report.tables import Cell, Metric, State, Table, tables
+from kdx.store.records import RunState
+
+BLEU = Metric("bleu", Direction.MAX)
+RULE = "Per cell, the test score of the seed with the best valid/bleu"
+
+
+def only(table: Table) -> Cell:
+    (found,) = table.cells
+    return found
+
+
+def one(*runs: object, **choices: object) -> Table:
+    """The table of a sweep with one cell, `a`."""
+    return tables(sweep([cell("a")], runs, **choices))[0]
+
+
+def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_and_spread() -> None:
+    table = one(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
+    assert only(table) == Cell(
+        id="a",
+        metric=BLEU,
+        selected_by=Metric("valid/bleu", Direction.MAX),
+        state=State.VALUE,
+        run_id=1,
+        seed=1,
+        validation=30.0,
+        score=28.0,
+        summary=Summary(3, 31.0, 3.0),
+        planned=3,
+        completed=3,
+        diverged=0,
+        failed=0,
+    )
+    assert table.notes == (
+        f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",
+        "bleu ↑: higher is better.",
+    )
+
+
+def test_a_perplexity_is_selected_downwards() -> None:
+    table = tables(sweep([cell("a", "prediction")], scored("a", (9.0, 10.0), (8.0, 11.0))))[0]
+    assert (only(table).seed, only(table).score) == (1, 11.0)
+    assert only(table).metric == Metric("perplexity", Direction.MIN)
+
+
+def test_a_cell_without_a_finished_run_is_a_hole() -> None:
+    states = (RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED, RunState.CANCELLED)
+    table = one(*(run("a", seed, state=state) for seed, state in enumerate(states)))
+    found = only(table)
+    assert (found.state, found.score, found.planned, found.unfinished) == (State.HOLE, None, 4, 4)
+    assert table.notes == (f"{RULE}.", "bleu ↑: higher is better.", "–: no score yet.")
+
+
+def test_a_cell_without_runs_is_a_hole() -> None:
+    assert only(one()).state is State.HOLE
+
+
+def test_a_cell_whose_finished_runs_all_diverged_did_not_converge() -> None:
+    diverged = [run("a", seed, state=RunState.DIVERGED) for seed in (0, 1)]
+    table = one(*diverged, run("a", 2, state=RunState.PENDING))
+    found = only(table)
+    assert (found.state, found.diverged, found.planned) == (State.NOT_CONVERGE, 2, 3)
+    assert "not converge (k/n): k of n seeds diverged." in table.notes
+
+
+def test_scores_of_a_diverged_run_are_never_used() -> None:
+    table = one(run("a", 0, 99.0, 99.0, RunState.DIVERGED), *scored("a", (1.0, 2.0))[:0], run("a", 1, 1.0, 2.0))
+    found = only(table)
+    assert (found.state, found.score, found.diverged) == (State.VALUE, 2.0, 1)
+    assert found.summary == Summary(1, 2.0, None)
+
+
+def test_failed_runs_are_counted_apart() -> None:
+    found = only(one(run("a", 0, state=RunState.FAILED), run("a", 1, 30.0, 31.0), run("a", 2, state=RunState.PENDING)))
+    assert (found.failed, found.completed, found.unfinished, found.planned) == (1, 1, 1, 3)
+
+
+def test_a_cell_whose_validation_scores_are_all_nan_is_a_hole() -> None:
+    found = only(one(run("a", 0, nan, 30.0)))
+    assert (found.state, found.seed, found.completed) == (State.HOLE, None, 1)
+
+
+def test_the_newest_final_generation_stands_for_a_seed() -> None:
+    finished = run("a", 0, 30.0, 31.0, generation=1)
+    assert only(one(run("a", 0, 40.0, 41.0), finished)).score == 31.0
+    again = run("a", 0, state=RunState.RUNNING, generation=2)
+    found = only(one(again, finished))
+    assert (found.score, found.planned, found.unfinished) == (31.0, 1, 0)
+    repeated = run("a", 0, state=RunState.DIVERGED, generation=2)
+    assert only(one(finished, repeated)).state is State.NOT_CONVERGE
+
+
+def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
+    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
+    metrics = {0: {"test/perplexity": 5.0}, 1: {"test/perplexity": 6.0}}
+    table = one(*runs, tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}], metrics=metrics)
+    found = only(table)
+    assert (found.seed, found.score, found.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
+    assert found.summary is not None and found.summary.mean == 5.5
+    assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
+    assert table.notes[1] == "perplexity ↓: lower is better."
+
+
+def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
+    table = one(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
+    assert (only(table).state, only(table).summary) == (State.HOLE, None)
+
+
+def test_a_metric_leaves_the_places_of_another_task_empty() -> None:
+    cells = [cell("a"), cell("b", "prediction")]
+    (table,) = tables(sweep(cells, [], tables=[{"name": "bleu", "rows": ["task"], "metric": "bleu"}]))
+    assert [row[0] and row[0].id for row in table.body] == ["a", None]
+
+
+def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_asked_for() -> None:
+    cells = [
+        cell(f"{task}-{kernel}", task, kernel=kernel, norm="pre")
+        for task in ("translation", "prediction")
+        for kernel in ("rbf", "exponential")
+    ]
+    runs = [one for each in cells for one in scored(each.id, (10.0, 10.0))]
+    (table,) = tables(sweep(cells, runs, axes=["task", "kernel", "norm"], name="nightly"))
+    assert (table.name, table.row_factors, table.column_factors) == ("nightly", ("kernel",), ("task",))
+    assert table.columns == (("translation",), ("prediction",))
+    assert table.metrics == (BLEU, Metric("perplexity", Direction.MIN))
+    assert table.notes == (
+        "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
+        "; n = 1 seed.",
+        "bleu ↑: higher is better; perplexity ↓: lower is better.",
+    )
+
+
+@pytest.mark.parametrize("tasks", [["translation"], ["translation", "prediction"]])
+def test_tasks_are_the_rows_when_nothing_else_varies(tasks: list[str]) -> None:
+    (table,) = tables(sweep([cell(task, task) for task in tasks], []))
+    assert (table.row_factors, table.column_factors) == (("task",), ())
+    assert table.rows == tuple((task,) for task in tasks)
+
+
+def test_a_sweep_without_cells_makes_an_empty_table() -> None:
+    (table,) = tables(sweep([], []))
+    assert (table.rows, table.body, table.notes, table.best) == ((), (), (), "")
+
+
+def test_two_cells_in_one_place_are_refused() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    with pytest.raises(KdxError, match=r"they differ in kernel\n  hint: add kernel to rows or columns"):
+        tables(sweep(cells, [], tables=[{"name": "main", "rows": ["symmetry"]}]))
+
+
+def test_unequal_seeds_are_shown_cell_by_cell() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    (table,) = tables(sweep(cells, [*scored("a", (1.0, 1.0)), *scored("b", (1.0, 1.0), (2.0, 2.0))]))
+    assert table.n is None
+    assert table.notes[0] == (
+        f"{RULE}; beside it mean ± standard deviation over seeds, and their number n in parentheses."
+    )
+
+
+@pytest.mark.parametrize(
+    ("finished", "planned", "told"),
+    [
+        (2, 2, "; beside it mean ± standard deviation over n = 2 seeds."),
+        (2, 3, "; beside it mean ± standard deviation over n = 2 of 3 seeds."),
+        (1, 3, "; n = 1 of 3 seeds."),
+        (1, 1, "; n = 1 seed."),
+        (0, 3, "."),
+    ],
+)
+def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned: int, told: str) -> None:
+    runs = [run("a", seed, 1.0, 1.0) for seed in range(finished)]
+    waiting = [run("a", seed, state=RunState.PENDING) for seed in range(finished, planned)]
+    assert one(*runs, *waiting).notes[0] == RULE + told
+
+
+def best(cells: list, runs: list, **table: object) -> set[str]:
+    (made,) = tables(sweep(cells, runs, tables=[{"name": "main", **table}] if table else []))
+    return {found.id for found in made.cells if found.best}
+
+
+def test_the_best_of_a_column_is_marked_at_the_good_end() -> None:
+    for task, expected in (("translation", "b"), ("prediction", "a")):
+        cells = [cell("a", task, kernel="rbf"), cell("b", task, kernel="exponential")]
+        assert best(cells, [*scored("a", (1.0, 10.0)), *scored("b", (1.0, 20.0))]) == {expected}
+
+
+def test_equal_scores_are_all_marked_a_lone_one_is_not_and_nan_never() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    assert best(cells, [*scored("a", (1.0, 10.0)), *scored("b", (1.0, 10.0))]) == {"a", "b"}
+    assert best(cells, scored("a", (1.0, 10.0))) == set()
+    assert best(cells, [*scored("a", (1.0, nan)), *scored("b", (1.0, 10.0))]) == set()
+
+
+def test_cells_of_other_data_are_not_rivals() -> None:
+    cells = [
+        cell(f"{corpus}-{kernel}", data={"corpus": corpus}, kernel=kernel)
+        for corpus in ("easy", "hard")
+        for kernel in ("rbf", "exponential")
+    ]
+    runs = [
+        one for each, score in zip(cells, (40.0, 41.0, 12.0, 11.0), strict=True) for one in scored(each.id, (1, score))
+    ]
+    assert best(cells, runs, rows=["data.corpus", "kernel"]) == {"easy-exponential", "hard-rbf"}
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
+    assert table.best == "best of its column, among cells of the same task, data and metric"

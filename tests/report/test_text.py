@@ -1,0 +1,159 @@
+"""The terminal's table: looks like a paper's, keeps its shape whatever the names and the width."""
+
+import io
+import unicodedata
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from sweeps import cell, run, scored, sweep
+
+from kdx.report.tables import Table, tables
+from kdx.report.text import TextTable
+from kdx.store.records import RunState
+
+
+def drawn(table: Table, width: int = 80) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None).print(TextTable(table))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def styled(table: Table) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=80, force_terminal=True, color_system="truecolor").print(TextTable(table))
+    return stream.getvalue()
+
+
+def both_tasks() -> Table:
+    cells = [
+        cell(f"{task}-{kernel}-{position}", task, kernel=kernel, position=position)
+        for task in ("translation", "prediction")
+        for kernel in ("exponential", "rbf")
+        for position in ("none", "product")
+    ]
+    runs = []
+    for index, each in enumerate(cells):
+        good = 12.0 + 6 * (index % 4)
+        runs += scored(each.id, (good, good + 0.31), (good - 1, good - 0.7), (good - 2, good + 0.1))
+    return tables(sweep(cells, runs, axes=["task", "kernel", "position"], name="dissect"))[0]
+
+
+def test_a_table_of_two_tasks_fits_eighty_columns_one_line_a_row() -> None:
+    assert (
+        drawn(both_tasks())
+        == """\
+dissect
+─────────────────────────────────────────────────────────────────
+                        translation           prediction
+kernel       position   bleu ↑                perplexity ↓
+─────────────────────────────────────────────────────────────────
+exponential  none       12.31  11.90 ± 0.53   12.10* 11.90 ± 0.53
+             product    18.31  17.90 ± 0.53   18.10  17.90 ± 0.53
+rbf          none       24.31  23.90 ± 0.53   24.10  23.90 ± 0.53
+             product    30.31* 29.90 ± 0.53   30.10  29.90 ± 0.53
+─────────────────────────────────────────────────────────────────
+Per cell, the test score of the seed with the best valid/bleu (translation) or
+valid/perplexity (prediction); beside it mean ± standard deviation over n = 3
+seeds. bleu ↑: higher is better; perplexity ↓: lower is better. * and bold: best
+of its column."""
+    )
+
+
+def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() -> None:
+    names = ("full", "some", "hole", "gone", "fail")
+    cells = [cell(name, labels={"approach": name}, training={"steps": 10 + i}) for i, name in enumerate(names)]
+    diverged, failed, pending = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
+    runs = [
+        *scored("full", (8.0, 9.5), (7.0, 9.25)),
+        *(run("some", 0, 30.0, 30.5), run("some", 1, state=diverged)),
+        *(run("hole", 0, state=pending), run("hole", 1, state=failed)),
+        *(run("gone", 0, state=diverged), run("gone", 1, state=diverged)),
+        *(run("fail", 0, 9.0, 9.0), run("fail", 1, state=failed)),
+    ]
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "caption": "What can happen", "rows": ["approach"]}]))
+    assert (
+        drawn(table)
+        == """\
+t: What can happen
+───────────────────────────────────────────────────
+approach   bleu ↑
+───────────────────────────────────────────────────
+full        9.50  9.38 ± 0.18 (2)
+some       30.50*             (1)  1/2 not converge
+hole           –                   1/2 failed
+gone       not converge (2/2)
+fail        9.00              (1)  1/2 failed
+───────────────────────────────────────────────────
+Per cell, the test score of the seed with the best valid/bleu; beside it mean ±
+standard deviation over seeds, and their number n in parentheses. bleu ↑: higher
+is better. not converge (k/n): k of n seeds diverged. –: no score yet. * and
+bold: best of its column."""
+    )
+
+
+def test_a_table_wider_than_the_console_goes_on_below_without_losing_a_number() -> None:
+    wide, narrow = drawn(both_tasks(), 120), drawn(both_tasks(), 50)
+    assert narrow.count("exponential  none") == 2
+    for number in ("30.31* 29.90 ± 0.53", "12.10* 11.90 ± 0.53"):
+        assert number in wide and number in narrow
+    assert max(map(cell_len, narrow.splitlines())) <= 50
+
+
+def test_the_best_is_bold_and_its_spread_is_not() -> None:
+    assert "\x1b[1m30.31*\x1b[0m 29.90 ± 0.53" in styled(both_tasks())
+
+
+def test_a_long_name_is_folded_not_cut() -> None:
+    name = "A name of an approach that does not fit any terminal that is forty columns wide"
+    asked = {"name": "t", "rows": ["approach", "norm"]}
+    (table,) = tables(sweep([cell("a", labels={"approach": name})], scored("a", (1.0, 2.0)), tables=[asked]))
+    assert (
+        drawn(table, 40).split(" valid")[0]
+        == """\
+t
+────────────────────────────────────────
+approach                   norm   bleu ↑
+────────────────────────────────────────
+A name of an approach      post   2.00
+that does not fit any
+terminal that is forty
+columns wide
+────────────────────────────────────────
+Per cell, the test score of the seed
+with the best"""
+    )
+
+
+def test_markup_of_the_terminal_library_is_plain_text() -> None:
+    asked = {"name": "[link=http://x]t", "rows": ["approach"]}
+    (table,) = tables(sweep([cell("a", labels={"approach": "[bold red]x[/] :smile:"})], [], tables=[asked]))
+    assert "[bold red]x[/] :smile:" in drawn(table)
+    assert "[link=http://x]t" in drawn(table)
+
+
+# A grid is read as UTF-8, so no name holds half a surrogate pair.
+names = st.text(max_size=30)
+
+
+@settings(deadline=None)
+@given(names, names, names, st.integers(50, 160))
+def test_any_names_leave_no_control_character_and_the_shape_of_the_table(
+    title: str, first: str, second: str, width: int
+) -> None:
+    labels = [{"approach": first, "way": "one"}, {"approach": second, "way": "two"}]
+    cells = [cell(f"c{i}", labels=label, training={"steps": i + 1}) for i, label in enumerate(labels)]
+    runs = [*scored("c0", (1.0, 12.25), (2.0, 23.50)), *scored("c1", (1.0, 34.25), (2.0, 45.50))]
+    asked = {"name": title or "t", "caption": title, "rows": ["way"], "columns": ["approach"]}
+    for rows, columns in ((["way", "approach"], []), (["way"], ["approach"])):
+        (table,) = tables(sweep(cells, runs, tables=[{**asked, "rows": rows, "columns": columns}]))
+        text = drawn(table, width)
+        assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs") for sign in text if sign != "\n")
+        assert max(map(cell_len, text.splitlines())) <= width
+        for number in ("23.50 ", "17.88 ± 7.95", "45.50", "39.88 ± 7.95"):
+            assert number in text
+
+
+def test_a_sweep_without_cells_still_draws() -> None:
+    assert drawn(tables(sweep([], [], name="empty"))[0]).splitlines()[0] == "empty"

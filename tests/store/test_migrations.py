@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect
+
+from kdx.store.database import Database
+from kdx.store.schema import REVISION, VERSION_TABLE, metadata
+
+
+@pytest.fixture(scope="module")
+def scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", "kdx.store:migrations")
+    return ScriptDirectory.from_config(config)
+
+
+def test_revisions_are_numbered_one_after_the_other(scripts: ScriptDirectory):
+    walked = [script.revision for script in scripts.walk_revisions()]
+    assert walked[::-1] == [f"{number:04d}" for number in range(1, len(walked) + 1)]
+
+
+def test_each_file_is_named_by_its_revision(scripts: ScriptDirectory):
+    files = sorted(Path(scripts.versions).glob("[!_]*.py"))
+    assert [file.name[:5] for file in files] == [f"{script.revision}_" for script in scripts.walk_revisions()][::-1]
+
+
+def test_the_newest_revision_is_the_one_that_opening_asks_for(scripts: ScriptDirectory):
+    assert scripts.get_current_head() == REVISION
+
+
+def test_migrations_make_the_tables_of_the_schema(database: Database):
+    with database.read() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+def test_migrations_name_constraints_as_the_schema_does(database: Database):
+    """Alembic compares no names of keys and no checks."""
+    fresh = create_engine("sqlite://")
+    metadata.create_all(fresh)
+    with fresh.connect() as wanted, database.read() as made:
+        for table in metadata.tables:
+            for what in ("get_pk_constraint", "get_unique_constraints", "get_check_constraints", "get_foreign_keys"):
+                assert getattr(inspect(made), what)(table) == getattr(inspect(wanted), what)(table), (table, what)
+
+
+def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
+    with database.read() as connection:
+        tables = inspect(connection).get_table_names()
+    assert VERSION_TABLE == "kdx_alembic_version"
+    assert "alembic_version" not in tables

@@ -1,0 +1,475 @@
+import hashlib
+import json
+import os
+import struct
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event, select, update
+
+from kdx.grid.identity import canonical
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunRecord, RunState
+from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
+from kdx.store.writer import Fenced, RunWriter
+
+FLOATS = st.floats() | st.integers(-(2**63), 2**63 - 1).map(value_of)
+SPECIAL = [float("nan"), -float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 5e-324, 1.7976931348623157e308, 0.1]
+
+
+def pattern(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def rows(database: Database, table) -> list:
+    with database.read() as connection:
+        return connection.execute(select(table)).all()
+
+
+def record(database: Database, run_id: int = 1) -> RunRecord:
+    return next(each for each in reader.runs(database, 1) if each.id == run_id)
+
+
+def state(database: Database, run_id: int = 1) -> RunState:
+    return record(database, run_id).state
+
+
+def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
+    """As if so many seconds had passed since the lease ended."""
+    with database.write() as connection:
+        connection.execute(update(run).where(run.c.id == run_id).values(lease_until=time.time() - seconds))
+
+
+def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
+    number = writer.claim(database, run_id, owner, 60)
+    assert number is not None
+    return RunWriter(database, run_id, owner, number)
+
+
+@contextmanager
+def statements(database: Database) -> Iterator[list[str]]:
+    seen: list[str] = []
+
+    def hear(connection, cursor, statement, *rest) -> None:
+        seen.append(statement)
+
+    event.listen(database._engine, "before_cursor_execute", hear)
+    yield seen
+    event.remove(database._engine, "before_cursor_execute", hear)
+
+
+# Planning
+
+
+def test_a_plan_becomes_a_sweep_with_pending_runs(database: Database, plan_of):
+    plan = plan_of(2, [3, 5])
+    assert writer.register(database, plan, {"tables": [{"name": "kernel type"}]}) == 1
+    assert [(row.name, row.grid) for row in rows(database, sweep)] == [("demo", {"tables": [{"name": "kernel type"}]})]
+    assert {(row.id, row.spec) for row in rows(database, cell)} == {(c.id, canonical(c.spec)) for c in plan.cells}
+    records = reader.runs(database, 1)
+    assert [(each.cell_id, each.seed) for each in records] == [planned.key for planned in plan.runs]
+    assert {(r.generation, r.state, r.attempt, r.owner, r.progress_step, r.stalls) for r in records} == {
+        (0, RunState.PENDING, 0, None, 0, 0)
+    }
+
+
+def test_registering_again_changes_nothing(database: Database, plan_of):
+    tables = (sweep_cell, sweep_run, cell, run)
+    assert writer.register(database, plan_of(), {}) == writer.register(database, plan_of(), {})
+    once = [rows(database, table) for table in tables]
+    start(database).complete(1.0, 5, 1.0, {}, 10)
+    assert writer.register(database, plan_of(), {}) == 1
+    assert [rows(database, table) for table in tables[:3]] == once[:3]
+    assert [each.state for each in reader.runs(database, 1)].count(RunState.COMPLETED) == 1
+    assert len(rows(database, sweep)) == 1
+
+
+def test_more_seeds_add_only_the_new_runs(database: Database, plan_of):
+    writer.register(database, plan_of(2, 2), {})
+    before = reader.runs(database, 1)
+    writer.register(database, plan_of(2, 3), {})
+    assert set(before) < set(reader.runs(database, 1))
+    assert [each.seed for each in set(reader.runs(database, 1)) - set(before)] == [2, 2]
+
+
+def test_what_a_plan_leaves_out_is_kept_and_no_longer_planned(database: Database, plan_of):
+    writer.register(database, plan_of([0, 1], 2), {})
+    start(database, 1).complete(1.0, 5, 1.0, {}, 10)
+    writer.register(database, plan_of([1], 1), {"now": "less"})
+    assert len(reader.runs(database, 1)) == 1
+    assert [(len(each.cells), each.grid) for each in [reader.load_sweep(database)]] == [(1, {"now": "less"})]
+    assert len(rows(database, cell)) == 2
+    assert Counter(row.planned for row in rows(database, sweep_run)) == {True: 1, False: 3}
+    assert len(rows(database, run)) == 4
+
+    writer.register(database, plan_of([0, 1], 2), {})
+    assert Counter(each.state for each in reader.runs(database, 1)) == {RunState.COMPLETED: 1, RunState.PENDING: 3}
+
+
+def test_sweeps_share_their_runs(database: Database, plan_of):
+    first = writer.register(database, plan_of([0, 1], 2, "table 1"), {})
+    second = writer.register(database, plan_of([1, 2], 2, "table 2"), {})
+    shared = set(reader.runs(database, first)) & set(reader.runs(database, second))
+    assert len(shared) == 2
+    start(database, min(each.id for each in shared)).complete(1.0, 5, 2.0, {}, 10)
+    for sweep_id in (first, second):
+        assert [each.test_score for each in reader.runs(database, sweep_id)].count(2.0) == 1
+
+
+def test_two_choices_may_come_to_one_cell(database: Database, plan_of):
+    plan = plan_of([0, 1, 0], 2)
+    again = replace(plan.cells[2], labels={"kernel": "the same, otherwise said"})
+    writer.register(database, replace(plan, cells=(*plan.cells[:2], again)), {})
+    loaded = reader.load_sweep(database)
+    assert [each.id for each in loaded.cells] == [plan.cells[number].id for number in (0, 1, 0)]
+    assert [each.labels["kernel"] for each in loaded.cells] == ["number 0", "number 1", "the same, otherwise said"]
+    assert len(loaded.runs) == 4
+
+
+def test_an_empty_plan_is_a_sweep_without_runs(database: Database, plan_of):
+    assert reader.runs(database, writer.register(database, plan_of(0, 0), {})) == ()
+    assert reader.runs(database, writer.register(database, plan_of(2, 0), {})) == ()
+
+
+def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Database, plan_of):
+    with statements(database) as few:
+        writer.register(database, plan_of(2, 1, "small"), {})
+    large = plan_of(100, 100, "large")
+    with statements(database) as many:
+        begun = time.process_time()
+        writer.register(database, large, {})
+        assert time.process_time() - begun < 3
+    assert len(many) == len(few) < 10
+    assert len(reader.runs(database, 2)) == 10_000
+
+
+def test_seeds_may_be_large(database: Database, plan_of):
+    writer.register(database, plan_of(1, [0, 2**63 - 1]), {})
+    assert [each.seed for each in reader.runs(database, 1)] == [0, 2**63 - 1]
+
+
+def test_repeating_adds_a_generation_to_finished_runs_only(database: Database, sweep_id: int):
+    start(database, 1).complete(1.0, 5, 1.0, {}, 10)
+    start(database, 2).diverge("loss is nan", 10)
+    start(database, 3).interrupt(10)
+    new = writer.repeat(database, [1, 2, 3, 4])
+    assert new == (5, 6)
+    assert writer.repeat(database, [1, 2]) == ()
+    newest = {(each.cell_id, each.seed): each for each in reader.runs(database, sweep_id)}
+    assert len(newest) == 4
+    assert sorted(each.generation for each in newest.values()) == [0, 0, 1, 1]
+    start(database, 5).complete(1.0, 5, 1.0, {}, 10)
+    assert writer.repeat(database, [1]) == ()
+    assert writer.repeat(database, [5]) == (7,)
+
+
+def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
+    first = writer.register(database, plan_of([0], 2, "one"), {})
+    second = writer.register(database, plan_of([1], 1, "two"), {})
+    for run_id in (1, 3):
+        start(database, run_id).fail("ValueError: no", "Traceback", 0)
+    assert writer.reset_failed(database, first) == 1
+    again = reader.runs(database, first)[0]
+    assert (again.state, again.stalls, again.error, again.attempt) == (RunState.PENDING, 0, None, 1)
+    assert reader.runs(database, second)[0].state is RunState.FAILED
+    assert writer.claim(database, 1, "me", 60) == 2
+
+
+# Claiming
+
+
+def test_a_claim_takes_the_run_and_numbers_the_attempt(database: Database, sweep_id: int):
+    assert writer.claim(database, 1, "me", 60) == 1
+    claimed = record(database)
+    assert (claimed.state, claimed.owner, claimed.attempt) == (RunState.RUNNING, "me", 1)
+    assert claimed.lease_left == pytest.approx(60, abs=5)
+    (attempt,) = reader.attempts(database, 1)
+    assert (attempt.number, attempt.owner, attempt.ended, attempt.outcome) == (1, "me", None, None)
+    assert attempt.started == pytest.approx(time.time(), abs=5)
+
+
+def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
+    start(database)
+    assert writer.claim(database, 1, "you", 60) is None
+    assert writer.claim(database, 1, "me", 60) is None
+    assert writer.claim(database, 1, "you", 60, dead_owners=["him"]) is None
+
+
+@pytest.mark.parametrize("outcome", ["complete", "diverge", "fail"])
+def test_an_ended_run_is_not_to_be_had(database: Database, sweep_id: int, outcome: str):
+    hand = start(database)
+    {
+        "complete": lambda: hand.complete(1.0, 5, 1.0, {}, 10),
+        "diverge": lambda: hand.diverge("nan", 10),
+        "fail": lambda: hand.fail("no", "Traceback", 10),
+    }[outcome]()
+    assert writer.claim(database, 1, "you", 60, dead_owners=["me"]) is None
+
+
+def test_there_is_no_claiming_a_run_that_is_not_there(database: Database, sweep_id: int):
+    assert writer.claim(database, 99, "me", 60) is None
+
+
+def test_an_interrupted_run_is_to_be_had(database: Database, sweep_id: int):
+    start(database).interrupt(10)
+    assert writer.claim(database, 1, "you", 60) == 2
+
+
+def test_a_run_whose_lease_lapsed_is_to_be_had(database: Database, sweep_id: int):
+    start(database)
+    lapse(database, seconds=1000)
+    assert record(database).lease_left == pytest.approx(-1000, abs=5)
+    assert writer.claim(database, 1, "you", 60) == 2
+    lost, now = reader.attempts(database, 1)
+    assert (lost.outcome, now.outcome) == ("lost", None)
+    # It is held to have ended with its lease, not when somebody came by.
+    assert lost.ended == pytest.approx(time.time() - 1000, abs=5)
+
+
+def test_a_run_of_a_dead_owner_is_to_be_had_at_once(database: Database, sweep_id: int):
+    start(database)
+    assert writer.claim(database, 1, "you", 60, dead_owners=["him", "me"]) == 2
+    assert reader.attempts(database, 1)[0].ended == pytest.approx(time.time(), abs=5)
+
+
+def test_a_run_that_kills_every_worker_fails_in_the_end(database: Database, sweep_id: int):
+    for number in (1, 2, 3):
+        assert writer.claim(database, 1, "me", 60) == number
+        lapse(database)
+    assert writer.claim(database, 1, "me", 60) is None
+    failed = record(database)
+    assert (failed.state, failed.stalls, failed.error) == (
+        RunState.FAILED,
+        3,
+        "the process of the run died without a word",
+    )
+    assert [attempt.outcome for attempt in reader.attempts(database, 1)] == ["lost"] * 3
+
+
+def test_eight_processes_claim_a_hundred_runs_once_each(database: Database, path: Path, plan_of, in_processes):
+    writer.register(database, plan_of(10, 10), {})
+    run_ids = [each.id for each in reader.runs(database, 1)]
+
+    def claim_all() -> str:
+        mine = []
+        with open_database(path, write=True) as own:
+            for run_id in run_ids:
+                if writer.claim(own, run_id, str(os.getpid()), 60) is not None:
+                    mine.append(run_id)
+        return json.dumps(mine)
+
+    claimed = [json.loads(answer) for answer in in_processes(claim_all, 8)]
+    assert sorted(run_id for mine in claimed for run_id in mine) == sorted(run_ids)
+    assert {(each.state, each.attempt) for each in reader.runs(database, 1)} == {(RunState.RUNNING, 1)}
+
+
+def test_renewing_extends_every_lease_of_the_owner_and_no_other(database: Database, sweep_id: int):
+    for run_id, owner in [(1, "me"), (2, "me"), (3, "you")]:
+        start(database, run_id, owner)
+    start(database, 4).interrupt(0)
+    assert writer.renew(database, "me", 1000) == 2
+    left = [record(database, run_id).lease_left for run_id in (1, 2, 3, 4)]
+    assert left == [pytest.approx(1000, abs=5), pytest.approx(1000, abs=5), pytest.approx(60, abs=5), None]
+
+
+def test_an_abandoned_run_is_interrupted_and_its_attempt_says_why(database: Database, sweep_id: int):
+    start(database).record([], 7)
+    assert writer.abandon(database, 1, "me", 1, "killed by SIGKILL") is RunState.INTERRUPTED
+    assert (state(database), record(database).stalls, record(database).error) == (RunState.INTERRUPTED, 0, None)
+    (attempt,) = reader.attempts(database, 1)
+    assert (attempt.outcome, attempt.last_step, attempt.traceback) == ("lost", 7, "killed by SIGKILL")
+
+
+def test_a_run_abandoned_three_times_without_progress_fails_for_the_last_reason(database: Database, sweep_id: int):
+    start(database).record([], 7)
+    writer.abandon(database, 1, "me", 1, "killed by SIGKILL")
+    for number, stalls in [(2, 1), (3, 2), (4, 3)]:
+        start(database).record([], 5)
+        left = writer.abandon(database, 1, "me", number, f"killed, number {number}")
+        assert (left, record(database).stalls) == (RunState.FAILED if stalls == 3 else RunState.INTERRUPTED, stalls)
+    assert record(database).error == "killed, number 4"
+
+
+def test_progress_forgives_stalls(database: Database, sweep_id: int):
+    for number in (1, 2):
+        start(database)
+        writer.abandon(database, 1, "me", number, "killed")
+    start(database).record([], 1)
+    assert writer.abandon(database, 1, "me", 3, "killed") is RunState.INTERRUPTED
+    assert record(database).stalls == 0
+
+
+def test_only_the_running_attempt_can_be_abandoned(database: Database, sweep_id: int):
+    start(database).complete(1.0, 5, 1.0, {}, 10)
+    assert writer.abandon(database, 1, "me", 1, "killed") is None
+    assert state(database) is RunState.COMPLETED
+    start(database, 2)
+    assert writer.abandon(database, 2, "me", 2, "killed") is None
+    assert writer.abandon(database, 2, "you", 1, "killed") is None
+    assert state(database, 2) is RunState.RUNNING
+
+
+# Recording
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(st.lists(FLOATS, min_size=1, max_size=20))
+def test_every_double_survives_storing(database: Database, plan_of, values: list[float]):
+    writer.register(database, plan_of(), {})
+    if state(database) is RunState.PENDING:
+        start(database)
+    RunWriter(database, 1, "me", 1).record([("valid/loss", step, value) for step, value in enumerate(values)], 0)
+    stored = reader.curve(database, 1, "valid/loss")[: len(values)]
+    assert [pattern(value) for _, value in stored] == [pattern(value) for value in values]
+
+
+@pytest.mark.parametrize("score", SPECIAL)
+@pytest.mark.parametrize("outcome", ["complete", "diverge"])
+def test_every_score_survives_storing(database: Database, sweep_id: int, outcome: str, score: float):
+    hand = start(database)
+    if outcome == "complete":
+        hand.complete(score, 5, score, {}, 10)
+    else:
+        hand.diverge("loss is nan", 10, score, 5, score)
+    ended = record(database)
+    assert pattern(ended.valid_score) == pattern(ended.test_score) == pattern(score)
+
+
+def test_values_can_be_queried_beside_their_bits(database: Database, sweep_id: int):
+    start(database).record([("valid/loss", 0, 2.5), ("valid/loss", 1, float("nan"))], 1)
+    assert [row.value for row in rows(database, metric)] == [2.5, None]
+
+
+def test_a_replay_that_gives_the_same_bits_differs_from_nothing(database: Database, sweep_id: int):
+    hand = start(database)
+    for value in (float("nan"), float("nan"), 0.0, -0.0, -0.0):
+        hand.record([("train/loss", 3, value)], 3)
+    (row,) = rows(database, metric)
+    assert (row.writes, row.differs) == (5, 2)
+    assert pattern(value_of(row.bits)) == pattern(-0.0)
+
+
+def test_a_step_recorded_twice_in_one_batch_keeps_the_last(database: Database, sweep_id: int):
+    start(database).record([("train/loss", 3, 1.0), ("train/loss", 3, 2.0)], 3)
+    assert reader.curve(database, 1, "train/loss") == [(3, 2.0)]
+
+
+def test_progress_never_falls_in_a_replay(database: Database, sweep_id: int):
+    start(database).record([], 20)
+    writer.abandon(database, 1, "me", 1, "killed")
+    start(database).record([("train/loss", 11, 1.0)], 11)
+    assert record(database).progress_step == 20
+
+
+def test_the_environment_is_kept_once_and_each_run_points_to_it(database: Database, sweep_id: int):
+    for run_id in (1, 2):
+        start(database, run_id).begin({"torch": "2.13.0", "threads": 1}, "data-hash", "code-hash")
+    start(database, 3).begin({"threads": 2, "torch": "2.13.0"}, "data-hash", "code-hash")
+    assert sorted(row.environment["threads"] for row in rows(database, environment)) == [1, 2]
+    runs = rows(database, run)
+    assert runs[0].environment_id == runs[1].environment_id != runs[2].environment_id
+    assert {(row.data_fingerprint, row.code_fingerprint) for row in runs} == {
+        ("data-hash", "code-hash"),
+        (None, None),
+    }
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["a", ""], ["ein Hund", "\ud800", "two\nlines\r\n", "\x00\u2028", "🐈"]])
+def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines: list[str]):
+    hand = start(database)
+    hand.outputs("test/translations", ["an earlier attempt's"])
+    hand.outputs("test/translations", lines)
+    assert reader.outputs(database, 1, "test/translations") == lines
+    (row,) = rows(database, output)
+    assert row.count == len(lines)
+    assert row.sha256 == hashlib.sha256(zlib.decompress(row.lines)).hexdigest()
+
+
+# Ending
+
+
+def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Database, sweep_id: int):
+    hand = start(database)
+    hand.complete(31.5, 400, 30.25, {"bleu": "nrefs:1|case:mixed"}, 500)
+    ended = record(database)
+    assert (ended.state, ended.valid_score, ended.valid_step, ended.test_score) == (
+        RunState.COMPLETED,
+        31.5,
+        400,
+        30.25,
+    )
+    assert (ended.progress_step, ended.stalls, ended.error, ended.lease_left) == (500, 0, None, None)
+    assert rows(database, run)[0].definitions == {"bleu": "nrefs:1|case:mixed"}
+    (attempt,) = reader.attempts(database, 1)
+    assert (attempt.outcome, attempt.last_step) == ("completed", 500)
+    assert ended.seconds == pytest.approx(attempt.ended - attempt.started)
+
+
+def test_a_diverged_run_says_why_and_needs_no_score(database: Database, sweep_id: int):
+    start(database).diverge("loss is nan at step 12", 12)
+    ended = record(database)
+    assert (ended.state, ended.error) == (RunState.DIVERGED, "loss is nan at step 12")
+    assert (ended.valid_score, ended.valid_step, ended.test_score) == (None, None, None)
+
+
+def test_a_failed_run_keeps_its_traceback(database: Database, sweep_id: int):
+    start(database).fail("ValueError: no", "Traceback (most recent call last):\n…", 3)
+    assert (state(database), record(database).error) == (RunState.FAILED, "ValueError: no")
+    assert reader.attempts(database, 1)[0].traceback == "Traceback (most recent call last):\n…"
+
+
+def test_stalls_count_attempts_in_a_row_without_a_higher_step(database: Database, sweep_id: int):
+    stalls = []
+    for last_step in (0, 0, 5, 5, 3, 6):
+        start(database).interrupt(last_step)
+        stalls.append(record(database).stalls)
+    assert stalls == [1, 2, 0, 1, 2, 0]
+    assert [attempt.first_step for attempt in reader.attempts(database, 1)] == [0, 0, 0, 5, 5, 5]
+    assert [attempt.last_step for attempt in reader.attempts(database, 1)] == [0, 0, 5, 5, 3, 6]
+
+
+WRITES = {
+    "begin": lambda hand: hand.begin({}, "data", "code"),
+    "record": lambda hand: hand.record([("train/loss", 1, 1.0)], 1),
+    "outputs": lambda hand: hand.outputs("test/translations", ["x"]),
+    "complete": lambda hand: hand.complete(1.0, 1, 1.0, {}, 1),
+    "diverge": lambda hand: hand.diverge("nan", 1),
+    "interrupt": lambda hand: hand.interrupt(1),
+    "fail": lambda hand: hand.fail("no", "Traceback", 1),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_an_attempt_that_lost_its_run_can_write_nothing(database: Database, sweep_id: int, write):
+    hung = start(database)
+    lapse(database)
+    assert writer.claim(database, 1, "me", 60) == 2
+    before = database.path.read_bytes()
+    with pytest.raises(Fenced, match="attempt 1 of me no longer has run 1"):
+        write(hung)
+    assert database.path.read_bytes() == before
+    write(RunWriter(database, 1, "me", 2))
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_run_that_ended_can_be_written_no_more(database: Database, sweep_id: int, write):
+    hand = start(database)
+    hand.complete(2.0, 1, 2.0, {}, 1)
+    with pytest.raises(Fenced):
+        write(hand)
+    assert record(database).test_score == 2.0
+
+
+def test_a_stranger_can_write_nothing(database: Database, sweep_id: int):
+    start(database)
+    with pytest.raises(Fenced):
+        RunWriter(database, 1, "you", 1).record([], 1)

@@ -1,0 +1,24 @@
+"""Small grids that really run."""
+
+TINY = """
+name: tiny
+task: translation
+data: {corpus: synthetic-translation, train_lines: 300}
+model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 16}
+training: {steps: %(steps)s, batch_tokens: 300, warmup: 5, validate_every: 20, learning_rate: 1e-2}
+select: {metric: loss}
+seeds: %(seeds)s
+"""
+
+# One cell learns, one cannot start (its batch is larger than its text), one leaves all bounds.
+MIXED = """
+name: mixed
+task: prediction
+data: {corpus: synthetic-language, train_lines: 300}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 30, batch_tokens: 512, length: 32, warmup: 5, validate_every: 10, learning_rate: 1e-2}
+approaches:
+  learns: {position: product}
+  fails: {training: {batch_tokens: 1048576}}
+  diverges: {training: {learning_rate: 1.0e+30, clip: null}}
+"""

@@ -1,0 +1,82 @@
+"""What a sweep does with a run follows from the plan and the record alone."""
+
+import pytest
+
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
+from kdx.store.records import RunRecord, RunState
+from kdx.sweep.decide import Action, decide
+
+SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
+PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC)), seeds=(0, 1))
+
+
+def record(state: RunState, **fields) -> RunRecord:
+    values = {
+        "id": 1,
+        "cell_id": "a",
+        "seed": 0,
+        "generation": 0,
+        "state": state,
+        "attempt": 1,
+        "owner": None,
+        "lease_left": None,
+        "progress_step": 40,
+        "stalls": 0,
+        "valid_score": None,
+        "valid_step": None,
+        "test_score": None,
+        "error": None,
+        "seconds": None,
+    }
+    return RunRecord(**{**values, **fields})
+
+
+def first(recorded: RunRecord | None, gone: bool = False) -> tuple[Action, str]:
+    records = {("a", 0): recorded} if recorded else {}
+    decision = decide(PLAN, records, lambda owner: gone)[0]
+    return decision.action, decision.reason
+
+
+@pytest.mark.parametrize(
+    ("recorded", "gone", "decided"),
+    [
+        (None, False, (Action.START, "new")),
+        (record(RunState.PENDING), False, (Action.START, "not started yet")),
+        (record(RunState.INTERRUPTED), False, (Action.CONTINUE, "interrupted at step 40")),
+        (record(RunState.RUNNING, owner="x", lease_left=9.0), False, (Action.WAIT, "running in another kdx")),
+        (
+            record(RunState.RUNNING, owner="x", lease_left=9.0),
+            True,
+            (Action.CONTINUE, "its process is gone, at step 40"),
+        ),
+        (
+            record(RunState.RUNNING, owner="x", lease_left=-1.0),
+            False,
+            (Action.CONTINUE, "its lease has lapsed, at step 40"),
+        ),
+        (record(RunState.FAILED, error="boom"), False, (Action.SKIP, "failed: boom")),
+        (record(RunState.CANCELLED), False, (Action.SKIP, "cancelled")),
+        (record(RunState.COMPLETED, valid_score=30.123), False, (Action.SKIP, "completed, validation score 30.12")),
+        (record(RunState.DIVERGED, error="NaN"), False, (Action.SKIP, "did not converge: NaN")),
+        (record(RunState.PRUNED), False, (Action.SKIP, "pruned")),
+    ],
+)
+def test_each_state_has_its_action_and_reason(recorded, gone, decided):
+    assert first(recorded, gone) == decided
+
+
+def test_every_state_is_decided():
+    for state in RunState:
+        assert first(record(state, valid_score=1.0))[0] in Action
+
+
+def test_runs_are_decided_one_seed_of_every_cell_first():
+    decisions = decide(PLAN, {}, lambda owner: False)
+    # Both cells of this plan have one spec but two ids.
+    assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+        ("b", 1),
+    ]

@@ -1,0 +1,167 @@
+"""A sweep on this machine: real processes, a real database."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from grids import MIXED, TINY
+
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
+from kdx.sweep.local import LocalSweep
+
+
+class Heard:
+    """Keeps what a sweep tells."""
+
+    def __init__(self) -> None:
+        self.started_runs = []
+        self.steps = []
+        self.ended_runs = []
+
+    def decided(self, decisions):
+        self.decisions = decisions
+
+    def started(self, run, attempt):
+        self.started_runs.append((run.key, attempt))
+
+    def progressed(self, run, step, loss):
+        self.steps.append(step)
+
+    def ended(self, run, record):
+        self.ended_runs.append(record)
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> LocalSweep:
+    grid = database.path.parent / "grid.yaml"
+    grid.write_text(text)
+    plan = load_grid(grid)
+    files = database.path.with_suffix(".files")
+    return LocalSweep(
+        plan, database, str(database.path), writer.register(database, plan, plan.grid), files, workers, heard
+    )
+
+
+def records(database: Database, local: LocalSweep):
+    return reader.runs(database, local.sweep_id)
+
+
+def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home):
+    heard = Heard()
+    local = sweep(database, MIXED, heard)
+    assert local.run() is None
+    learns, fails, diverges = records(database, local)
+    assert learns.state is RunState.COMPLETED
+    assert learns.test_score is not None and learns.valid_score is not None and learns.valid_step in (10, 20, 30)
+    assert fails.state is RunState.FAILED and "do not fill" in fails.error
+    assert "Traceback" in reader.attempts(database, fails.id)[0].traceback
+    assert diverges.state is RunState.DIVERGED and "loss" in diverges.error
+    assert {record.id for record in heard.ended_runs} == {learns.id, fails.id, diverges.id}
+
+    # What a completed run leaves: rows for every recorded step, and its best weights alone.
+    assert [step for step, _ in reader.curve(database, learns.id, "train/loss")] == [1, 10, 20, 30]
+    assert len(reader.curve(database, learns.id, "valid/perplexity")) == 3
+    kept = [path.name for path in (local.files / f"{learns.cell_id}-0-0").glob("*.ckpt")]
+    assert len(kept) == 1 and kept[0].startswith(f"best-{learns.valid_step:09d}.")
+
+    # The same sweep again runs nothing.
+    again = Heard()
+    assert sweep(database, MIXED, again).run() is None
+    assert again.started_runs == []
+
+
+def test_more_seeds_run_only_the_new_ones(database, data_home):
+    assert sweep(database, TINY % {"steps": 60, "seeds": 1}, Heard()).run() is None
+    heard = Heard()
+    assert sweep(database, TINY % {"steps": 60, "seeds": 3}, heard).run() is None
+    assert sorted(seed for (_, seed), _ in heard.started_runs) == [1, 2]
+    assert {record.state for record in heard.ended_runs} == {RunState.COMPLETED}
+
+
+def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(database, data_home, tmp_path):
+    text = TINY % {"steps": 400, "seeds": 1}
+
+    class StopsAtStep(Heard):
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if step > 100 and local._stopping is None:
+                local.stop(signal.SIGINT)
+
+    heard = StopsAtStep()
+    local = sweep(database, text, heard)
+    assert local.run() == signal.SIGINT
+    (stopped,) = records(database, local)
+    assert stopped.state is RunState.INTERRUPTED and 100 < stopped.progress_step < 400
+    assert list((local.files / f"{stopped.cell_id}-0-0").glob("step-*.ckpt"))
+
+    again = Heard()
+    resumed = sweep(database, text, again)
+    assert resumed.run() is None
+    (ended,) = records(database, resumed)
+    assert ended.state is RunState.COMPLETED and again.started_runs == [((ended.cell_id, 0), 2)]
+    assert min(again.steps, default=stopped.progress_step + 1) > stopped.progress_step
+
+    with open_database(tmp_path / "other.db", write=True, create=True) as other:
+        unbroken = sweep(other, text, Heard())
+        assert unbroken.run() is None
+        (reference,) = records(other, unbroken)
+        for metric in ("train/loss", "valid/loss", "test/loss", "test/bleu"):
+            assert reader.curve(database, ended.id, metric) == reader.curve(other, reference.id, metric)
+        assert (ended.test_score, ended.valid_step) == (reference.test_score, reference.valid_step)
+        assert reader.outputs(database, ended.id, "test/translations") == reader.outputs(
+            other, reference.id, "test/translations"
+        )
+
+
+def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home):
+    class Kills(Heard):
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if not self.ended_runs and run.seed == 0:
+                (victim,) = {int(Path(p).parent.name) for p in map(str, workers_of(database, run.seed))}
+                os.kill(victim, signal.SIGKILL)
+
+    heard = Kills()
+    local = sweep(database, TINY % {"steps": 300, "seeds": 2}, heard)
+    assert local.run() is None
+    first, second = records(database, local)
+    assert first.state is second.state is RunState.COMPLETED
+    assert (first.attempt, second.attempt) == (2, 1)
+    lost = reader.attempts(database, first.id)[0]
+    assert lost.outcome == "lost"
+
+
+def workers_of(database: Database, seed: int) -> list[Path]:
+    """/proc folders of the processes that write the log of the run with this seed."""
+    found = []
+    for descriptor in Path("/proc").glob("[0-9]*/fd/1"):
+        try:
+            target = str(descriptor.readlink())
+        except OSError:
+            continue
+        if target.startswith(str(database.path.with_suffix(".files"))) and f"-{seed}-0/" in target:
+            found.append(descriptor.parent)
+    return found
+
+
+def test_two_sweeps_on_one_database_share_the_work(database, data_home):
+    text = TINY % {"steps": 60, "seeds": 4}
+    one, two = Heard(), Heard()
+    first, second = sweep(database, text, one, workers=1), sweep(database, text, two, workers=1)
+    thread = threading.Thread(target=second.run)
+    thread.start()
+    assert first.run() is None
+    thread.join()
+    ran = [key for key, _ in (*one.started_runs, *two.started_runs)]
+    assert len(ran) == len(set(ran)) == 4
+    assert all(record.state is RunState.COMPLETED for record in records(database, first))

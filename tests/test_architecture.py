@@ -1,0 +1,130 @@
+"""Imports go one way, and what must start fast loads nothing heavy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Package → the packages of kdx that it may import. `axes` and `errors` are open to all.
+ALLOWED: dict[str, set[str]] = {
+    "axes": set(),
+    "errors": set(),
+    "grid": set(),
+    "store": {"grid"},
+    "report": {"store", "grid"},
+    "attention": set(),
+    "data": {"grid"},
+    "models": {"attention", "data", "grid"},
+    "training": {"models", "data", "attention", "grid"},
+    "sweep": {"training", "data", "store", "grid"},
+    "cli": {"sweep", "report", "store", "grid", "data"},
+}
+OPEN = {"axes", "errors"}
+
+# Only these may import torch or Lightning, at any depth.
+HEAVY = {"attention", "models", "training"}
+HEAVY_FILES = {"data/batching.py"}
+# Only worker code leads to training.
+LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/server.py"}
+
+
+def sources() -> list[Path]:
+    return [path for path in sorted((ROOT / "kdx").rglob("*.py")) if "versions" not in path.parts]
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(ROOT / "kdx"))
+
+
+def package(path: Path) -> str:
+    return place(path).split("/")[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_imports_go_one_way(path):
+    own = package(path)
+    if own in ("__init__", "__main__"):
+        return
+    used = {name.split(".")[1] for name in imports(path) if name.startswith("kdx.")} - {own, *OPEN, "__version__"}
+    assert used <= ALLOWED[own], f"{own} may not import {used - ALLOWED[own]}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_torch_is_imported_only_where_runs_are_trained(path):
+    heavy = {name.split(".")[0] for name in imports(path)} & {"torch", "pytorch_lightning", "lightning_fabric"}
+    if heavy:
+        assert package(path) in HEAVY or place(path) in HEAVY_FILES
+    if any(name.startswith("kdx.training") for name in imports(path)) and package(path) != "training":
+        assert place(path) in LEADS_TO_TRAINING
+
+
+def test_every_module_has_its_tests():
+    """tests/ mirrors kdx/; a package's parts may be tested together under the package's own name."""
+    bare = []
+    for path in sources():
+        relative = path.relative_to(ROOT / "kdx")
+        if path.stem in ("__init__", "__main__") or relative.parts[:2] == ("store", "migrations"):
+            continue
+        parents = [*reversed(relative.parents)]
+        together = [ROOT / "tests" / parent.parent / f"test_{parent.name}.py" for parent in parents[1:]]
+        if not any(test.exists() for test in (ROOT / "tests" / relative.parent / f"test_{path.stem}.py", *together)):
+            bare.append(place(path))
+    assert not bare, f"no tests for {', '.join(bare)}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["--version"],
+        ["sweep", "--help"],
+        ["plan", "--help"],
+        ["resume", "--help"],
+        ["report", "--help"],
+        ["data", "--help"],
+        ["init", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_help_loads_nothing_heavy(command):
+    script = (
+        "import sys; from kdx.cli.app import main\n"
+        f"sys.argv = ['kdx', *{command!r}]\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'torch', 'pytorch_lightning', 'sqlalchemy', 'pydantic', 'numpy', 'optuna', 'alembic', 'scipy', 'yaml'}\n"
+        "print('loaded:', *sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "loaded:"
+    assert done.stdout
+
+
+def test_plan_and_report_never_load_torch(tmp_path):
+    """Checked with imports of torch forbidden, in a fresh process."""
+    script = (
+        "import sys\n"
+        "sys.modules['torch'] = sys.modules['pytorch_lightning'] = None\n"
+        "from kdx.cli.app import main\n"
+        "main()"
+    )
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "KDX_DB": str(tmp_path / "runs.db")}
+    for command, code in ((["plan", "quickstart"], 0), (["report"], 3)):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *command], capture_output=True, text=True, env=environment, cwd=tmp_path
+        )
+        assert done.returncode == code, done.stderr

@@ -1,0 +1,84 @@
+"""A checkpoint file is whole, or it is not used."""
+
+import os
+import pickle
+import random
+
+import pytest
+import torch
+
+from kdx.training.checkpoint import CheckpointFiles
+
+STATE = {"weights": torch.arange(2000, dtype=torch.float32), "step": 7}
+
+
+@pytest.fixture
+def files(tmp_path):
+    return CheckpointFiles(tmp_path / "run")
+
+
+def test_what_was_written_is_read(files):
+    path = files.write("step", 7, STATE)
+    state = files.read(path)
+    assert state is not None and torch.equal(state["weights"], STATE["weights"])
+    assert [file.name for file in files.folder.iterdir()] == [path.name]
+
+
+def test_any_flipped_bit_is_caught_and_the_file_set_aside(files):
+    generator = random.Random(1)
+    for step in range(40):
+        path = files.write("step", step, STATE)
+        content = bytearray(path.read_bytes())
+        content[generator.randrange(len(content))] ^= 1 << generator.randrange(8)
+        path.write_bytes(content)
+        assert files.read(path) is None
+        assert not path.exists() and path.with_suffix(".corrupt").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100], ids=["empty", "zeros"])
+def test_a_damaged_file_gives_way_to_the_one_before(files, content):
+    good = files.write("step", 1, STATE)
+    files.write("step", 2, STATE).write_bytes(content)
+    found = [path for path in files.newest_first("step") if files.read(path) is not None]
+    assert found == [good]
+
+
+def test_the_newest_come_first_and_only_so_many_are_kept(files):
+    paths = [files.write("step", step, STATE) for step in (5, 10, 2)]
+    best = files.write("best", 5, STATE)
+    assert files.newest_first("step") == [paths[1], paths[0], paths[2]]
+    files.keep("step", 2)
+    assert files.newest_first("step") == [paths[1], paths[0]]
+    assert files.newest_first("best") == [best]
+
+
+def test_a_failed_write_leaves_nothing(files, monkeypatch):
+    kept = files.write("step", 1, STATE)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write("step", 2, STATE)
+    assert [file.name for file in files.folder.iterdir()] == [kept.name]
+
+
+def test_what_a_killed_writer_left_is_swept(files):
+    files.write("step", 1, STATE)
+    (files.folder / ".tmp-99-step-000000002.ckpt").write_bytes(b"half")
+    files.sweep()
+    assert len(list(files.folder.iterdir())) == 1
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.mkdir, ("planted",)
+
+
+def test_a_checkpoint_cannot_run_code(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = files.write("step", 1, {"x": Hostile()})
+    with pytest.raises(pickle.UnpicklingError):
+        files.read(path)
+    assert not (tmp_path / "planted").exists()
