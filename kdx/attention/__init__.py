@@ -1,0 +1,26 @@
+"""Attention as a kernel smoother: Definition 1 (Eq. 2) of Tsai et al. 2019, literally and fast.
+
+A query sees the keys that the filter leaves it, and averages their values by the kernel:
+
+    Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k),    w(x_q, x_k) = k_F(f_q, f_k) · k_T(…) · …
+
+Everything is kept as a log-weight, so a product of kernels is a sum. The parts compose freely, and each is one file
+and one line in its family's dict:
+
+- `kernels`: k_F, on the projected features;
+- `positions`: either a change of the features before they are projected, or one more factor of the weight;
+- `encodings`: t, the vector of an absolute position;
+- `values`: what is averaged;
+- `filters`: M, always intersected with the padding.
+
+What each must give stands in `contracts`. `module` puts them together, `smoother` computes Eq. 2 in two ways that
+agree: `literal`, as printed, which is the oracle, and `fused`, one scaled-dot-product-attention call.
+
+Letters for shapes, here and below: B batch, H heads, Tq and Tk queries and keys, D width per head, M model width.
+"""
+
+from kdx.attention.cache import Cache
+from kdx.attention.encodings import encoding_of
+from kdx.attention.module import KernelAttention
+
+__all__ = ["Cache", "KernelAttention", "encoding_of"]

@@ -1,0 +1,15 @@
+"""t, the vector of an absolute position: modules that map integers (…, T) to (…, T, M)."""
+
+from kdx.attention.encodings.learned import Learned
+from kdx.attention.encodings.sinusoidal import Sinusoidal
+from kdx.axes import Encoding
+
+ENCODINGS: dict[Encoding, type[Sinusoidal] | type[Learned]] = {
+    Encoding.SINUSOIDAL: Sinusoidal,
+    Encoding.LEARNED: Learned,
+}
+
+
+def encoding_of(encoding: Encoding, width: int, longest: int) -> Sinusoidal | Learned:
+    """The encoding of that name, M = `width` wide; a learned one has positions 0 to `longest` - 1."""
+    return ENCODINGS[encoding](width, longest)

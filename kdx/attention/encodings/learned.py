@@ -1,0 +1,32 @@
+"""A learned vector for each position, as in Ott et al. 2019."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Learned(nn.Module):
+    """A table of positions 0 to longest - 1, drawn from N(0, 1/M).
+
+    Args:
+        width: M.
+        longest: number of positions.
+    """
+
+    def __init__(self, width: int, longest: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(longest, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """Integers (…, T) to (…, T, M).
+
+        Raises:
+            ValueError: if a position is not in the table. On a GPU, where asking would wait for it, the look-up fails.
+        """
+        if positions.device.type == "cpu" and positions.numel() and not torch.compiler.is_compiling():
+            lowest, highest = (int(bound) for bound in positions.aminmax())
+            last = len(self.weight) - 1
+            if lowest < 0 or highest > last:
+                outside = lowest if lowest < 0 else highest
+                raise ValueError(f"positions: {outside} is not in the learned table; allowed: 0 to {last} (`longest`)")
+        return self.weight[positions]

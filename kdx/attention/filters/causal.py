@@ -1,0 +1,17 @@
+"""A query sees the keys that do not stand after it.
+
+Its own key is included, as in the example of Tsai et al. 2019, though their text says "< i".
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import FilterFunction
+
+
+class Causal(FilterFunction):
+    """M(x_q, S) = {x_k: position of k ≤ position of q}."""
+
+    triangular = True
+
+    def visible(self, query: Tensor, key: Tensor) -> Tensor:
+        return key <= query

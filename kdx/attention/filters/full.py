@@ -1,0 +1,12 @@
+"""Every query sees every key."""
+
+from torch import Tensor
+
+from kdx.attention.contracts import FilterFunction
+
+
+class Full(FilterFunction):
+    """M(x_q, S) = S."""
+
+    def visible(self, query: Tensor, key: Tensor) -> None:
+        return None

@@ -1,0 +1,20 @@
+"""Direct sum of features and position, inside the attention.
+
+k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k)          [Tsai et al. 2019, Eq. 4]
+
+Taken in each layer and for queries and keys only, it leaves values free of t (Eq. 8), which a sum at the input of the
+stack cannot.
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import Place, PositionScheme
+
+
+class DirectSum(PositionScheme):
+    """f + t in place of f, for queries and keys."""
+
+    uses_vector = True
+
+    def features(self, features: Tensor, place: Place) -> Tensor:
+        return features + place.vector

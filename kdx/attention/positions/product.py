@@ -1,0 +1,44 @@
+"""Product with a symmetric exponential kernel on positions.
+
+k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)          [Tsai et al. 2019, Eq. 9]
+
+W_T is M × D for each head and has no bias; the factor stays exponential whatever k_F is, and is free of the batch.
+"""
+
+import math
+
+from torch import Tensor, nn
+
+from kdx.attention.contracts import DotProduct, Place, PositionScheme
+
+# Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
+# 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
+LARGEST_BIAS = 256 * 256
+
+
+class Product(PositionScheme):
+    """A factor exp(⟨t_q W_T, t_k W_T⟩ / √D)."""
+
+    uses_vector = True
+
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
+        super().__init__(width, heads, head_width)
+        self.shape = (heads, head_width)
+        self.projection = nn.Linear(width, heads * head_width, bias=False)
+        nn.init.xavier_uniform_(self.projection.weight)
+
+    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        query, key = self._columns(at_query, at_key)
+        return query @ key.transpose(-2, -1) / math.sqrt(self.shape[1])
+
+    def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
+        small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS
+        return None if small else self._columns(at_query, at_key)
+
+    def _columns(self, at_query: Place, at_key: Place) -> DotProduct:
+        query = self._project(at_query)
+        return query, query if at_key is at_query else self._project(at_key)
+
+    def _project(self, place: Place) -> Tensor:
+        projected: Tensor = self.projection(place.vector)
+        return projected.view(*projected.shape[:-1], *self.shape).transpose(-3, -2)  # (…, H, T, D)

@@ -1,0 +1,7 @@
+import torch
+
+from kdx.attention.filters import Full
+
+
+def test_every_key_is_seen() -> None:
+    assert Full().visible(torch.arange(3).unsqueeze(-1), torch.arange(4)) is None

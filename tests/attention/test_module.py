@@ -1,0 +1,170 @@
+import math
+import pickle
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import Cache, KernelAttention
+from kdx.axes import Encoding, Filter, Position, Symmetry, Value
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"width": 10, "heads": 4}, "heads: 4 heads do not divide width 10; allowed: a divisor, or a head_width"),
+        ({"heads": 0}, "heads: 0 heads do not divide width 8; allowed: a divisor, or a head_width"),
+        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: exponential, rbf"),
+        ({"symmetry": "tied"}, "symmetry: 'tied'; allowed: asymmetric, symmetric"),
+        ({"positions": ("absolute",)}, "positions: 'absolute'; allowed: none, direct-sum, product"),
+        ({"value": "table2"}, "value: 'table2'; allowed: without-position, with-position"),
+        ({"filter": "past"}, "filter: 'past'; allowed: full, causal"),
+        ({"encoding": "cosine", "positions": ("product",)}, "encoding: 'cosine'; allowed: sinusoidal, learned"),
+        ({"path": "fast"}, "path: 'fast'; allowed: fused, literal"),
+        (
+            {"positions": ("product", "product")},
+            "positions: a scheme stands twice in product, product; allowed: each once",
+        ),
+        (
+            {"value": "with-position", "encoding": None},
+            "encoding: None, but positions or values use it; allowed: sinusoidal, learned",
+        ),
+        (
+            {"width": 9, "heads": 3, "positions": ("product",)},
+            "width: sinusoids come in pairs, not 9; allowed: an even number",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        KernelAttention(**{"width": 8, "heads": 2} | arguments)
+    # A later word widens the list of what is allowed.
+    assert str(refusal.value).startswith(message)
+
+
+def test_key_positions_need_keys() -> None:
+    with pytest.raises(ValueError, match="key_positions: given without keys"):
+        KernelAttention(8, 2)(torch.zeros(1, 2, 8), key_positions=torch.arange(2))
+
+
+def test_words_may_be_strings() -> None:
+    module = KernelAttention(8, 2, kernel="rbf", positions=["none"], filter="causal")
+    assert not module.positions
+    assert module(torch.zeros(1, 2, 8)).shape == (1, 2, 8)
+
+
+def test_widths_that_are_odd_or_do_not_divide_are_fine_where_nothing_needs_them() -> None:
+    assert KernelAttention(9, 3)(torch.zeros(1, 2, 9)).shape == (1, 2, 9)
+    assert KernelAttention(10, 4, head_width=3)(torch.zeros(1, 2, 10)).shape == (1, 2, 10)
+
+
+def test_symmetric_has_one_projection_less() -> None:
+    asymmetric, symmetric = (KernelAttention(16, 4, symmetry=symmetry) for symmetry in Symmetry)
+    assert count(asymmetric) == 4 * (16 * 16 + 16)
+    assert count(asymmetric) - count(symmetric) == 16 * 16 + 16
+
+
+def test_product_has_one_matrix_without_bias() -> None:
+    assert count(KernelAttention(16, 4, positions=(Position.PRODUCT,))) - count(KernelAttention(16, 4)) == 16 * 16
+
+
+def test_symmetric_weights_are_a_symmetric_kernel() -> None:
+    torch.manual_seed(0)
+    module = KernelAttention(8, 2, symmetry=Symmetry.SYMMETRIC, positions=(Position.PRODUCT,)).double()
+    nn.init.normal_(module.query.bias)
+    x, y = draw(1, 5, 8), draw(1, 5, 8, seed=1)
+    where = module._project(x, y)
+    forth = module._log_weight(where)
+    back = module._log_weight(module._project(y, x))
+    torch.testing.assert_close(forth, back.transpose(-2, -1))
+
+
+@pytest.mark.parametrize("symmetry", Symmetry)
+def test_every_variant_starts_alike(symmetry: Symmetry) -> None:
+    torch.manual_seed(0)
+    module = KernelAttention(512, 8, symmetry=symmetry, positions=(Position.PRODUCT,))
+    # Xavier for a matrix of 512 × 512, and for the same packed threefold.
+    alone, packed = math.sqrt(6 / (512 + 512)), math.sqrt(6 / (512 + 3 * 512))
+    for name, parameter in module.named_parameters():
+        if name.endswith("bias"):
+            assert (parameter == 0).all()
+        else:
+            bound = packed if name.split(".")[0] in ("query", "key", "value") else alone
+            assert parameter.abs().max().item() == pytest.approx(bound, rel=1e-3)
+
+
+@pytest.mark.parametrize("encoding", Encoding)
+def test_state_holds_parameters_only(encoding: Encoding) -> None:
+    module = KernelAttention(
+        8, 2, positions=(Position.DIRECT_SUM, Position.PRODUCT), value=Value.WITH_POSITION, encoding=encoding, longest=5
+    )
+    module(torch.zeros(1, 3, 8), cache=Cache())
+    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
+    assert ("encoding.weight" in module.state_dict()) is (encoding is Encoding.LEARNED)
+    pickle.loads(pickle.dumps(module))
+
+
+def test_a_learned_table_is_kept_only_where_it_is_used() -> None:
+    assert KernelAttention(8, 2, encoding=Encoding.LEARNED).encoding is None
+
+
+def test_a_position_beyond_the_learned_table_is_refused() -> None:
+    module = KernelAttention(8, 2, positions=(Position.PRODUCT,), encoding=Encoding.LEARNED, longest=4)
+    with pytest.raises(ValueError, match="positions: 4 is not in the learned table; allowed: 0 to 3"):
+        module(torch.zeros(1, 5, 8))
+
+
+def test_exponential_without_positions_is_multi_head_attention() -> None:
+    module, theirs = KernelAttention(8, 2).double(), nn.MultiheadAttention(8, 2, batch_first=True).double()
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([module.query.weight, module.key.weight, module.value.weight]))
+        theirs.out_proj.weight.copy_(module.output.weight)
+    x, y = draw(2, 5, 8), draw(2, 3, 8, seed=1)
+    padding = torch.tensor([[False, False, True], [False, False, False]])
+    output, weights = theirs(x, y, y, key_padding_mask=padding, average_attn_weights=False)
+    torch.testing.assert_close(module(x, y, key_padding=padding), output)
+    torch.testing.assert_close(module.weights(x, y, key_padding=padding), weights)
+
+
+def test_smooth_is_what_the_output_projection_reads() -> None:
+    module, x = KernelAttention(8, 2).double(), draw(2, 3, 8)
+    smoothed = module.smooth(x)
+    assert smoothed.shape == (2, 2, 3, 4)
+    torch.testing.assert_close(module.output(torch.cat([smoothed[:, 0], smoothed[:, 1]], -1)), module(x))
+
+
+def test_default_positions_count_from_zero() -> None:
+    module = KernelAttention(8, 2, positions=(Position.PRODUCT,), filter=Filter.CAUSAL).double()
+    x = draw(2, 5, 8)
+    explicit = torch.arange(5)
+    torch.testing.assert_close(module(x), module(x, query_positions=explicit))
+    torch.testing.assert_close(module(x), module(x, query_positions=explicit.expand(2, -1)))
+
+
+def test_causal_between_sequences_goes_by_position() -> None:
+    module = KernelAttention(8, 2, filter=Filter.CAUSAL)
+    weights = module.weights(torch.zeros(1, 3, 8), torch.zeros(1, 5, 8), query_positions=torch.tensor([0, 2, 9]))
+    assert (weights[0, 0] > 0).sum(-1).tolist() == [1, 3, 5]
+
+
+def test_dropout_acts_in_training_only() -> None:
+    torch.manual_seed(0)
+    module, x = KernelAttention(8, 2, dropout=0.5).double(), draw(1, 6, 8)
+    assert not torch.equal(module(x), module(x))
+    module.eval()
+    assert torch.equal(module(x), module(x))
+
+
+def test_it_compiles_into_one_graph() -> None:
+    positions = (Position.DIRECT_SUM, Position.PRODUCT)
+    module = KernelAttention(8, 2, positions=positions, filter=Filter.CAUSAL, encoding=Encoding.LEARNED).double()
+    x = draw(2, 5, 8)
+    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
