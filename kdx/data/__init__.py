@@ -1,0 +1,17 @@
+"""Text to token ids, on one path for every corpus: text, generated or prepared → vocabulary → ids → cache.
+
+`prepare` copies real text into the data home once, checked; `corpus` turns a `kdx.grid.spec.Data` into tokens and keeps
+them by content hash, so that a run opens in milliseconds and text that changed is never mixed up with the text of
+before. Only `batching` knows torch.
+"""
+
+from kdx.data import multi30k, synthetic_language, synthetic_translation, wikitext2
+from kdx.data.text import GeneratedText, KnownText
+
+# What kdx knows by name: a generated corpus needs nothing else, a known one is to be prepared from its archive.
+BUILT_IN: dict[str, GeneratedText | KnownText] = {
+    "synthetic-translation": synthetic_translation.TEXT,
+    "synthetic-language": synthetic_language.TEXT,
+    "multi30k": multi30k.TEXT,
+    "wikitext2": wikitext2.TEXT,
+}

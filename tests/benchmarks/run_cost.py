@@ -11,11 +11,10 @@ LIMIT = 0.3  # seconds
 
 GRID = """
 name: one-step
-task: translation
-data: {corpus: synthetic-translation, train_lines: 500}
-model: {width: 32, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 32}
-training: {steps: 1, batch_tokens: 500, warmup: 0}
-select: {metric: loss}
+task: prediction
+data: {corpus: synthetic-language, train_lines: 500}
+model: {width: 32, heads: 2, decoder_layers: 1, inner: 32}
+training: {steps: 1, batch_tokens: 512, length: 64, warmup: 0}
 """
 
 

@@ -1,0 +1,65 @@
+"""Where data lies, and how a folder there comes into being whole or not at all."""
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kdx.errors import StorageError
+
+
+def data_home() -> Path:
+    """The folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder (XDG)."""
+    if home := os.environ.get("KDX_DATA"):
+        return Path(home).expanduser()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kdx"
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to be filled, which takes the name `folder` when the block ends well and vanishes when it does not.
+
+    Where another process made `folder` in the meantime, that one stands.
+
+    Raises:
+        StorageError: the disk is full, or the place cannot be written.
+    """
+    filling = _beside(folder)
+    try:
+        filling.mkdir(parents=True)
+        yield filling
+        for path in filling.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        try:
+            filling.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise StorageError(
+            f"cannot write {folder}: {error.strerror or error}",
+            hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
+        ) from error
+    finally:
+        shutil.rmtree(filling, ignore_errors=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Takes the name away first, so that nobody meets a folder that is half gone.
+
+    One that is not there, or that cannot be moved, is left to what is done next in its place.
+    """
+    leaving = _beside(folder)
+    with suppress(OSError):
+        folder.rename(leaving)
+        shutil.rmtree(leaving, ignore_errors=True)
+
+
+def _beside(folder: Path) -> Path:
+    # Not from tempfile: its folders are readable by their owner only, and a data home may be a team's.
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")

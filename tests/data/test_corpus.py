@@ -1,0 +1,228 @@
+import errno
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kdx import axes
+from kdx.axes import Split
+from kdx.data.corpus import load_parallel, load_stream
+from kdx.data.prepare import prepare
+from kdx.data.vocabulary import END, UNKNOWN
+from kdx.errors import KdxError, StorageError
+from kdx.grid.spec import Data
+
+BPE = axes.Vocabulary.BPE
+
+
+@pytest.fixture
+def pets(pairs) -> Data:
+    """A prepared parallel corpus."""
+    prepare("pets", pairs)
+    return Data(corpus="pets")
+
+
+@pytest.fixture
+def letters(plain) -> Data:
+    """A prepared plain corpus."""
+    prepare("letters", plain)
+    return Data(corpus="letters")
+
+
+def test_pairs_as_tokens(pets):
+    corpus = load_parallel(pets)
+    train = corpus.splits[Split.TRAIN]
+    assert len(train.sources) == len(train.targets) == len(train.references) == 3
+    assert train.references == ("the dog", "the cat sleeps", "the dog sleeps")
+    for targets, reference in zip(train.targets, train.references, strict=True):
+        assert targets[-1] == END
+        assert corpus.vocabulary.decode(targets) == reference
+    assert train.sources.lengths.tolist() == [3, 4, 4]
+    assert train.sources.flat.dtype == np.int32
+    assert train.sources.offsets.dtype == np.int64
+    assert not corpus.tokenised
+
+
+def test_words_of_other_splits_are_unknown(pets):
+    test = load_parallel(pets).splits[Split.TEST]
+    assert UNKNOWN in test.targets[1]
+    assert UNKNOWN not in test.targets[0]
+
+
+def test_direction_turns_the_pairs_around(pets):
+    there = load_parallel(pets)
+    back = load_parallel(pets.model_copy(update={"source": "en", "target": "de"}))
+    assert back.splits[Split.TRAIN].references[0] == "der hund"
+    assert back.vocabulary.decode(back.splits[Split.TRAIN].sources[0]) == "the dog"
+    assert back.fingerprint != there.fingerprint
+
+
+def test_long_and_empty_pairs_are_left_out_of_training_only(write):
+    sides = {"de": "a b c\na\n\na b\n", "en": "a\na b c\na\nb a\n"}
+    prepare("odd", write({f"{split}.{side}": text for split in Split for side, text in sides.items()}))
+    corpus = load_parallel(Data(corpus="odd", max_tokens=3))
+    assert corpus.splits[Split.TRAIN].references == ("b a",)
+    assert corpus.splits[Split.VALID].references == corpus.splits[Split.TEST].references == ("a", "a b c", "a", "b a")
+    assert corpus.splits[Split.VALID].sources[2].tolist() == [END]
+
+
+def test_no_pair_short_enough(pets):
+    with pytest.raises(KdxError) as caught:
+        load_parallel(pets.model_copy(update={"max_tokens": 2}))
+    assert str(caught.value) == "data.max_tokens: no training pair has at most 2 tokens on either side"
+
+
+def test_stream_has_an_end_for_every_line_empty_ones_too(letters):
+    corpus = load_stream(letters)
+    a, b, c = corpus.vocabulary.encode("a b c")
+    assert corpus.splits[Split.TRAIN].tolist() == [a, b, a, END, END, b, c, END]
+    assert corpus.splits[Split.TEST].tolist() == [c, UNKNOWN, END]
+    assert corpus.words == {"train": 8, "valid": 3, "test": 3}
+
+
+def test_words_are_counted_as_words_whatever_a_token_is(write):
+    prepare("long", write({f"{split}.txt": "abcdef ghijkl\nabc\n" for split in Split}))
+    corpus = load_stream(Data(corpus="long", vocabulary=BPE, vocabulary_size=20))
+    assert corpus.words[Split.TRAIN] == 5
+    assert len(corpus.splits[Split.TRAIN]) > 5
+
+
+def test_unigram_loss_by_hand(letters):
+    """Training counts a 2, b 2, c 1, end 3; seven ids; each count + 1, of 8 + 7."""
+    corpus = load_stream(letters)
+    assert corpus.vocabulary.size == 7
+    expected = -(math.log(3 / 15) + math.log(2 / 15) + math.log(4 / 15)) / 3
+    assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
+
+
+def test_unigram_loss_of_pairs_is_that_of_the_targets(pets):
+    """Valid target `the cat` and end; training targets: the 3, dog 2, sleeps 2, cat 1, end 3; 8 German words beside."""
+    corpus = load_parallel(pets)
+    size = corpus.vocabulary.size
+    expected = -(math.log(4 / (11 + size)) + math.log(2 / (11 + size)) + math.log(4 / (11 + size))) / 3
+    assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
+
+
+def test_second_load_reads_no_text(pets, letters, monkeypatch):
+    first = load_parallel(pets), load_stream(letters)
+
+    def read(*_):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr("kdx.data.find_text._read", read)
+    second = load_parallel(pets), load_stream(letters)
+    for before, after in zip(first, second, strict=True):
+        assert after.fingerprint == before.fingerprint
+        assert after.unigram_loss == before.unigram_loss
+        assert after.vocabulary.fields() == before.vocabulary.fields()
+    assert second[0].splits[Split.TRAIN].references == first[0].splits[Split.TRAIN].references
+    assert second[1].splits[Split.TRAIN].tolist() == first[1].splits[Split.TRAIN].tolist()
+    assert second[1].words == first[1].words
+
+
+def test_same_text_under_another_name_is_the_same_data(pairs):
+    prepare("one", pairs)
+    prepare("two", pairs)
+    assert load_parallel(Data(corpus="one")).fingerprint == load_parallel(Data(corpus="two")).fingerprint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vocabulary_size": 6},
+        {"vocabulary": BPE, "vocabulary_size": 40},
+        {"train_lines": 2},
+        {"max_tokens": 3},
+        {"source": "en", "target": "de"},
+    ],
+    ids=str,
+)
+def test_fingerprint_follows_every_setting(pets, change):
+    assert load_parallel(pets.model_copy(update=change)).fingerprint != load_parallel(pets).fingerprint
+
+
+def test_fingerprint_follows_the_text(write):
+    source = write({f"{split}.txt": "a b\n" for split in Split})
+    prepare("one", source)
+    write({"test.txt": "b a\n"})
+    prepare("two", source)
+    assert load_stream(Data(corpus="one")).fingerprint != load_stream(Data(corpus="two")).fingerprint
+
+
+def test_all_the_lines_and_no_limit_are_the_same_data(pets):
+    assert load_parallel(pets.model_copy(update={"train_lines": 3})).fingerprint == load_parallel(pets).fingerprint
+
+
+def test_damaged_cache_is_made_anew(letters, home):
+    before = load_stream(letters).splits[Split.TRAIN].tolist()
+    (path,) = (home / "cache").glob("*/train.npy")
+    path.write_bytes(path.read_bytes()[:-6])
+    assert load_stream(letters).splits[Split.TRAIN].tolist() == before
+    (path,) = (home / "cache").glob("*/vocabulary.json")
+    path.write_text("{}")
+    assert load_stream(letters).splits[Split.TRAIN].tolist() == before
+
+
+def test_full_disk(letters, home, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        load_stream(letters)
+    assert not list((home / "cache").iterdir())
+
+
+def test_parallel_text_does_not_serve_prediction(pets):
+    with pytest.raises(KdxError) as caught:
+        load_stream(pets)
+    assert str(caught.value) == (
+        "data.corpus: corpus `pets` is parallel text, for translation; this task needs plain text, for prediction\n"
+        "  allowed: synthetic-language"
+    )
+
+
+def test_plain_text_does_not_serve_translation(letters):
+    with pytest.raises(KdxError) as caught:
+        load_parallel(letters)
+    assert str(caught.value) == (
+        "data.corpus: corpus `letters` is plain text, for prediction; this task needs parallel text, for translation\n"
+        "  allowed: synthetic-translation"
+    )
+
+
+def test_generated_corpora(home):
+    parallel = load_parallel(Data(corpus="synthetic-translation", train_lines=50))
+    assert parallel.tokenised
+    assert len(parallel.splits[Split.TRAIN].sources) == 50
+    stream = load_stream(Data(corpus="synthetic-language", train_lines=50))
+    assert np.count_nonzero(stream.splits[Split.TRAIN] == END) == 50
+    other = load_stream(Data(corpus="synthetic-language", train_lines=50, seed=1))
+    assert other.fingerprint != stream.fingerprint
+
+
+def test_multi30k_with_byte_pairs(shared, home):
+    prepare("multi30k", shared / "data" / "multi30k.tar.xz")
+    corpus = load_parallel(Data(corpus="multi30k", vocabulary=BPE, vocabulary_size=4000))
+    assert corpus.vocabulary.size == 4000
+    assert {split: len(text.sources) for split, text in corpus.splits.items()} == {
+        "train": 29_000,
+        "valid": 1_014,
+        "test": 1_000,
+    }
+    train = corpus.splits[Split.TRAIN]
+    for index in range(0, 29_000, 1_000):
+        assert corpus.vocabulary.decode(train.targets[index]) == train.references[index]
+    assert UNKNOWN not in train.targets.flat
+    assert 5 < corpus.unigram_loss < 6.5
+
+
+def test_loading_needs_no_torch(letters, home):
+    script = (
+        "import sys; from kdx.data.corpus import load_stream; from kdx.grid.spec import Data\n"
+        "load_stream(Data(corpus='letters')); print({'torch', 'tokenizers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"KDX_DATA": str(home)})
+    assert done.stdout == "set()\n", done.stderr

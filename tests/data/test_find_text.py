@@ -1,0 +1,123 @@
+import pytest
+
+from kdx.axes import Split
+from kdx.data.find_text import corpus_names, find_text
+from kdx.data.prepare import prepare
+from kdx.errors import KdxError
+from kdx.grid.spec import Data
+
+
+def refusal(data, home) -> str:
+    with pytest.raises(KdxError) as caught:
+        find_text(data, home).read()
+    return str(caught.value)
+
+
+def test_generated_text(home):
+    found = find_text(Data(corpus="synthetic-translation", train_lines=10, seed=3), home)
+    lines = found.read()
+    assert found.suffixes == ("source", "target")
+    assert found.tokenised
+    assert len(lines[Split.TRAIN]["source"]) == 10
+    assert not home.exists()
+
+
+def test_prepared_text_has_single_spaces(write, home):
+    files = {"train.txt": "a\u2028 b\t\tc\r\n\n\u00a0d", "valid.txt": "\ufeffa\n", "test.txt": "a\n\n"}
+    prepare("mine", write(files))
+    lines = find_text(Data(corpus="mine"), home).read()
+    assert lines == {"train": {"txt": ["a b c", "", "d"]}, "valid": {"txt": ["a"]}, "test": {"txt": ["a", ""]}}
+
+
+def test_direction_is_alphabetical_unless_said(pairs, home):
+    prepare("pets", pairs)
+    assert find_text(Data(corpus="pets"), home).suffixes == ("de", "en")
+    assert find_text(Data(corpus="pets", source="en", target="de"), home).suffixes == ("en", "de")
+
+
+def test_first_training_lines(pairs, home):
+    prepare("pets", pairs)
+    lines = find_text(Data(corpus="pets", train_lines=2), home).read()
+    assert lines[Split.TRAIN]["en"] == ["the dog", "the cat sleeps"]
+    assert len(lines[Split.TEST]["en"]) == 2
+
+
+def test_identity_follows_the_text(pairs, plain, home):
+    prepare("pets", pairs)
+    prepare("plain", plain)
+    found = [
+        Data(corpus="pets"),
+        Data(corpus="plain"),
+        Data(corpus="synthetic-language"),
+        Data(corpus="synthetic-language", seed=1),
+        Data(corpus="synthetic-language", train_lines=5),
+    ]
+    identities = [str(find_text(data, home).identity) for data in found]
+    assert len(set(identities)) == len(found)
+    assert identities == [str(find_text(data, home).identity) for data in found]
+
+
+def test_unknown_corpus(pairs, home):
+    prepare("pets", pairs)
+    assert refusal(Data(corpus="multi30"), home) == (
+        "data.corpus: unknown corpus `multi30`\n"
+        "  allowed: multi30k, pets, synthetic-language, synthetic-translation, wikitext2\n"
+        "  hint: did you mean `multi30k`?; your own text: kdx data prepare multi30 --from PATH"
+    )
+    assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")
+
+
+def test_known_corpus_that_is_not_prepared(home):
+    assert refusal(Data(corpus="multi30k"), home) == (
+        "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k --from PATH"
+    )
+
+
+def test_seed_of_a_text_that_is_not_generated(pairs, home):
+    prepare("pets", pairs)
+    assert refusal(Data(corpus="pets", seed=1), home) == (
+        "data.seed: `pets` is not generated, so it has no seed\n  allowed: 0"
+    )
+
+
+def test_languages_of_plain_text(home):
+    assert refusal(Data(corpus="synthetic-language", source="de", target="en"), home) == (
+        "data.source: `synthetic-language` is plain text: it has no languages to translate between\n"
+        "  hint: remove source and target"
+    )
+
+
+@pytest.mark.parametrize("direction", [("de", "fr"), ("de", "de"), ("fr", "en")])
+def test_direction_that_is_not_there(pairs, home, direction):
+    prepare("pets", pairs)
+    source, target = direction
+    assert refusal(Data(corpus="pets", source=source, target=target), home) == (
+        f"data.source: `pets` has no direction {source} → {target}\n  allowed: de → en, en → de"
+    )
+
+
+def test_more_training_lines_than_there_are(pairs, home):
+    prepare("pets", pairs)
+    assert refusal(Data(corpus="pets", train_lines=4), home) == (
+        "data.train_lines: 4 lines wanted, but the training text of `pets` has 3\n  allowed: at most 3"
+    )
+
+
+def test_text_changed_after_it_was_prepared(pairs, home):
+    prepare("pets", pairs)
+    path = home / "corpora" / "pets" / "valid.en"
+    message = (
+        f"{path}: this file is not what was prepared\n"
+        f"  hint: remove {path.parent}, then: kdx data prepare pets --from {pairs}"
+    )
+    path.write_text("a cat\n")
+    assert refusal(Data(corpus="pets"), home) == message
+    path.unlink()
+    assert refusal(Data(corpus="pets"), home) == message
+
+
+def test_names_by_kind(pairs, plain, home):
+    prepare("pets", pairs)
+    prepare("plain", plain)
+    assert corpus_names(home, parallel=True) == ["pets", "synthetic-translation"]
+    assert corpus_names(home, parallel=False) == ["plain", "synthetic-language"]

@@ -1,0 +1,69 @@
+import errno
+from pathlib import Path
+
+import pytest
+
+from kdx.data.storage import data_home, new_folder, remove_folder
+from kdx.errors import StorageError
+
+
+def test_home_is_said_or_the_users(monkeypatch):
+    monkeypatch.setenv("KDX_DATA", "/somewhere")
+    assert data_home() == Path("/somewhere")
+    monkeypatch.delenv("KDX_DATA")
+    monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
+    assert data_home() == Path("/xdg/kdx")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert data_home() == Path("/home/ada/.local/share/kdx")
+
+
+def test_folder_has_its_name_only_when_it_is_whole(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with new_folder(folder) as filling:
+        (filling / "file").write_text("x")
+        assert not folder.exists()
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_folder_leaves_nothing(tmp_path, interruption):
+    with pytest.raises(interruption), new_folder(tmp_path / "b") as filling:
+        (filling / "file").write_text("x")
+        raise interruption
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_that_came_first_stands(tmp_path):
+    with new_folder(tmp_path / "b") as ours:
+        (ours / "file").write_text("ours")
+        with new_folder(tmp_path / "b") as theirs:
+            (theirs / "file").write_text("theirs")
+    assert (tmp_path / "b" / "file").read_text() == "theirs"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_full_disk(tmp_path):
+    with pytest.raises(StorageError) as caught, new_folder(tmp_path / "b"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert str(caught.value) == (
+        f"cannot write {tmp_path}/b: No space left on device\n"
+        "  hint: free some space, or set KDX_DATA to a folder elsewhere"
+    )
+    assert caught.value.exit_code == 74
+    assert not list(tmp_path.iterdir())
+
+
+def test_home_that_is_a_file(tmp_path):
+    (tmp_path / "home").write_text("")
+    with pytest.raises(StorageError, match="Not a directory"), new_folder(tmp_path / "home" / "cache" / "x"):
+        pass
+
+
+def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").write_text("x")
+    remove_folder(tmp_path / "a")
+    remove_folder(tmp_path / "a")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,12 @@
+from kdx.data import BUILT_IN
+from kdx.data.text import PLAIN, file_names
+
+
+def test_a_file_a_split_and_suffix():
+    assert file_names(("de", "en")) == ["train.de", "train.en", "valid.de", "valid.en", "test.de", "test.en"]
+    assert file_names(PLAIN) == ["train.txt", "valid.txt", "test.txt"]
+
+
+def test_built_in_corpora_are_parallel_or_plain():
+    for name, text in BUILT_IN.items():
+        assert len(text.suffixes) == 2 or text.suffixes == PLAIN, name

@@ -1,0 +1,177 @@
+import io
+import os
+import tarfile
+import zipfile
+from pathlib import PurePosixPath
+
+import pytest
+
+from kdx.data import multi30k
+from kdx.data.text import PLAIN, file_names
+from kdx.data.text_files import corpus_files, open_source
+from kdx.errors import KdxError
+
+PAIRS = {name: f"{name}\n".encode() for name in file_names(("de", "en"))}
+
+
+def archive(path, files, kind="tar.gz"):
+    """An archive of these files, as a path."""
+    if kind == "zip":
+        with zipfile.ZipFile(path / "a.zip", "w") as opened:
+            for name, contents in files.items():
+                opened.writestr(name, contents)
+        return path / "a.zip"
+    mode = "w" if kind == "tar" else f"w:{kind.removeprefix('tar.')}"
+    with tarfile.open(path / f"a.{kind}", mode) as opened:
+        for name, contents in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(contents)
+            opened.addfile(member, io.BytesIO(contents))
+    return path / f"a.{kind}"
+
+
+def found(source, known=None):
+    with open_source(source) as files:
+        suffixes, texts = corpus_files(source, files, known)
+        return suffixes, {name: b"".join(text.lines()) for name, text in texts.items()}
+
+
+def refusal(source, known=None):
+    with pytest.raises(KdxError) as caught:
+        found(source, known)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.xz", "tar.bz2", "zip"])
+@pytest.mark.parametrize("folder", ["", "./", "corpus/", "very/deep/corpus/"])
+def test_archives_of_every_kind(tmp_path, kind, folder):
+    source = archive(tmp_path, {f"{folder}{name}": text for name, text in PAIRS.items()} | {"README.md": b"hi"}, kind)
+    assert found(source) == (("de", "en"), PAIRS)
+
+
+def test_folder(write):
+    assert found(write(PAIRS)) == (("de", "en"), PAIRS)
+    assert found(write({f"corpus/{name}": text for name, text in PAIRS.items()}, "above")) == (("de", "en"), PAIRS)
+
+
+def test_plain_text(write):
+    plain = dict.fromkeys(file_names(PLAIN), b"x\n")
+    assert found(write(plain)) == (PLAIN, plain)
+
+
+def test_uppermost_folder_wins(write):
+    deeper = {f"bpe/{name}": b"x\n" for name in PAIRS}
+    assert found(write({**PAIRS, **deeper}))[1] == PAIRS
+
+
+def test_a_known_corpus_has_its_folder(write):
+    both = {f"{folder}/{name}": folder.encode() for folder in ("raw", "tok") for name in PAIRS}
+    source = write(both)
+    assert set(found(source, multi30k.TEXT)[1].values()) == {b"tok"}
+    assert refusal(source) == f"{source}: training text in 2 folders: raw, tok\n  hint: unpack it and give one of them"
+
+
+def test_missing_files_are_named(write):
+    source = write({name: PAIRS[name] for name in ("train.de", "train.en", "valid.en")})
+    assert refusal(source) == (
+        f"{source}: missing: valid.de, test.de, test.en\n"
+        "  allowed: train.de, train.en, valid.de, valid.en, test.de, test.en"
+    )
+
+
+def test_one_language_misses_its_other(write):
+    source = write({"train.de": "x"})
+    assert refusal(source).startswith(f"{source}: training text with 1 suffixes: de\n  allowed: two of them")
+
+
+def test_three_languages_are_too_many(write):
+    source = write({"train.de": "x", "train.en": "x", "train.fr": "x"})
+    assert "training text with 3 suffixes: de, en, fr" in refusal(source)
+
+
+def test_no_training_text(write):
+    source = write({"README.md": "x", "train": "x", "train.de.gz": "x"})
+    assert refusal(source) == f"{source}: no training text in it\n  allowed: train.txt, or train.X and train.Y"
+
+
+def test_nothing_there(tmp_path):
+    assert refusal(tmp_path / "absent.tar") == f"{tmp_path}/absent.tar: no such folder or archive"
+
+
+@pytest.mark.parametrize("contents", [b"", b"no archive at all\n" * 100])
+def test_no_archive(write, contents):
+    source = write({"a.tar.xz": contents}) / "a.tar.xz"
+    assert refusal(source).startswith(f"{source}: this is no archive, or a damaged one\n  allowed: a folder, .tar,")
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.xz", "tar.bz2", "zip"])
+@pytest.mark.parametrize("left", [0.2, 0.5, 0.9])
+def test_truncated_archive(tmp_path, kind, left):
+    # Not compressible, so that a cut falls into the text.
+    source = archive(tmp_path, {name: os.urandom(20_000).hex().encode() for name in PAIRS}, kind)
+    source.write_bytes(source.read_bytes()[: int(source.stat().st_size * left)])
+    assert str(source) in refusal(source)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_damage_inside_an_archive(tmp_path, kind):
+    source = archive(tmp_path, dict.fromkeys(PAIRS, b"word " * 1000), f"{kind}.gz" if kind == "tar" else kind)
+    contents = bytearray(source.read_bytes())
+    middle = len(contents) // 3
+    contents[middle : middle + 20] = b"x" * 20
+    source.write_bytes(contents)
+    assert str(source) in refusal(source)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize("name", ["../train.de", "corpus/../../train.de", "/etc/train.de"])
+def test_a_path_that_leads_out_is_refused(tmp_path, kind, name):
+    source = archive(tmp_path, {**PAIRS, name: b"x"}, kind)
+    assert refusal(source) == f"{source}: an archive with a path that leads out of it: {name!r}"
+
+
+def linked(path, name, target, kind):
+    source = archive(path, {n: t for n, t in PAIRS.items() if n != name}, "tar")
+    with tarfile.open(source, "a") as opened:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, target
+        opened.addfile(member)
+    return source
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "train.en"])
+def test_links_and_devices_in_a_tar_are_no_text(tmp_path, kind, target):
+    assert "missing: test.de" in refusal(linked(tmp_path, "test.de", target, kind))
+
+
+def test_links_in_a_zip_are_no_text(tmp_path):
+    source = archive(tmp_path, {name: text for name, text in PAIRS.items() if name != "test.de"}, "zip")
+    with zipfile.ZipFile(source, "a") as opened:
+        link = zipfile.ZipInfo("test.de")
+        link.external_attr = 0o120777 << 16
+        opened.writestr(link, "/etc/passwd")
+    assert "missing: test.de" in refusal(source)
+
+
+def test_a_link_in_a_folder_of_ones_own_is_followed(write):
+    source = write(PAIRS)
+    (source / "test.de").rename(source / "elsewhere")
+    (source / "test.de").symlink_to(source / "elsewhere")
+    assert found(source)[1] == PAIRS
+
+
+def test_encrypted_zip(tmp_path):
+    source = archive(tmp_path, PAIRS, "zip")
+    contents = bytearray(source.read_bytes())
+    for sign in (b"PK\x03\x04", b"PK\x01\x02"):
+        place = -1
+        while (place := contents.find(sign, place + 1)) >= 0:
+            contents[place + (6 if sign == b"PK\x03\x04" else 8)] |= 1
+    source.write_bytes(contents)
+    assert "cannot be read" in refusal(source)
+
+
+def test_paths_are_those_inside(write):
+    with open_source(write(PAIRS)) as files:
+        assert set(files) == {PurePosixPath(name) for name in PAIRS}

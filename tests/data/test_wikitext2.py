@@ -1,0 +1,21 @@
+from kdx.axes import Split
+from kdx.data import wikitext2
+from kdx.data.corpus import load_stream
+from kdx.data.prepare import prepare
+from kdx.data.text import file_names
+from kdx.grid.spec import Data
+
+
+def test_every_file_is_known():
+    assert list(wikitext2.TEXT.files) == file_names(wikitext2.TEXT.suffixes)
+
+
+def test_archive_has_the_usual_number_of_tokens(shared, home):
+    prepare("wikitext2", shared / "data" / "wikitext2.tar.xz", home)
+    corpus = load_stream(Data(corpus="wikitext2"), home)
+    usual = {Split.TRAIN: 2_088_628, Split.VALID: 217_646, Split.TEST: 245_569}
+    assert {split: len(stream) for split, stream in corpus.splits.items()} == usual
+    assert corpus.words == usual
+    # 33,278 words with the text's own `<unk>` and `<eos>`, here unknown and end; padding and begin come on top.
+    assert corpus.vocabulary.size == 33_278 + 2
+    assert 6 < corpus.unigram_loss < 7
