@@ -9,19 +9,11 @@ run, not in its identity: they mark a result stale.
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from kdx.grid.spec import CellSpec
-
-
-@dataclass(frozen=True)
-class Neutral:
-    """Annotates a field that was added after the first release: at this value it does not enter the hash."""
-
-    value: Any
+from kdx.grid.spec import CellSpec, Neutral
 
 
 def canonical(spec: BaseModel) -> str:

@@ -5,6 +5,7 @@ that two spellings of one cell are one cell. What is hashed and how fields may b
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -57,6 +58,13 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, strict=True)]
+
+
+@dataclass(frozen=True)
+class Neutral:
+    """Annotates a field that was added after the first release: at this value it does not enter the cell's hash."""
+
+    value: Any
 
 
 class Section(BaseModel):
@@ -285,7 +293,7 @@ class CellSpec(Section):
         return tuple(s for s in schemes if not (s is Position.DIRECT_SUM and self.inject is Inject.INPUT))
 
     def value_in(self, attention: Attention) -> Value:
-        """The value function inside `attention`: t stays where it is placed, and after the input there is none to add."""
+        """The value function inside `attention`: t stays where it is placed; at the input it is there already."""
         placed = not self.placement or attention in self.placement
         if self.value is Value.WITH_POSITION and self.inject is not Inject.INPUT and placed:
             return Value.WITH_POSITION

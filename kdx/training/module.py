@@ -39,6 +39,7 @@ class TaskModule(lightning.LightningModule):
             betas=training.betas,
             eps=training.epsilon,
             weight_decay=training.weight_decay,
+            fused=True,
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

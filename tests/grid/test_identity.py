@@ -1,6 +1,7 @@
 """What changes a cell's id, and what does not."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 from hypothesis import given
@@ -8,11 +9,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kdx.axes import Kernel, Norm, Position, Symmetry, Task, Value
-from kdx.grid.identity import Neutral, canonical, cell_id
-from kdx.grid.spec import CellSpec
+from kdx.grid.identity import canonical, cell_id
+from kdx.grid.load import load_grid
+from kdx.grid.shipped import names
+from kdx.grid.spec import CellSpec, Neutral
 
-# From the first day on: a change of these ids makes every recorded run of the shipped grids a stranger.
-SHIPPED = json.loads("""{}""")
+SHIPPED = Path(__file__).parent / "shipped_ids.json"
 
 
 def cell(**settings) -> CellSpec:
@@ -84,3 +86,12 @@ def test_a_cell_read_back_from_its_canonical_json_is_the_same_cell(choices, task
     spec = CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, "training": training, **choices})
     again = CellSpec.model_validate(json.loads(canonical(spec)))
     assert canonical(again) == canonical(spec)
+
+
+def test_the_ids_of_the_shipped_grids_are_frozen():
+    """A change of these ids makes every recorded run of the shipped grids a stranger; new grids may be added."""
+    frozen = json.loads(SHIPPED.read_text())
+    assert set(frozen) <= set(names())
+    for name in names():
+        ids = {" · ".join(cell.labels.values()): cell.id for cell in load_grid(name).cells}
+        assert ids == frozen.get(name), f"{name}: if the grid is new, add {json.dumps(ids, ensure_ascii=False)}"
