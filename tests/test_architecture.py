@@ -98,14 +98,15 @@ def test_every_module_has_its_tests():
         ["resume", "--help"],
         ["report", "--help"],
         ["data", "--help"],
+        ["data", "prepare", "--help"],
         ["init", "--help"],
     ],
     ids=" ".join,
 )
 def test_help_loads_nothing_heavy(command):
     script = (
-        "import sys; from kdx.cli.app import main\n"
-        f"sys.argv = ['kdx', *{command!r}]\n"
+        f"import sys; sys.argv = ['kdx', *{command!r}]\n"
+        "from kdx.cli.app import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
         f"heavy = set({NOT_FOR_HELP!r}.split())\n"

@@ -1,34 +1,19 @@
 """The `kdx` command, assembled from one file a command."""
 
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-import typer.core
 
 from kdx import __version__
 from kdx.cli import data, init, plan, report, resume, sweep
 from kdx.cli.console import error, say
+from kdx.cli.group import Group
 from kdx.errors import KdxError
-
-
-class _Group(typer.core.TyperGroup):
-    """Typer's group, whose own help option is False rather than None while it is not given.
-
-    Typer takes a boolean as it is but reads a None by way of pydantic, which costs more than all the rest of a
-    command's help.
-    """
-
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.default = False
-        return option
-
 
 app = typer.Typer(
     name="kdx",
-    cls=_Group,
+    cls=Group,
     help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
     epilog="First steps: kdx sweep quickstart, then kdx report.",
     no_args_is_help=True,

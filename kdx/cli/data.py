@@ -5,9 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.group import Group
 from kdx.cli.options import Json
 
 app = typer.Typer(
+    cls=Group,
     help="Prepare real text, and list the corpora that a grid can name.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,
