@@ -22,10 +22,27 @@ class Attention(StrEnum):
 
 
 class Kernel(StrEnum):
-    """How alike a query and a key are, on the non-positional features (Sec. 2.2.2)."""
+    """How alike a query and a key are, on the non-positional features (Sec. 2.2.2).
 
+    Those of Table 2 are the first four.
+    """
+
+    LINEAR = "linear"
+    POLYNOMIAL = "polynomial"
     EXPONENTIAL = "exponential"
     RBF = "rbf"
+    COSINE = "cosine"
+    LAPLACIAN = "laplacian"
+    STUDENT_T = "student-t"
+    ELU = "elu"
+    RELU_SQUARED = "relu-squared"
+
+
+class Normaliser(StrEnum):
+    """What a row of weights is divided by: its sum (Eq. 2), or the number of keys that the query sees."""
+
+    ROW_SUM = "row-sum"
+    LENGTH = "length"
 
 
 class Symmetry(StrEnum):
@@ -36,11 +53,35 @@ class Symmetry(StrEnum):
 
 
 class Position(StrEnum):
-    """How positions enter the kernel: direct-sum is Eq. 4, product Eq. 9."""
+    """How positions enter the kernel: direct-sum is Eq. 4, lookup Eq. 6, relative Eq. 5, product Eq. 9.
+
+    Beyond the paper: a bias by distance (ALiBi, T5, KERPLE's two), and rotary, a rotation of queries and keys.
+    """
 
     NONE = "none"
     DIRECT_SUM = "direct-sum"
+    LOOKUP = "lookup"
+    RELATIVE = "relative"
     PRODUCT = "product"
+    ALIBI = "alibi"
+    T5 = "t5"
+    KERPLE_LOG = "kerple-log"
+    KERPLE_POWER = "kerple-power"
+    ROTARY = "rotary"
+
+
+class Tables(StrEnum):
+    """Whether each head has its own look-up table (Shaw et al. 2018, in print) or all share one (in their code)."""
+
+    PER_HEAD = "per-head"
+    SHARED = "shared"
+
+
+class XLBias(StrEnum):
+    """Whether the relative scheme has Transformer-XL's u and v (Dai et al. 2019), or is Eq. 5 as printed."""
+
+    NONE = "none"
+    LEARNED = "learned"
 
 
 class Encoding(StrEnum):
@@ -58,17 +99,27 @@ class Inject(StrEnum):
 
 
 class Value(StrEnum):
-    """The value function: f W_v (Eq. 8) or (f + t) W_v (Eq. 7)."""
+    """The value function: f W_v (Eq. 8), (f + t) W_v (Eq. 7), or f W_v and a table of distances (Shaw et al. 2018)."""
 
     WITHOUT_POSITION = "without-position"
     WITH_POSITION = "with-position"
+    TABLE = "table"
 
 
 class Filter(StrEnum):
-    """M(x_q, S), the keys a query sees: all of them, or those not after it."""
+    """M(x_q, S), the keys a query sees: all, those not after it, or the patterns of Child et al. 2019."""
 
     FULL = "full"
     CAUSAL = "causal"
+    STRIDED = "strided"
+    FIXED = "fixed"
+
+
+class Reach(StrEnum):
+    """Which side of a query the patterns `strided` and `fixed` extend to."""
+
+    PAST = "past"
+    BOTH = "both"
 
 
 class Norm(StrEnum):

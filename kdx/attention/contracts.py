@@ -4,19 +4,51 @@ Parts are modules, so that those which learn something keep it like any other pa
 """
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
+from kdx.axes import Normaliser, Reach, Tables, XLBias
+
 DotProduct = tuple[Tensor, Tensor]
+Part = slice | Tensor
+"""Some of the tokens of a row: a slice without a step, or their indices, integers (n,)."""
+
+
+class Options(NamedTuple):
+    """What the parts of one attention are built from; each reads what concerns it."""
+
+    width: int
+    """M."""
+    heads: int
+    """H."""
+    head_width: int
+    """D."""
+    longest: int = 1024
+    """Positions of a learned encoding; distances of a table without clipping."""
+    clip: int | None = 16
+    """Distance from which on a table has one row for all; None: nowhere."""
+    tables: Tables = Tables.PER_HEAD
+    xl_bias: XLBias = XLBias.LEARNED
+    position_dropout: float = 0.0
+    """Probability of dropping a feature of a relative position in training."""
+    stride: int = 128
+    """l of the sparse filters."""
+    summary: int = 8
+    """c of the fixed filter."""
+    reach: Reach = Reach.PAST
 
 
 class Place:
     """Where the tokens of a row stand."""
 
-    def __init__(self, positions: Tensor, encoding: Callable[[Tensor], Tensor] | None) -> None:
+    def __init__(
+        self, positions: Tensor, encoding: Callable[[Tensor], Tensor] | None, start: int | None = None
+    ) -> None:
         self.positions = positions
         """Integers: (T,), or (B, T) where the rows of a batch differ."""
+        self.start = start
+        """Where positions are known to be start, start + 1, …; None: not known, so each pair must be looked at."""
         self._encoding = encoding
         self._vector: Tensor | None = None
 
@@ -29,47 +61,76 @@ class Place:
             self._vector = self._encoding(self.positions)
         return self._vector
 
+    def part(self, part: Part) -> "Place":
+        """The place of some of the tokens."""
+        known = self.start is not None and isinstance(part, slice)
+        start = self.start + (part.start or 0) if known else None  # type: ignore[operator, union-attr]
+        return Place(self.positions[..., part], self._encoding, start)
+
 
 class KernelFunction(nn.Module):
-    """k_F(q, k) on projected features, as the logarithm of its absolute value and its sign."""
+    """k_F(q, k) on projected features, (B, H, Tq, D) and (B, H, Tk, D) to (B, H, Tq, Tk).
 
-    def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
-        """log |k(q, k)| from the formula as printed: (B, H, Tq, D) and (B, H, Tk, D) to (B, H, Tq, Tk)."""
-        raise NotImplementedError
+    A kernel gives either its logarithm or, where that would be a detour or has no sign, itself.
+    """
 
-    def sign(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """The sign of k(q, k), (B, H, Tq, Tk); None: never negative."""
+    normaliser: ClassVar[Normaliser] = Normaliser.ROW_SUM
+    """Unless another is asked for."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+
+    def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """log k(q, k) from the formula as printed; None: `weight` gives the kernel."""
+        return None
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """k(q, k), of any sign; None: `log_weight` gives the kernel."""
         return None
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct | None:
         """A query (B, H, Tq, C) and a key (B, H, Tk, C) whose dot product over √D is the log-weight.
 
         A term of the query alone may be left out: it cancels in the row sum. None: there is no exact reduction, and
-        both paths compute the weights literally.
+        weights are computed as given, block by block.
         """
         return None
 
 
 class PositionScheme(nn.Module):
-    """How positions enter the kernel: a change of the features, or a factor of the weight, or both."""
+    """How positions enter the kernel: a change of what it compares, or a factor of the weight, or both."""
 
-    uses_vector: ClassVar[bool]
+    uses_vector: ClassVar[bool] = False
     """Whether it needs t, or the integer positions only."""
+    weighs: ClassVar[bool] = True
+    """Whether it is a factor of the weight."""
 
-    def __init__(self, width: int, heads: int, head_width: int) -> None:
+    def __init__(self, options: Options) -> None:
         super().__init__()
 
     def features(self, features: Tensor, place: Place) -> Tensor:
         """What queries and keys are projected from: (B, T, M) to (B, T, M)."""
         return features
 
+    def projected(self, projected: Tensor, place: Place) -> Tensor:
+        """What the kernel compares, of projected queries or keys: (B, H, T, D) to (B, H, T, D)."""
+        return projected
+
+    def query(self, query: Tensor) -> Tensor:
+        """What the kernel compares, of projected queries only: (B, H, Tq, D) to (B, H, Tq, D)."""
+        return query
+
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor | None:
         """The logarithm of the factor, which broadcasts to (B, H, Tq, Tk); None: no factor.
 
         Args:
-            query: projected, (B, H, Tq, D); relative schemes weigh a distance by it.
+            query: as projected, (B, H, Tq, D); relative schemes weigh a distance by it.
         """
         return None
+
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor | None]:
+        """`log_weight` for some queries and keys at a time; overridden where the parts share work."""
+        return lambda asked, seen: self.log_weight(query[:, :, asked], at_query.part(asked), at_key.part(seen))
 
     def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
         """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the log-weight.
@@ -82,20 +143,52 @@ class PositionScheme(nn.Module):
 class ValueFunction(nn.Module):
     """What is averaged."""
 
-    uses_vector: ClassVar[bool]
+    uses_vector: ClassVar[bool] = False
     """Whether it needs t."""
+    uses_weights: ClassVar[bool] = False
+    """Whether it has a part that depends on the pair, `of_pairs`."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
 
     def features(self, features: Tensor, place: Place) -> Tensor:
         """What values are projected from: (B, Tk, M) to (B, Tk, M)."""
+        return features
+
+    def of_pairs(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        """The sum, by weights (B, H, Tq, Tk), of what depends on the pair: (B, H, Tq, D)."""
         raise NotImplementedError
 
 
 class FilterFunction(nn.Module):
-    """M(x_q, S): which keys a query sees, by their positions. Every query must keep at least one key."""
+    """M(x_q, S): which keys a query sees, by their positions.
+
+    In self-attention every query keeps at least its own key; a query that keeps none elsewhere gets zero.
+    """
 
     triangular: ClassVar[bool] = False
-    """Whether the keys seen are the lower triangle when queries and keys stand at the same positions 0, 1, 2, …"""
+    """Whether the keys seen are the lower triangle when queries and keys stand at the same positions, in order."""
+    limits: ClassVar[bool] = True
+    """Whether some keys may be hidden."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor | None:
         """True where seen, from integer positions (…, Tq, 1) and (…, 1, Tk); None: all keys."""
+        raise NotImplementedError
+
+    def seen(self, queries: range, keys: range) -> slice | list[int]:
+        """The keys, counted from 0, that some of the queries may see, from their positions; none may be missed."""
+        return slice(0, len(keys))
+
+
+class NormaliserFunction(nn.Module):
+    """What a row of weights is divided by."""
+
+    cancels: ClassVar[bool]
+    """Whether a factor of a whole row leaves the result as it is."""
+
+    def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
+        """The divisor (…, Tq or 1, 1), never 0, of weights (B, H, Tq, Tk) that are 0 where not visible."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """The attention module: projections around Definition 1, with its parts chosen by the words of the study."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
@@ -9,34 +10,44 @@ from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
-from kdx.attention.contracts import Place, PositionScheme
+from kdx.attention.contracts import Options, Part, Place, PositionScheme
 from kdx.attention.encodings import encoding_of
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Encoding, Filter, Kernel, Position, Symmetry, Value
+from kdx.axes import Encoding, Filter, Kernel, Normaliser, Position, Reach, Symmetry, Tables, Value, XLBias
 
 Word = TypeVar("Word", bound=StrEnum)
+
+# Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
+LARGEST_WHOLE = 256 * 256
+# Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
+BLOCK = 2**21
+SMALLEST_BLOCK = 32  # queries
 
 
 class Where(TypedDict, total=False):
     """The keyword arguments of `KernelAttention.forward`."""
 
+    memory: Tensor | None
     query_positions: Tensor | None
     key_positions: Tensor | None
     key_padding: Tensor | None
+    mask: Tensor | None
     cache: Cache | None
 
 
 class _Projected(NamedTuple):
-    query: Tensor  # (B, H, Tq, D)
+    raw: Tensor  # (B, H, Tq, D), queries as positions weigh them
+    query: Tensor  # (B, H, Tq, D), as the kernel compares them
     key: Tensor  # (B, H, Tk, D)
     value: Tensor  # (B, H, Tk, D)
     at_query: Place
     at_key: Place
     padding: Tensor | None  # (B, Tk)
-    aligned: bool  # queries and keys both stand at 0, 1, … T - 1
+    mask: Tensor | None  # broadcasts to (B, H, Tq, Tk)
 
 
 class KernelAttention(nn.Module):
@@ -46,6 +57,14 @@ class KernelAttention(nn.Module):
     projections of queries, keys and values that they have where the three are packed in one matrix; biases zero.
     Packing matters, because under it a symmetric kernel starts less close to the identity.
 
+    It needs nothing else of kdx, and goes where `nn.MultiheadAttention(batch_first=True)` goes:
+
+        attention = KernelAttention(512, 8, kernel="rbf", positions=["relative"], filter="causal")
+        output = attention(x)                            # self-attention, (B, T, 512)
+        output = attention(x, source, key_padding=hidden)  # encoder–decoder attention
+        cache = Cache()                                  # token by token, with the same result
+        steps = [attention(token, cache=cache) for token in x.split(1, dim=1)]
+
     Args:
         width: M, features per token.
         heads: H.
@@ -54,16 +73,27 @@ class KernelAttention(nn.Module):
         positions: the schemes that act together; none when empty.
         value: the value function.
         filter: the keys a query sees.
+        normaliser: what a row of weights is divided by; the kernel's own unless given.
         encoding: of t, where positions or values use it; else it is ignored, and may be None.
         head_width: D; M / H unless given.
-        bias: whether the projections have biases (W_T never has).
+        bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
-        longest: positions of a learned encoding.
+        longest: positions of a learned encoding, and of a table without clipping.
+        memory_length: the most tokens of `memory`. Positions are counted so that the current tokens start there,
+            whether the memory is full or not: absolute positions stay what they are while the memory fills.
+        clip: of lookup and table: the distance from which on all have one vector; None: each its own.
+        tables: of lookup and table: for each head, or shared.
+        xl_bias: of relative: u and v. Learned unless said otherwise; with `symmetric` there are none, for with u a
+            symmetric kernel would not be symmetric.
+        position_dropout: of relative: probability of dropping a feature of R in training.
+        stride: l of strided and fixed.
+        summary: c of fixed.
+        reach: of strided and fixed: the past only, or both sides.
         path: `fused`, or `literal`, Eq. 2 as printed. Both give the same result; it may be changed at any time.
 
     Raises:
         ValueError: for a width that does not divide by the heads, an odd width with sinusoids, a scheme that stands
-            twice, an unknown word, or a part that needs t where `encoding` is None.
+            twice, an unknown word, a number out of its range, or a part that needs t where `encoding` is None.
     """
 
     def __init__(
@@ -76,11 +106,20 @@ class KernelAttention(nn.Module):
         positions: Sequence[Position] = (),
         value: Value = Value.WITHOUT_POSITION,
         filter: Filter = Filter.FULL,
+        normaliser: Normaliser | None = None,
         encoding: Encoding | None = Encoding.SINUSOIDAL,
         head_width: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         longest: int = 1024,
+        memory_length: int = 0,
+        clip: int | None = 16,
+        tables: Tables = Tables.PER_HEAD,
+        xl_bias: XLBias | None = None,
+        position_dropout: float = 0.0,
+        stride: int = 128,
+        summary: int = 8,
+        reach: Reach = Reach.PAST,
         path: Literal["fused", "literal"] = "fused",
     ) -> None:
         super().__init__()
@@ -88,18 +127,38 @@ class KernelAttention(nn.Module):
             raise ValueError(f"heads: {heads} heads do not divide width {width}; allowed: a divisor, or a head_width")
         if path not in ("fused", "literal"):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
+        if memory_length < 0:
+            raise ValueError(f"memory_length: {memory_length}; allowed: 0 or more")
         schemes = [_word("positions", scheme, Position) for scheme in positions]
         if len(set(schemes)) < len(schemes):
             raise ValueError(f"positions: a scheme stands twice in {', '.join(schemes)}; allowed: each once")
+        symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
+        xl_bias = _word("xl_bias", xl_bias or (XLBias.NONE if symmetric else XLBias.LEARNED), XLBias)
+        if symmetric and xl_bias is XLBias.LEARNED and Position.RELATIVE in schemes:
+            raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
         self.path = path
         self.dropout = dropout
+        self.memory_length = memory_length
         self.shape = (heads, head_width or width // heads)
-        self.kernel = KERNELS[_word("kernel", kernel, Kernel)]()
-        self.positions = nn.ModuleDict(
-            {scheme: POSITIONS[scheme](width, *self.shape) for scheme in schemes if scheme is not Position.NONE}
+        options = Options(
+            width,
+            *self.shape,
+            longest=longest,
+            clip=clip,
+            tables=_word("tables", tables, Tables),
+            xl_bias=xl_bias,
+            position_dropout=position_dropout,
+            stride=stride,
+            summary=summary,
+            reach=_word("reach", reach, Reach),
         )
-        self.value_function = VALUES[_word("value", value, Value)]()
-        self.filter = FILTERS[_word("filter", filter, Filter)]()
+        self.kernel = KERNELS[_word("kernel", kernel, Kernel)](options)
+        self.normaliser = NORMALISERS[_word("normaliser", normaliser or self.kernel.normaliser, Normaliser)]()
+        self.positions = nn.ModuleDict(
+            {scheme: POSITIONS[scheme](options) for scheme in schemes if scheme is not Position.NONE}
+        )
+        self.value_function = VALUES[_word("value", value, Value)](options)
+        self.filter = FILTERS[_word("filter", filter, Filter)](options)
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
             if encoding is None:
@@ -107,7 +166,6 @@ class KernelAttention(nn.Module):
             self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, longest)
 
         inner = heads * self.shape[1]
-        symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
         self.query = nn.Linear(width, inner, bias)
         self.key = None if symmetric else nn.Linear(width, inner, bias)
         self.value = nn.Linear(width, inner, bias)
@@ -123,9 +181,11 @@ class KernelAttention(nn.Module):
         queries: Tensor,
         keys: Tensor | None = None,
         *,
+        memory: Tensor | None = None,
         query_positions: Tensor | None = None,
         key_positions: Tensor | None = None,
         key_padding: Tensor | None = None,
+        mask: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
         """Attend from queries to keys.
@@ -133,21 +193,34 @@ class KernelAttention(nn.Module):
         Args:
             queries: (B, Tq, M)
             keys: (B, Tk, M); None: the queries themselves, which is self-attention.
-            query_positions: integers (Tq,) or (B, Tq); by default they go on from the cache's last, or from 0.
-            key_positions: integers (Tk,) or (B, Tk), given only with `keys`; 0, 1, 2, … by default.
-            key_padding: (B, Tk), True where a key is padding and must not be seen.
+            memory: (B, Tm, M), the tokens before the first key: what this layer read at the previous segment of a
+                stream, detached by the caller. The newest `memory_length` are seen like any key, before the others.
+            query_positions: integers (Tq,) or (B, Tq); by default they go on from the cache's last, or from
+                `memory_length`.
+            key_positions: integers (Tk,) or (B, Tk), given only with `keys`; by default they count from
+                `memory_length`. Those of a memory go before.
+            key_padding: (B, Tk), True where a key is padding and must not be seen; a memory has none.
+            mask: True where a query may see a key; broadcasts from (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk), with all
+                keys of memory and cache. What the filter hides stays hidden.
             cache: for incremental decoding; it is read and added to. Self-attention then sees all keys so far;
                 with `keys`, those of the first call are projected once and kept, and those of later calls ignored.
+                A memory is read at the first call and kept.
 
         Returns:
             (B, Tq, M)
+
+        Raises:
+            ValueError: for a memory where `memory_length` is 0, positions of keys without keys, or a position or
+                distance that is not in a learned table.
         """
         smoothed = self.smooth(
             queries,
             keys,
+            memory=memory,
             query_positions=query_positions,
             key_positions=key_positions,
             key_padding=key_padding,
+            mask=mask,
             cache=cache,
         )
         output: Tensor = self.output(smoothed.transpose(1, 2).flatten(2))
@@ -156,35 +229,16 @@ class KernelAttention(nn.Module):
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
         projected = self._project(queries, keys, **where)
-        query, key, value, at_query, at_key, padding, aligned = projected
-        dropout = self.dropout if self.training else 0.0
-        kernel = None if self.path == "literal" else self.kernel.dot_product(query, key)
-        if kernel is None:
-            return smoother.literal(
-                self._log_weight(projected),
-                value,
-                visible=self._visible(projected),
-                sign=self.kernel.sign(query, key),
-                dropout=dropout,
-            )
-        dot_products, bias = [kernel], None
-        for scheme in self._schemes:
-            columns = scheme.dot_product(query, at_query, at_key)
-            if columns is not None:
-                dot_products.append(columns)
-                continue
-            factor = scheme.log_weight(query, at_query, at_key)
-            if factor is not None:
-                bias = factor if bias is None else bias + factor
-        causal = self.filter.triangular and aligned and padding is None and bias is None
-        visible = None if causal else self._visible(projected)
-        return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=dropout)
+        if self.path == "literal":
+            return self._smooth_literally(projected)
+        output = self._smooth_in_one_call(projected)
+        return self._smooth_in_blocks(projected) if output is None else output
 
     def weights(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **where)
-        sign = self.kernel.sign(projected.query, projected.key)
-        return smoother.weights(self._log_weight(projected), self._visible(projected), sign)
+        weight = self.kernel.weight(projected.query, projected.key)
+        return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(projected))
 
     def extra_repr(self) -> str:
         return f"heads={self.shape[0]}, head_width={self.shape[1]}, path={self.path}"
@@ -193,46 +247,155 @@ class KernelAttention(nn.Module):
     def _schemes(self) -> Iterable[PositionScheme]:
         return cast(Iterable[PositionScheme], self.positions.values())
 
+    @property
+    def _dropout(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _smooth_literally(self, projected: _Projected) -> Tensor:
+        return smoother.literal(
+            self._log_weight(projected),
+            self.kernel.weight(projected.query, projected.key),
+            self.normaliser,
+            projected.value,
+            visible=self._visible(projected),
+            of_pairs=self._of_pairs(projected),
+            dropout=self._dropout,
+        )
+
+    def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
+        """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
+        raw, query, key, value, at_query, at_key, padding, mask = projected
+        kernel = self.kernel.dot_product(query, key)
+        if kernel is None or not self.normaliser.cancels or self.value_function.uses_weights:
+            return None
+        large = query.size(2) * key.size(2) > LARGEST_WHOLE
+        dot_products, bias = [kernel], None
+        for scheme in self._schemes:
+            columns = scheme.dot_product(raw, at_query, at_key)
+            if columns is not None:
+                dot_products.append(columns)
+                continue
+            if large and scheme.weighs:
+                return None
+            factor = scheme.log_weight(raw, at_query, at_key)
+            if factor is not None:
+                bias = factor if bias is None else bias + factor
+        aligned = at_query.start is not None and at_query.start == at_key.start and query.size(2) == key.size(2)
+        causal = self.filter.triangular and aligned and padding is None and mask is None and bias is None
+        if large and not causal and (self.filter.limits or mask is not None):
+            return None
+        visible = None if causal else self._visible(projected)
+        return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
+
+    def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
+        """Some queries at a time, with those keys only that the filter may leave them."""
+        rows, heads, queries, _ = projected.query.shape
+        # What a dot product leaves out cancels in a row sum only.
+        dot_product = self.kernel.dot_product(projected.query, projected.key) if self.normaliser.cancels else None
+        factors = [
+            scheme.by_part(projected.raw, projected.at_query, projected.at_key)
+            for scheme in self._schemes
+            if scheme.weighs
+        ]
+
+        def block(asked: slice) -> Tensor:
+            seen = self._seen(projected, asked)
+            part = _part(projected, asked, seen)
+            weight = None
+            if dot_product is not None:
+                query, key = dot_product[0][:, :, asked], _taken(dot_product[1], seen)
+                log_weight: Tensor | None = query @ key.transpose(-2, -1) / math.sqrt(self.shape[1])
+            else:
+                log_weight = self.kernel.log_weight(part.query, part.key)
+                weight = self.kernel.weight(part.query, part.key)
+            for factor in factors:
+                log_weight = _sum(log_weight, factor(asked, seen))
+            return smoother.quick(
+                log_weight,
+                weight,
+                self.normaliser,
+                part.value,
+                visible=self._visible(part),
+                of_pairs=self._of_pairs(part),
+                dropout=self._dropout,
+            )
+
+        size = max(BLOCK // (rows * heads * projected.key.size(2)), SMALLEST_BLOCK)
+        return smoother.in_blocks(block, queries, size, random=self._dropout > 0)
+
+    def _seen(self, projected: _Projected, asked: slice) -> Part:
+        """The keys that some of the queries may see."""
+        first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
+        if first is None or start is None:
+            return slice(0, keys)
+        seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
+        return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)
+
     def _project(
         self,
         queries: Tensor,
         keys: Tensor | None,
+        memory: Tensor | None = None,
         query_positions: Tensor | None = None,
         key_positions: Tensor | None = None,
         key_padding: Tensor | None = None,
+        mask: Tensor | None = None,
         cache: Cache | None = None,
     ) -> _Projected:
         if keys is None and key_positions is not None:
             raise ValueError("key_positions: given without keys; allowed: query_positions alone, for both")
+        if memory is not None and not self.memory_length:
+            raise ValueError("memory: given where memory_length is 0; allowed: memory_length of 1 or more")
         cache = cache or Cache()
-        aligned = query_positions is None and key_positions is None and cache.next is None
-        if query_positions is None:
-            query_positions = torch.arange(queries.size(1), device=queries.device)
-            if cache.next is not None:
-                query_positions = cache.next + query_positions
-        cache.next = query_positions[..., -1:] + 1
-        source, at_query = queries, Place(query_positions, self.encoding)
+        at_query = self._place(queries, query_positions, cache.next)
+        cache.next = at_query.positions[..., -1:] + 1
         features = self._features(queries, at_query)
-        query = self._heads(self.query, features)
+        raw = self._heads(self.query, features)
+        query = self._compared(raw, at_query)
 
-        at_key = at_query
-        if keys is not None:
-            if key_positions is None:
-                key_positions = torch.arange(keys.size(1), device=keys.device)
-            source, at_key = keys, Place(key_positions, self.encoding)
+        at_key = at_query if keys is None else self._place(keys, key_positions)
         if keys is not None and cache.keys is not None:
             known = cache.keys
         else:
-            if keys is not None:
-                features = self._features(keys, at_key)
-            shared = keys is None and self.key is None
-            key = query if shared else self._heads(self.key or self.query, features)
+            source = queries if keys is None else keys
+            if memory is not None and cache.keys is None:
+                source, at_key, key_padding = self._with_memory(memory, source, at_key, key_padding)
+            if source is not queries:
+                features = self._features(source, at_key)
+            if source is queries and self.key is None:
+                key = query
+            else:
+                key = self._compared(self._heads(self.key or self.query, features), at_key)
             value = self._heads(self.value, self.value_function.features(source, at_key))
             known = cache.append(Keys(key, value, at_key.positions, key_padding))
         if known.positions is not at_key.positions:
             at_key = Place(known.positions, self.encoding)
-        aligned = aligned and query.size(2) == known.key.size(2)
-        return _Projected(query, known.key, known.value, at_query, at_key, known.padding, aligned)
+        for scheme in self._schemes:
+            query = scheme.query(query)
+        if mask is not None:
+            mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
+            mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
+        return _Projected(raw, query, known.key, known.value, at_query, at_key, known.padding, mask)
+
+    def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> Place:
+        if positions is not None:
+            return Place(positions, self.encoding)
+        counted = torch.arange(tokens.size(1), device=tokens.device)
+        if following is not None:
+            return Place(following + counted, self.encoding)
+        return Place(self.memory_length + counted, self.encoding, self.memory_length)
+
+    def _with_memory(
+        self, memory: Tensor, source: Tensor, at_source: Place, padding: Tensor | None
+    ) -> tuple[Tensor, Place, Tensor | None]:
+        memory = memory[:, -self.memory_length :]
+        length = memory.size(1)
+        before = torch.arange(-length, 0, device=memory.device)
+        positions = torch.cat([at_source.positions[..., :1] + before, at_source.positions], -1)
+        start = None if at_source.start is None else at_source.start - length
+        if padding is not None:
+            padding = nn.functional.pad(padding, (length, 0))
+        return torch.cat([memory, source], 1), Place(positions, self.encoding, start), padding
 
     def _features(self, features: Tensor, place: Place) -> Tensor:
         for scheme in self._schemes:
@@ -243,22 +406,59 @@ class KernelAttention(nn.Module):
         projected: Tensor = projection(features)
         return projected.view(*projected.shape[:-1], *self.shape).transpose(1, 2)  # (B, H, T, D)
 
-    def _log_weight(self, projected: _Projected) -> Tensor:
+    def _compared(self, projected: Tensor, place: Place) -> Tensor:
+        for scheme in self._schemes:
+            projected = scheme.projected(projected, place)
+        return projected
+
+    def _log_weight(self, projected: _Projected) -> Tensor | None:
         total = self.kernel.log_weight(projected.query, projected.key)
         for scheme in self._schemes:
-            factor = scheme.log_weight(projected.query, projected.at_query, projected.at_key)
-            total = total if factor is None else total + factor
+            total = _sum(total, scheme.log_weight(projected.raw, projected.at_query, projected.at_key))
         return total
+
+    def _of_pairs(self, projected: _Projected) -> Callable[[Tensor], Tensor] | None:
+        if not self.value_function.uses_weights:
+            return None
+        return lambda weights: self.value_function.of_pairs(weights, projected.at_query, projected.at_key)
 
     def _visible(self, projected: _Projected) -> Tensor | None:
         query, key = projected.at_query.positions.unsqueeze(-1), projected.at_key.positions.unsqueeze(-2)
         visible = self.filter.visible(query, key)
         if visible is not None and visible.dim() == 3:
             visible = visible.unsqueeze(1)  # (B, 1, Tq, Tk)
-        if projected.padding is None:
-            return visible
-        real = ~projected.padding[:, None, None, :]
-        return real if visible is None else visible & real
+        if projected.mask is not None:
+            visible = projected.mask if visible is None else visible & projected.mask
+        if projected.padding is not None:
+            real = ~projected.padding[:, None, None, :]
+            visible = real if visible is None else visible & real
+        return visible
+
+
+def _part(projected: _Projected, asked: slice, seen: Part) -> _Projected:
+    raw, query, key, value, at_query, at_key, padding, mask = projected
+    return _Projected(
+        raw[:, :, asked],
+        query[:, :, asked],
+        _taken(key, seen),
+        _taken(value, seen),
+        at_query.part(asked),
+        at_key.part(seen),
+        padding if padding is None else padding[:, seen],
+        mask if mask is None else mask[..., asked, :][..., seen],
+    )
+
+
+def _taken(rows: Tensor, part: Part) -> Tensor:
+    """Some of the tokens of (B, H, T, …)."""
+    # Not by indexing: its gradient is slower than that of a selection.
+    return rows[:, :, part] if isinstance(part, slice) else rows.index_select(2, part)
+
+
+def _sum(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
 
 
 def _word(argument: str, word: str, enum: type[Word]) -> Word:

@@ -1,63 +1,95 @@
 """Definition 1 (Eq. 2): each query's average of the visible values, weighted by the kernel over its row sum.
 
-A query that sees no key at all (a row that is padding from end to end) gets weights and output of zero, on both paths.
+A query that sees no key at all (a row that is padding from end to end), or only keys of weight 0, gets weights and
+output of zero, on all paths. No epsilon anywhere. Rows are summed in at least 32 bits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from kdx.attention.contracts import DotProduct
+from kdx.attention.contracts import DotProduct, NormaliserFunction
 
 
-def weights(log_weight: Tensor, visible: Tensor | None = None, sign: Tensor | None = None) -> Tensor:
-    """k(x_q, x_k) over its raw row sum, with weight 0 where a key is not visible.
-
-    No epsilon: the largest weight of a row is scaled to 1, which Eq. 2 does not see. At least 32 bits are used.
+def weights(
+    log_weight: Tensor | None,
+    weight: Tensor | None,
+    normaliser: NormaliserFunction,
+    visible: Tensor | None = None,
+) -> Tensor:
+    """w(x_q, x_k) = weight · exp(log_weight) over what the normaliser says, and 0 where a key is not visible.
 
     Args:
-        log_weight: (B, H, Tq, Tk)
+        log_weight: (B, H, Tq, Tk); None: 0.
+        weight: (B, H, Tq, Tk), of any sign; None: 1.
+        normaliser: what to divide by.
         visible: True where a key is seen; broadcasts to (B, H, Tq, Tk). None: everywhere.
-        sign: of the weight, (B, H, Tq, Tk). None: never negative.
 
     Returns:
         (B, H, Tq, Tk)
     """
-    log_weight = log_weight.to(torch.promote_types(log_weight.dtype, torch.float32))
-    if visible is not None:
-        log_weight = log_weight.masked_fill(~visible, -torch.inf)
-    # Finite even where all is hidden, so that -inf - largest is never NaN.
-    largest = log_weight.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
-    weight = (log_weight - largest).exp()
-    if sign is not None:
-        weight = weight * sign
-    total = weight.sum(-1, keepdim=True)
-    if visible is not None:
-        total = total.masked_fill(~visible.any(-1, keepdim=True), 1.0)
-    return weight / total
+    raw = _raw(log_weight, weight, normaliser, visible)
+    return raw / normaliser.total(raw, visible)
 
 
 def literal(
-    log_weight: Tensor,
+    log_weight: Tensor | None,
+    weight: Tensor | None,
+    normaliser: NormaliserFunction,
     value: Tensor,
     *,
     visible: Tensor | None = None,
-    sign: Tensor | None = None,
+    of_pairs: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """Eq. 2 as printed.
 
     Args:
-        log_weight, visible, sign: as in `weights`.
+        log_weight, weight, normaliser, visible: as in `weights`.
         value: (B, H, Tk, D)
+        of_pairs: what weights (B, H, Tq, Tk) sum up beside the values, (B, H, Tq, D).
         dropout: probability of dropping a weight.
 
     Returns:
         (B, H, Tq, D)
     """
-    return F.dropout(weights(log_weight, visible, sign), dropout).to(value.dtype) @ value
+    kept = F.dropout(weights(log_weight, weight, normaliser, visible), dropout).to(value.dtype)
+    return kept @ value if of_pairs is None else kept @ value + of_pairs(kept)
+
+
+def quick(
+    log_weight: Tensor | None,
+    weight: Tensor | None,
+    normaliser: NormaliserFunction,
+    value: Tensor,
+    *,
+    visible: Tensor | None = None,
+    of_pairs: Callable[[Tensor], Tensor] | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """`literal` with fewer passes over the pairs: it divides the sum, not each weight, or takes torch's softmax."""
+    total = None
+    if weight is None and normaliser.cancels:
+        assert log_weight is not None
+        log_weight = _wide(log_weight)
+        if visible is not None:
+            # Finite, so that a row without any key is not NaN; its weights are taken away below.
+            log_weight = log_weight.masked_fill(~visible, torch.finfo(log_weight.dtype).min)
+        kept = log_weight.softmax(-1)
+    else:
+        kept = _raw(log_weight, weight, normaliser, visible)
+        total = normaliser.total(kept, visible)
+    # The sum of many raw weights has no bound: before it is divided, it stays wide.
+    kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
+    output = kept @ value.to(kept.dtype)
+    if of_pairs is not None:
+        output = output + of_pairs(kept)
+    if total is not None:
+        return (output / total).to(value.dtype)
+    return output if visible is None else output.masked_fill(~visible.any(-1, keepdim=True), 0.0)
 
 
 def fused(
@@ -105,3 +137,43 @@ def fused(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
     )
     return output[..., :width]
+
+
+def in_blocks(block: Callable[[slice], Tensor], queries: int, size: int, *, random: bool) -> Tensor:
+    """(B, H, Tq, D) from (B, H, size, D) at a time; backward computes each block again, so that none is kept.
+
+    Args:
+        block: the output for a slice of the queries.
+        queries: Tq.
+        size: queries in a block.
+        random: whether a block draws random numbers, which are then to be drawn again.
+    """
+    slices = [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
+    if len(slices) == 1:
+        return block(slices[0])
+    if not torch.is_grad_enabled():
+        return torch.cat([block(some) for some in slices], 2)
+    blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in slices]
+    return torch.cat(blocks, 2)
+
+
+def _raw(
+    log_weight: Tensor | None, weight: Tensor | None, normaliser: NormaliserFunction, visible: Tensor | None
+) -> Tensor:
+    if log_weight is None:
+        assert weight is not None
+        return _wide(weight) if visible is None else _wide(weight).masked_fill(~visible, 0.0)
+    log_weight = _wide(log_weight)
+    if visible is not None:
+        log_weight = log_weight.masked_fill(~visible, -torch.inf)
+    if normaliser.cancels:
+        # The largest of a row is scaled to 1, whatever its size. Finite even where all is hidden: -inf - largest is
+        # never NaN.
+        largest = log_weight.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
+        log_weight = log_weight - largest
+    raw = log_weight.exp()
+    return raw if weight is None else raw * weight
+
+
+def _wide(numbers: Tensor) -> Tensor:
+    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))

@@ -22,9 +22,9 @@ def count(module: nn.Module) -> int:
     [
         ({"width": 10, "heads": 4}, "heads: 4 heads do not divide width 10; allowed: a divisor, or a head_width"),
         ({"heads": 0}, "heads: 0 heads do not divide width 8; allowed: a divisor, or a head_width"),
-        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: exponential, rbf"),
+        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: linear, polynomial, exponential, rbf"),
         ({"symmetry": "tied"}, "symmetry: 'tied'; allowed: asymmetric, symmetric"),
-        ({"positions": ("absolute",)}, "positions: 'absolute'; allowed: none, direct-sum, product"),
+        ({"positions": ("absolute",)}, "positions: 'absolute'; allowed: none, direct-sum, lookup, relative, product"),
         ({"value": "table2"}, "value: 'table2'; allowed: without-position, with-position"),
         ({"filter": "past"}, "filter: 'past'; allowed: full, causal"),
         ({"encoding": "cosine", "positions": ("product",)}, "encoding: 'cosine'; allowed: sinusoidal, learned"),

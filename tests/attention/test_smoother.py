@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention import smoother
+from kdx.attention.contracts import NormaliserFunction
+from kdx.attention.normalisers import Length, RowSum
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -31,8 +34,9 @@ def definition(weight: Tensor, visible: Tensor, value: Tensor) -> Tensor:
     scores=st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=4),
     hidden=st.integers(0, 2),
     sign=st.sampled_from([1.0, -1.0]),
+    path=st.sampled_from([smoother.literal, smoother.quick]),
 )
-def test_literal_is_the_definition(scores: list[list[float]], hidden: int, sign: float) -> None:
+def test_paths_are_the_definition(scores: list[list[float]], hidden: int, sign: float, path: Callable) -> None:
     log_weight, value = torch.tensor(scores, dtype=torch.float64), draw(3, 2)
     visible = torch.ones_like(log_weight, dtype=torch.bool)
     visible[:, hidden] = False
@@ -40,25 +44,59 @@ def test_literal_is_the_definition(scores: list[list[float]], hidden: int, sign:
     total = (log_weight.exp() * signs * visible).sum(-1)
     assume((total.abs() > 1e-3 * log_weight.exp().amax(-1)).all())
     expected = definition(log_weight.exp() * signs, visible, value)
-    output = smoother.literal(log_weight[None, None], value[None, None], visible=visible, sign=signs[None, None])
+    output = path(log_weight[None, None], signs[None, None], RowSum(), value[None, None], visible=visible)
     # A signed row sum may nearly cancel; rounding then counts by the row's condition number.
-    condition = (smoother.weights(log_weight[None, None], visible, signs[None, None])[0, 0]).abs().sum(-1, keepdim=True)
-    assert ((output[0, 0] - expected).abs() <= 1e-10 * condition.clamp(min=1)).all()
+    weights = smoother.weights(log_weight[None, None], signs[None, None], RowSum(), visible)[0, 0]
+    assert ((output[0, 0] - expected).abs() <= 1e-10 * weights.abs().sum(-1, keepdim=True).clamp(min=1)).all()
+
+
+@pytest.mark.parametrize("normaliser", [RowSum(), Length()], ids=["row-sum", "length"])
+@pytest.mark.parametrize("weight", [None, draw(1, 2, 4, 5)], ids=["positive", "signed"])
+def test_quick_is_literal(normaliser: NormaliserFunction, weight: Tensor | None) -> None:
+    log_weight, value, visible = draw(1, 2, 4, 5, seed=1), draw(1, 2, 5, 3, seed=2), draw(4, 5) > -0.5
+    visible[2] = False
+    arguments = (log_weight, weight, normaliser, value)
+    of_pairs = {"visible": visible, "of_pairs": lambda weights: 2 * weights[..., :3]}
+    for more in ({}, of_pairs):
+        torch.testing.assert_close(smoother.quick(*arguments, **more), smoother.literal(*arguments, **more))
 
 
 def test_weights_stand_log_weights_of_any_size() -> None:
     log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]])
     expected = torch.tensor([1 / (1 + math.exp(-1)), 1 / (1 + math.e)]).expand(1, 1, 2, 2)
-    torch.testing.assert_close(smoother.weights(log_weight), expected)
+    torch.testing.assert_close(smoother.weights(log_weight, None, RowSum()), expected)
 
 
 def test_weights_are_normalised_in_32_bits() -> None:
-    assert smoother.weights(torch.zeros(1, 1, 2, 3, dtype=torch.bfloat16)).dtype is torch.float32
+    assert smoother.weights(torch.zeros(1, 1, 2, 3, dtype=torch.bfloat16), None, RowSum()).dtype is torch.float32
 
 
 def test_a_key_with_weight_zero_everywhere_is_not_an_epsilon() -> None:
     log_weight = torch.tensor([[[[0.0, -torch.inf]]]])
-    assert smoother.weights(log_weight).tolist() == [[[[1.0, 0.0]]]]
+    assert smoother.weights(log_weight, None, RowSum()).tolist() == [[[[1.0, 0.0]]]]
+
+
+def test_no_row_sum_raises_or_is_given_an_epsilon() -> None:
+    weight = torch.tensor([[[[1.0, -1.0 + 2**-23]]]])
+    assert smoother.weights(None, weight, RowSum()).tolist() == [[[[2.0**23, -(2.0**23) + 1]]]]
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_blocks_are_computed_again_for_the_gradient_only(gradients: bool) -> None:
+    x, computed = draw(1, 1, 7, 2).requires_grad_(gradients), []
+
+    def block(asked: slice) -> Tensor:
+        computed.append((asked.start, asked.stop))
+        return x[:, :, asked].square()
+
+    with torch.set_grad_enabled(gradients):
+        output = smoother.in_blocks(block, 7, 3, random=False)
+    torch.testing.assert_close(output, x.square())
+    assert computed == [(0, 3), (3, 6), (6, 7)]
+    if gradients:
+        output.sum().backward()
+        assert sorted(computed) == sorted(2 * [(0, 3), (3, 6), (6, 7)])
+        torch.testing.assert_close(x.grad, 2 * x.detach())
 
 
 def test_fused_adds_dot_products_and_bias() -> None:
@@ -71,19 +109,32 @@ def test_fused_adds_dot_products_and_bias() -> None:
     log_weight = (q @ k.transpose(-2, -1) + s @ t.transpose(-2, -1)) / math.sqrt(5) + bias
     torch.testing.assert_close(
         smoother.fused([(q, k), (s, t)], value, bias=bias, visible=visible),
-        smoother.literal(log_weight, value, visible=visible),
+        smoother.literal(log_weight, None, RowSum(), value, visible=visible),
         rtol=1e-12,
         atol=1e-12,
     )
 
 
-@pytest.mark.parametrize("path", ["literal", "fused"])
+@pytest.mark.parametrize("path", ["literal", "quick", "fused"])
 def test_dropout_falls_on_weights_and_keeps_their_mean(path: str) -> None:
     torch.manual_seed(0)
     log_weight, value = torch.zeros(1, 1, 2000, 4), torch.ones(1, 1, 4, 1)
-    if path == "literal":
-        output = smoother.literal(log_weight, value, dropout=0.5)
-    else:
+    if path == "fused":
         output = smoother.fused([(torch.zeros(1, 1, 2000, 1), torch.zeros(1, 1, 4, 1))], value, dropout=0.5)
+    else:
+        output = getattr(smoother, path)(log_weight, None, RowSum(), value, dropout=0.5)
     assert set(output.unique().tolist()) == {0.0, 0.5, 1.0, 1.5, 2.0}
     assert output.mean().item() == pytest.approx(1, abs=0.05)
+
+
+def test_blocks_draw_the_same_weights_again() -> None:
+    torch.manual_seed(0)
+    value = torch.ones(1, 1, 4, 1, requires_grad=True)
+
+    def block(asked: slice) -> Tensor:
+        log_weight = torch.zeros(1, 1, asked.stop - asked.start, 4)
+        return smoother.quick(log_weight, None, RowSum(), value, dropout=0.5)
+
+    output = smoother.in_blocks(block, 40, 10, random=True)
+    output.sum().backward()
+    torch.testing.assert_close(value.grad.sum(), output.sum())

@@ -2,10 +2,14 @@
 
 from kdx.attention.contracts import FilterFunction
 from kdx.attention.filters.causal import Causal
+from kdx.attention.filters.fixed import Fixed
 from kdx.attention.filters.full import Full
+from kdx.attention.filters.strided import Strided
 from kdx.axes import Filter
 
 FILTERS: dict[Filter, type[FilterFunction]] = {
     Filter.FULL: Full,
     Filter.CAUSAL: Causal,
+    Filter.STRIDED: Strided,
+    Filter.FIXED: Fixed,
 }

@@ -15,3 +15,6 @@ class Causal(FilterFunction):
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor:
         return key <= query
+
+    def seen(self, queries: range, keys: range) -> slice:
+        return slice(0, min(max(queries.stop - keys.start, 1), len(keys)))

@@ -8,5 +8,7 @@ from kdx.attention.contracts import FilterFunction
 class Full(FilterFunction):
     """M(x_q, S) = S."""
 
+    limits = False
+
     def visible(self, query: Tensor, key: Tensor) -> None:
         return None

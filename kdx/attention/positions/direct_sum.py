@@ -15,6 +15,7 @@ class DirectSum(PositionScheme):
     """f + t in place of f, for queries and keys."""
 
     uses_vector = True
+    weighs = False
 
     def features(self, features: Tensor, place: Place) -> Tensor:
         return features + place.vector

@@ -6,10 +6,11 @@ W_T is M × D for each head and has no bias; the factor stays exponential whatev
 """
 
 import math
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, Place, PositionScheme
+from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
@@ -21,15 +22,19 @@ class Product(PositionScheme):
 
     uses_vector = True
 
-    def __init__(self, width: int, heads: int, head_width: int) -> None:
-        super().__init__(width, heads, head_width)
-        self.shape = (heads, head_width)
-        self.projection = nn.Linear(width, heads * head_width, bias=False)
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.shape = (options.heads, options.head_width)
+        self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
-        query, key = self._columns(at_query, at_key)
-        return query @ key.transpose(-2, -1) / math.sqrt(self.shape[1])
+        return self.by_part(query, at_query, at_key)(slice(None), slice(None))
+
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor]:
+        asked, seen = self._columns(at_query, at_key)
+        scale = math.sqrt(self.shape[1])
+        return lambda some, others: asked[..., some, :] @ seen[..., others, :].transpose(-2, -1) / scale
 
     def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
         small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS

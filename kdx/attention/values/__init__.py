@@ -1,6 +1,7 @@
 """Value functions (Sec. 2.2.3 of Tsai et al. 2019)."""
 
 from kdx.attention.contracts import ValueFunction
+from kdx.attention.values.table import WithTable
 from kdx.attention.values.with_position import WithPosition
 from kdx.attention.values.without_position import WithoutPosition
 from kdx.axes import Value
@@ -8,4 +9,5 @@ from kdx.axes import Value
 VALUES: dict[Value, type[ValueFunction]] = {
     Value.WITHOUT_POSITION: WithoutPosition,
     Value.WITH_POSITION: WithPosition,
+    Value.TABLE: WithTable,
 }

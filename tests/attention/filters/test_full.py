@@ -1,7 +1,8 @@
 import torch
 
+from kdx.attention.contracts import Options
 from kdx.attention.filters import Full
 
 
 def test_every_key_is_seen() -> None:
-    assert Full().visible(torch.arange(3).unsqueeze(-1), torch.arange(4)) is None
+    assert Full(Options(4, 1, 4)).visible(torch.arange(3).unsqueeze(-1), torch.arange(4)) is None

@@ -3,17 +3,18 @@ import math
 import pytest
 import torch
 
+from kdx.attention.contracts import Options
 from kdx.attention.kernels import RBF
 
 
 def test_weight_is_the_exponential_of_the_scaled_squared_distance() -> None:
     query, key = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 2.0, 1.0, 1.0]]]])
-    assert RBF().log_weight(query, key).item() == pytest.approx(-(4 + 1) / math.sqrt(4))
+    assert RBF(Options(4, 1, 4)).log_weight(query, key).item() == pytest.approx(-(4 + 1) / math.sqrt(4))
 
 
 def test_gradient_at_distance_zero_is_zero() -> None:
     query = torch.ones(1, 1, 2, 3, requires_grad=True)
-    RBF().log_weight(query, torch.ones(1, 1, 2, 3)).sum().backward()
+    RBF(Options(4, 1, 4)).log_weight(query, torch.ones(1, 1, 2, 3)).sum().backward()
     assert (query.grad == 0).all()
 
 
@@ -21,8 +22,8 @@ def test_gradient_at_distance_zero_is_zero() -> None:
 def test_reduction_leaves_out_a_term_of_the_query_alone(dtype: torch.dtype, tolerance: float) -> None:
     torch.manual_seed(0)
     query, key = torch.randn(2, 1, 4, 5, dtype=dtype), torch.randn(2, 1, 6, 5, dtype=dtype)
-    q, k = RBF().dot_product(query, key)
-    missing = q @ k.transpose(-2, -1) / math.sqrt(5) - RBF().log_weight(query, key)
+    q, k = RBF(Options(4, 1, 4)).dot_product(query, key)
+    missing = q @ k.transpose(-2, -1) / math.sqrt(5) - RBF(Options(4, 1, 4)).log_weight(query, key)
     torch.testing.assert_close(missing, missing[..., :1].expand_as(missing), rtol=0, atol=tolerance)
 
 
@@ -30,7 +31,7 @@ def test_reduction_keeps_16_bits_of_the_norm_in_bf16() -> None:
     torch.manual_seed(0)
     key = (10 * torch.randn(1, 1, 50, 32)).bfloat16()
     query = torch.zeros_like(key)
-    q, k = RBF().dot_product(query, key)
+    q, k = RBF(Options(4, 1, 4)).dot_product(query, key)
     score = q.float() @ k.float().transpose(-2, -1)
     norm = key.float().square().sum(-1).unsqueeze(-2).expand_as(score)
     torch.testing.assert_close(-score, norm, rtol=2**-16, atol=0)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from kdx.attention.contracts import Place
+from kdx.attention.contracts import Options, Place
 from kdx.attention.encodings import encoding_of
 from kdx.attention.positions import Product
 from kdx.axes import Encoding
@@ -13,7 +13,7 @@ T = encoding_of(Encoding.SINUSOIDAL, 8, 0)
 
 def test_factor_is_eq_9_in_each_head() -> None:
     torch.manual_seed(0)
-    scheme = Product(8, heads=2, head_width=3)
+    scheme = Product(Options(8, heads=2, head_width=3))
     at_query, at_key = Place(torch.arange(2, 6), T), Place(torch.arange(5), T)
     log_weight = scheme.log_weight(torch.zeros(1, 2, 4, 3), at_query, at_key)
     assert log_weight.shape == (2, 4, 5)
@@ -24,14 +24,14 @@ def test_factor_is_eq_9_in_each_head() -> None:
 
 def test_factor_is_a_symmetric_positive_kernel_free_of_the_batch() -> None:
     torch.manual_seed(0)
-    scheme, place = Product(8, heads=2, head_width=4), Place(torch.arange(6), T)
+    scheme, place = Product(Options(8, heads=2, head_width=4)), Place(torch.arange(6), T)
     log_weight = scheme.log_weight(torch.randn(3, 2, 6, 4), place, place).double()
     torch.testing.assert_close(log_weight, log_weight.transpose(-2, -1))
     assert (torch.linalg.eigvalsh(log_weight.exp()) > -1e-5).all()
 
 
 def test_positions_by_row_give_a_factor_by_row() -> None:
-    scheme = Product(8, heads=2, head_width=4)
+    scheme = Product(Options(8, heads=2, head_width=4))
     rows = Place(torch.tensor([[0, 1, 2], [5, 6, 7]]), T)
     both = scheme.log_weight(torch.zeros(2, 2, 3, 4), rows, rows)
     assert both.shape == (2, 2, 3, 3)
@@ -41,7 +41,7 @@ def test_positions_by_row_give_a_factor_by_row() -> None:
 
 @pytest.mark.parametrize(("length", "bias"), [(256, True), (257, False)])
 def test_long_sequences_take_columns_instead_of_a_bias(length: int, bias: bool) -> None:
-    scheme, place = Product(8, heads=2, head_width=4), Place(torch.arange(length), T)
+    scheme, place = Product(Options(8, heads=2, head_width=4)), Place(torch.arange(length), T)
     query = torch.zeros(1, 2, length, 4)
     columns = scheme.dot_product(query, place, place)
     assert (columns is None) is bias

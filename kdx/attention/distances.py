@@ -1,0 +1,112 @@
+"""Distances from a query to a key, position of k − position of q, without a tensor of pairs and features.
+
+Where both stand at consecutive known positions, a row of distances is the row above it, shifted by one: what is
+computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention.contracts import Options, Place
+from kdx.axes import Tables
+
+
+def known(at_query: Place, at_key: Place) -> range | None:
+    """All distances from the last query to the first key up to the first to the last; None: positions not known."""
+    if at_query.start is None or at_key.start is None:
+        return None
+    shift = at_key.start - at_query.start
+    return range(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1))
+
+
+def of_pairs(at_query: Place, at_key: Place) -> Tensor:
+    """The distance of each pair, integers (…, Tq, Tk)."""
+    return at_key.positions.unsqueeze(-2) - at_query.positions.unsqueeze(-1)
+
+
+def laid_out(scores: Tensor, keys: int) -> Tensor:
+    """Scores of each query at all `known` distances, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk), a view."""
+    queries, distances = scores.shape[-2:]
+    if queries == 1:
+        return scores
+    # In memory a step to the next query and one distance back is a step of (distances - 1).
+    flat = scores.flatten(-2)[..., queries - 1 : queries * distances - 1]
+    return flat.view(*scores.shape[:-2], queries, distances - 1)[..., :keys]
+
+
+def gathered(weights: Tensor) -> Tensor:
+    """The reverse of `laid_out`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
+    queries, keys = weights.shape[-2:]
+    if queries == 1:
+        return weights
+    flat = F.pad(weights, (0, queries - 2)).flatten(-2)
+    return F.pad(flat, (queries - 1, 1)).view(*weights.shape[:-2], queries, queries + keys - 1)
+
+
+class Table(nn.Module):
+    """A vector for each distance up to ±clip, and for all beyond it the last (Shaw et al. 2018, Sec. 3.2).
+
+    Row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all. Without clipping the
+    table reaches to the distance `longest` - 1, and a pair farther apart is refused.
+
+    Raises:
+        ValueError: if clip is negative.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        if options.clip is not None and options.clip < 0:
+            raise ValueError(f"clip: {options.clip}; allowed: 0 or more, or None for a vector for each distance")
+        self.bounded = options.clip is None
+        self.clip = options.longest - 1 if options.clip is None else options.clip
+        heads = options.heads if options.tables is Tables.PER_HEAD else 1
+        self.weight = nn.Parameter(torch.empty(heads, 2 * self.clip + 1, options.head_width))
+        nn.init.normal_(self.weight, std=options.head_width**-0.5)
+
+    def products(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        """⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""
+        distances = known(at_query, at_key)
+        if distances is None:
+            scores = query @ self.weight.transpose(-2, -1)
+            return scores.gather(-1, self._rows(at_query, at_key).expand(*scores.shape[:-1], -1))
+        before, rows, after = self._span(distances)
+        scores = query @ self.weight[:, rows].transpose(-2, -1)
+        first, last = scores[..., :1], scores[..., -1:]
+        ends = [first.expand(*scores.shape[:-1], before), scores, last.expand(*scores.shape[:-1], after)]
+        return laid_out(torch.cat(ends, -1), len(distances) - query.size(-2) + 1)
+
+    def sums(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        """Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""
+        distances = known(at_query, at_key)
+        if distances is None:
+            totals = weights.new_zeros(*weights.shape[:-1], self.weight.size(1))
+            index = self._rows(at_query, at_key).expand_as(weights)
+            return totals.scatter_add(-1, index, weights).to(self.weight.dtype) @ self.weight
+        before, rows, after = self._span(distances)
+        inside = len(distances) - before - after
+        first, totals, last = torch.split(gathered(weights), [before, inside, after], -1)
+        totals = totals + F.pad(first.sum(-1, keepdim=True), (0, inside - 1))
+        totals = totals + F.pad(last.sum(-1, keepdim=True), (inside - 1, 0))
+        return totals.to(self.weight.dtype) @ self.weight[:, rows]
+
+    def _span(self, distances: range) -> tuple[int, slice, int]:
+        """How many distances have the first row beside its own, the rows, and how many have the last."""
+        first, last = (min(max(end, -self.clip), self.clip) for end in (distances[0], distances[-1]))
+        if self.bounded and (first, last) != (distances[0], distances[-1]):
+            self._refuse(max(-distances[0], distances[-1]))
+        before = min(max(first - distances[0], 0), len(distances) - 1)
+        rows = slice(first + self.clip, last + self.clip + 1)
+        return before, rows, len(distances) - before - (last - first + 1)
+
+    def _rows(self, at_query: Place, at_key: Place) -> Tensor:
+        distances = of_pairs(at_query, at_key)
+        if self.bounded and distances.device.type == "cpu" and distances.numel() and not torch.compiler.is_compiling():
+            farthest = int(distances.abs().max())
+            if farthest > self.clip:
+                self._refuse(farthest)
+        rows = distances.clamp(-self.clip, self.clip) + self.clip
+        return rows if rows.dim() == 2 else rows.unsqueeze(1)  # (…, 1, Tq, Tk)
+
+    def _refuse(self, farthest: int) -> None:
+        raise ValueError(f"distance: {farthest} is not in the table; allowed: up to {self.clip} (`longest`), or a clip")

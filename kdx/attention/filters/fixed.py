@@ -1,0 +1,44 @@
+"""The fixed pattern: the keys of the query's own block, and the last of every block, which sum it up.
+
+M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}          [Child et al. 2019, Sec. 4.3]
+
+The union of their two patterns; reaching to both sides, the same without j ≤ i.
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import FilterFunction, Options
+from kdx.axes import Reach
+
+
+class Fixed(FilterFunction):
+    """The own block, and c summary columns of each.
+
+    Raises:
+        ValueError: if the stride is below 1, or there are not 0 to l summary columns.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        if options.stride < 1:
+            raise ValueError(f"stride: {options.stride}; allowed: 1 or more")
+        if not 0 <= options.summary <= options.stride:
+            raise ValueError(f"summary: {options.summary}; allowed: 0 to the stride, {options.stride}")
+        self.stride = options.stride
+        self.summary = options.summary
+        self.past = options.reach is Reach.PAST
+
+    def visible(self, query: Tensor, key: Tensor) -> Tensor:
+        own = query // self.stride == key // self.stride
+        chosen = own | (key % self.stride >= self.stride - self.summary)
+        return chosen & (key <= query) if self.past else chosen
+
+    def seen(self, queries: range, keys: range) -> slice | list[int]:
+        own = range(queries.start // self.stride, (queries.stop - 1) // self.stride + 1)
+        end = min(keys.stop, queries.stop) if self.past else keys.stop
+        seen: list[int] = []
+        for block in range(keys.start // self.stride, (keys.stop - 1) // self.stride + 1):
+            columns = self.stride if block in own else self.summary
+            stop = (block + 1) * self.stride
+            seen += range(max(stop - columns, keys.start) - keys.start, min(stop, end) - keys.start)
+        return seen or slice(0, 1)

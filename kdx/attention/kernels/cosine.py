@@ -1,0 +1,35 @@
+"""Cosine kernel: an exponential of the angle, with a learned temperature for each head.
+
+k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)          [query–key normalisation, Henry et al. 2020]
+
+τ = exp(log τ) is positive and starts at √D, where the logarithm of the weight spreads as that of the exponential
+kernel does for queries and keys of unit variance.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention.contracts import DotProduct, KernelFunction, Options
+
+
+class Cosine(KernelFunction):
+    """exp(τ cos(q, k)); a vector of zeros has cosine 0 with all."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.log_temperature = nn.Parameter(torch.full((options.heads,), math.log(options.head_width) / 2))
+
+    def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
+        cosine = _unit(query) @ _unit(key).transpose(-2, -1)
+        return self.log_temperature.exp()[:, None, None] * cosine
+
+    def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
+        temperature = self.log_temperature.exp()[:, None, None] * math.sqrt(query.size(-1))
+        return (temperature * _unit(query)).to(query.dtype), _unit(key).to(key.dtype)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return F.normalize(vectors.to(torch.promote_types(vectors.dtype, torch.float32)), dim=-1)

@@ -1,0 +1,20 @@
+"""Laplacian kernel.
+
+k(q, k) = exp(-|q - k|₁ / √D)
+
+The scale is that of the other kernels, with which the logarithm of the weight spreads by about 1 at any D.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from kdx.attention.contracts import KernelFunction
+
+
+class Laplacian(KernelFunction):
+    """exp(-|q - k|₁ / √D)."""
+
+    def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return -torch.cdist(query, key, p=1.0) / math.sqrt(query.size(-1))

@@ -1,0 +1,18 @@
+"""Linear kernel, of either sign.
+
+k(q, k) = ⟨q, k⟩          [Tsai et al. 2019, Table 2]
+
+The row is divided by its raw, signed sum, which can come near 0, so that outputs have no bound: not to converge is
+what the paper reports of it. No scale: it would cancel.
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import KernelFunction
+
+
+class Linear(KernelFunction):
+    """⟨q, k⟩."""
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return query @ key.transpose(-2, -1)

@@ -1,0 +1,17 @@
+"""Polynomial kernel of degree 2.
+
+k(q, k) = ⟨q, k⟩²          [Tsai et al. 2019, Table 2]
+
+Like the linear kernel it does not see the length of the query: a scale cancels in the row sum.
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import KernelFunction
+
+
+class Polynomial(KernelFunction):
+    """⟨q, k⟩²."""
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query @ key.transpose(-2, -1)).square()

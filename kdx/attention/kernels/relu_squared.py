@@ -1,0 +1,22 @@
+"""Squared rectified dot product, which is 0 for many pairs, over the number of keys seen.
+
+k(q, k) = max(⟨q, k⟩ / √D, 0)²          [Wortsman et al. 2023]
+
+Divided by its row sum, a query that finds no key alike would divide by 0; by the length it just answers 0.
+"""
+
+import math
+
+from torch import Tensor
+
+from kdx.attention.contracts import KernelFunction
+from kdx.axes import Normaliser
+
+
+class ReLUSquared(KernelFunction):
+    """max(⟨q, k⟩ / √D, 0)²."""
+
+    normaliser = Normaliser.LENGTH
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return (query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))).relu().square()

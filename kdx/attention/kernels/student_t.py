@@ -1,0 +1,23 @@
+"""Student's t kernel with one degree of freedom: a heavy tail where rbf has none.
+
+k(q, k) = 1 / (1 + |q - k|² / √D)          [of t-SNE, van der Maaten and Hinton 2008; √D as in rbf]
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from kdx.attention.contracts import KernelFunction
+
+
+class StudentT(KernelFunction):
+    """1 / (1 + |q - k|² / √D)."""
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        # The square may be expanded: beside the 1, the digits that a small distance loses do not count.
+        wide = torch.promote_types(query.dtype, torch.float32)
+        query_norm, key_norm = (x.to(wide).square().sum(-1, keepdim=True) for x in (query, key))
+        inner = query @ key.transpose(-2, -1)
+        distance = query_norm + key_norm.transpose(-2, -1) - 2 * inner
+        return 1 / (1 + distance.clamp(min=0) / math.sqrt(query.size(-1)))

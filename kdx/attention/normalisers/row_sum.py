@@ -1,0 +1,15 @@
+"""The row sum, raw and with its sign: Eq. 2 of Tsai et al. 2019."""
+
+from torch import Tensor
+
+from kdx.attention.contracts import NormaliserFunction
+
+
+class RowSum(NormaliserFunction):
+    """Σ_k w(x_q, x_k). A row whose sum is 0, as where all weights are, is left as it is."""
+
+    cancels = True
+
+    def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
+        total = weight.sum(-1, keepdim=True)
+        return total.masked_fill(total == 0, 1.0)

@@ -1,0 +1,24 @@
+"""Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head.
+
+k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|),  m_h = 2^(-8h/H), h = 1 … H          [Press et al. 2022]
+"""
+
+import torch
+from torch import Tensor
+
+from kdx.attention.contracts import Options
+from kdx.attention.positions.by_distance import ByDistance
+
+
+class ALiBi(ByDistance):
+    """A factor exp(-m |i - j|), with nothing to learn."""
+
+    slopes: Tensor
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        slopes = 2.0 ** (-8.0 / options.heads * torch.arange(1, options.heads + 1, dtype=torch.float64))
+        self.register_buffer("slopes", slopes.float(), persistent=False)
+
+    def bias(self, distance: Tensor) -> Tensor:
+        return -self.slopes.view(-1, *[1] * distance.dim()) * distance.abs()

@@ -1,0 +1,45 @@
+"""Conditionally positive definite kernels of the distance, whose exponential is a positive definite kernel.
+
+log:    k(x_q, x_k) = k_F(f_q, f_k) · exp(-p log(1 + a |i - j|))
+power:  k(x_q, x_k) = k_F(f_q, f_k) · exp(-a |i - j|^p),  p ≤ 2          [Chi et al. 2022]
+
+a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention.contracts import Options
+from kdx.attention.positions.by_distance import ByDistance
+
+LEAST = 0.01
+
+
+class KERPLE(ByDistance):
+    """The parameters of both."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.scale = nn.Parameter(torch.randn(options.heads))
+        self.power = nn.Parameter(torch.randn(options.heads))
+
+    def _each(self, values: Tensor, distance: Tensor) -> Tensor:
+        return (LEAST + values).view(-1, *[1] * distance.dim())
+
+
+class KERPLELog(KERPLE):
+    """A factor (1 + a |i - j|)^-p."""
+
+    def bias(self, distance: Tensor) -> Tensor:
+        a, p = (self._each(F.softplus(raw), distance) for raw in (self.scale, self.power))
+        return -p * (a * distance.abs()).log1p()
+
+
+class KERPLEPower(KERPLE):
+    """A factor exp(-a |i - j|^p)."""
+
+    def bias(self, distance: Tensor) -> Tensor:
+        a = self._each(F.softplus(self.scale), distance)
+        p = self._each((2 - LEAST) * self.power.sigmoid(), distance)
+        return -a * distance.abs().to(p.dtype).pow(p)

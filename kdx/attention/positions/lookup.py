@@ -1,0 +1,24 @@
+"""Look-up of a vector for the distance.
+
+k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, a_(j-i)⟩ / √D)          [Tsai et al. 2019, Eq. 6; Shaw et al. 2018]
+
+The distance runs from query to key, as in Shaw et al.; √D is theirs, and not printed in Eq. 6.
+"""
+
+import math
+
+from torch import Tensor
+
+from kdx.attention.contracts import Options, Place, PositionScheme
+from kdx.attention.distances import Table
+
+
+class Lookup(PositionScheme):
+    """A factor exp(⟨q, a⟩ / √D)."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.table = Table(options)
+
+    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        return self.table.products(query, at_query, at_key) / math.sqrt(query.size(-1))

@@ -1,0 +1,87 @@
+"""Relative position of Transformer-XL.
+
+k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)          [Dai et al. 2019; Tsai et al. 2019, Eq. 5]
+
+R_(i-j) is the sinusoid of the distance, M wide, and W_R is M × D for each head, without bias. √D, and the M/2
+frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme
+from kdx.attention.distances import known, laid_out, of_pairs
+from kdx.attention.encodings.sinusoidal import Sinusoidal
+from kdx.axes import XLBias
+
+
+class Relative(PositionScheme):
+    """A factor exp(⟨q + v, R W_R⟩ / √D), and q + u for the kernel."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.shape = (options.heads, options.head_width)
+        self.sinusoid = Sinusoidal(options.width, options.longest)
+        self.dropout = options.position_dropout
+        self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
+        nn.init.xavier_uniform_(self.projection.weight)
+        learned = options.xl_bias is XLBias.LEARNED
+        self.u = nn.Parameter(torch.zeros(self.shape)) if learned else None
+        self.v = nn.Parameter(torch.zeros(self.shape)) if learned else None
+
+    def query(self, query: Tensor) -> Tensor:
+        return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
+
+    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        everything = slice(0, query.size(-2)), slice(0, at_key.positions.size(-1))
+        return self.by_part(query, at_query, at_key)(*everything)
+
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor]:
+        scale = math.sqrt(self.shape[1])
+        if self.v is not None:
+            query = query + self.v.unsqueeze(1).to(query.dtype)
+        distances = known(at_query, at_key)
+        if distances is None:
+            if self.dropout and self.training:
+                # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
+                pairs = of_pairs(at_query, at_key)
+                distances = range(int(pairs.min()), int(pairs.max()) + 1)
+            else:
+                asked, seen = self._columns(query, at_query, at_key)
+                return lambda some, others: asked[..., some, :] @ seen[..., others, :].transpose(-2, -1) / scale
+        assert distances is not None
+        projected = self._projected(distances, query.device)
+
+        def part(asked: slice, seen: Part) -> Tensor:
+            at_asked, at_seen = at_query.part(asked), at_key.part(seen)
+            some = known(at_asked, at_seen)
+            if some is not None:
+                table = projected[:, some.start - distances.start : some.stop - distances.start]
+                return laid_out(query[:, :, asked] @ table.transpose(-2, -1), len(at_seen.positions)) / scale
+            scores = query[:, :, asked] @ projected.transpose(-2, -1)
+            index = of_pairs(at_asked, at_seen) - distances.start
+            index = index if index.dim() == 2 else index.unsqueeze(1)
+            return scores.gather(-1, index.expand(*scores.shape[:-1], -1)) / scale
+
+        return part
+
+    def _projected(self, distances: range, device: torch.device) -> Tensor:
+        """R W_R at distances from query to key, (H, n, D)."""
+        # R is of i - j, the other way round.
+        sinusoid = self.sinusoid(-torch.arange(distances.start, distances.stop, device=device))
+        projected: Tensor = self.projection(F.dropout(sinusoid, self.dropout, self.training))
+        return projected.view(len(distances), *self.shape).transpose(0, 1)
+
+    def _columns(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct:
+        """⟨q + v, R_(i-j) W_R⟩ as a dot product of M columns, by the sine and cosine of a difference."""
+        coefficients = query @ self.projection.weight.view(*self.shape, -1).to(query.dtype)  # (B, H, Tq, M)
+        of_sine, of_cosine = coefficients[..., 0::2], coefficients[..., 1::2]
+        place = self.sinusoid(at_query.positions).unsqueeze(-3)
+        sine, cosine = place[..., 0::2], place[..., 1::2]
+        # sin(a - b) = sin a cos b - cos a sin b, and cos(a - b) = cos a cos b + sin a sin b.
+        turned = torch.stack([of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine], -1)
+        return turned.flatten(-2).to(query.dtype), self.sinusoid(at_key.positions).unsqueeze(-3).to(query.dtype)

@@ -1,0 +1,33 @@
+"""Rotation of queries and keys by their positions, so that their dot product sees the distance.
+
+Features 2p and 2p + 1 of a head turn by the angle pos / 10000^(2p/D)          [Su et al. 2021]
+"""
+
+import torch
+from torch import Tensor
+
+from kdx.attention.contracts import Options, Place, PositionScheme
+from kdx.attention.encodings.sinusoidal import Sinusoidal
+
+
+class Rotary(PositionScheme):
+    """A rotation of what the kernel compares; no factor.
+
+    Raises:
+        ValueError: if D is odd.
+    """
+
+    weighs = False
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        if options.head_width % 2:
+            raise ValueError(f"head_width: a rotation turns pairs, not {options.head_width}; allowed: an even number")
+        self.sinusoid = Sinusoidal(options.head_width, options.longest)
+
+    def projected(self, projected: Tensor, place: Place) -> Tensor:
+        angles = self.sinusoid(place.positions).unsqueeze(-3)  # (…, 1, T, D)
+        sine, cosine = angles[..., 0::2], angles[..., 1::2]
+        even, odd = projected[..., 0::2], projected[..., 1::2]
+        turned = torch.stack([even * cosine - odd * sine, odd * cosine + even * sine], -1)
+        return turned.flatten(-2).to(projected.dtype)

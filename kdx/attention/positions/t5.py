@@ -1,0 +1,35 @@
+"""Buckets of distances, with a learned bias for each bucket and head.
+
+k(x_q, x_k) = k_F(f_q, f_k) · exp(b_(bucket of i - j))          [Raffel et al. 2020]
+
+On either side of the query: 16 buckets of one distance, then 16 that widen geometrically up to distance 128 and
+beyond. For keys not after the query these are the buckets of T5's decoder; its encoder has half as many on a side.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.contracts import Options
+from kdx.attention.positions.by_distance import ByDistance
+
+BUCKETS = 32
+FARTHEST = 128
+
+
+class T5(ByDistance):
+    """A factor exp(b)."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.weight = nn.Parameter(torch.empty(options.heads, 2 * BUCKETS))
+        nn.init.normal_(self.weight, std=options.head_width**-0.5)
+
+    def bias(self, distance: Tensor) -> Tensor:
+        away, exact = distance.abs(), BUCKETS // 2
+        # In 64 bits, so that a distance on a boundary falls on the same side everywhere.
+        octaves = (away.clamp(min=exact).double() / exact).log() / math.log(FARTHEST / exact)
+        wide = (exact + (octaves * (BUCKETS - exact)).long()).clamp(max=BUCKETS - 1)
+        bucket = torch.where(away < exact, away, wide)
+        return self.weight[:, bucket + BUCKETS * (distance > 0)]

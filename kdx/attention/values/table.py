@@ -1,0 +1,22 @@
+"""Values free of position, and a vector for the distance.
+
+v(x_q, x_k) = f_k W_v + a_(j-i)          [Shaw et al. 2018]
+"""
+
+from torch import Tensor
+
+from kdx.attention.contracts import Options, Place, ValueFunction
+from kdx.attention.distances import Table
+
+
+class WithTable(ValueFunction):
+    """f W_v + a, with weights summed over each distance before they meet a."""
+
+    uses_weights = True
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.table = Table(options)
+
+    def of_pairs(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+        return self.table.sums(weights, at_query, at_key)

@@ -1,0 +1,22 @@
+"""What all feature spaces share."""
+
+import inspect
+from typing import get_type_hints
+
+from kdx.attention import KernelAttention
+from kdx.attention.spaces import SPACES, Space
+from kdx.attention.spaces.parts import Parts, PlacedParts
+
+
+def test_every_word_has_its_attention() -> None:
+    assert set(SPACES) == set(Space)
+
+
+def test_a_space_leaves_every_part_open_that_it_does_not_set() -> None:
+    offered = set(inspect.signature(KernelAttention).parameters)
+    # A memory is of streams, which are sequences.
+    assert set(get_type_hints(PlacedParts)) == offered - {"width", "heads", "positions", "memory_length"}
+
+
+def test_parts_of_features_are_parts() -> None:
+    assert set(get_type_hints(Parts)) < set(get_type_hints(PlacedParts))
