@@ -115,6 +115,21 @@ class Filter(StrEnum):
     FIXED = "fixed"
 
 
+class Scale(StrEnum):
+    """Whether a dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
+
+    SCALED = "scaled"
+    UNSCALED = "unscaled"
+
+
+class Mixer(StrEnum):
+    """How the tokens of a row learn of each other: by attention, by their mean, or by their nearest neighbours."""
+
+    ATTENTION = "attention"
+    EQUIVARIANT = "equivariant"
+    CONVOLUTION = "convolution"
+
+
 class Reach(StrEnum):
     """Which side of a query the patterns `strided` and `fixed` extend to."""
 

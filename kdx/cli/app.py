@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, init, plan, report, resume, sweep
+from kdx.cli import data, init, plan, report, resume, sweep, verify
 from kdx.cli.console import error, say
 from kdx.cli.group import Group
 from kdx.errors import KdxError
@@ -44,6 +44,7 @@ app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
 app.command("report")(report.report)
+app.command("verify")(verify.verify)
 app.add_typer(data.app, name="data")
 
 

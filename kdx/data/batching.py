@@ -78,6 +78,8 @@ class StreamBatch(NamedTuple):
     """(B, T): the token before each target."""
     targets: Tensor
     """(B, T): the tokens to predict, in the order of the text; padding where a stream has ended."""
+    begins: bool
+    """Whether the streams begin anew here, so that nothing before is of this text."""
 
 
 class StreamBatches:
@@ -124,7 +126,7 @@ def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> 
         targets[row, : len(tokens)] = tokens
         # The very first token stands where a line begins, so an end token is what comes before it.
         inputs[row, : len(tokens)] = stream[first - 1 : first - 1 + len(tokens)] if first else [END, *tokens[:-1]]
-    return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets))
+    return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), start == 0)
 
 
 def _cut(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:

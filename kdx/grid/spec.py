@@ -6,7 +6,7 @@ that two spellings of one cell are one cell. What is hashed and how fields may b
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -19,14 +19,19 @@ from kdx.axes import (
     Filter,
     Inject,
     Kernel,
+    Mixer,
     Norm,
+    Normaliser,
     Position,
     Precision,
+    Scale,
     Schedule,
     Symmetry,
+    Tables,
     Task,
     Value,
     Vocabulary,
+    XLBias,
 )
 
 # The metrics a validation pass can give, and which end of each is good.
@@ -39,6 +44,11 @@ ATTENTIONS: dict[Task, tuple[Attention, ...]] = {
     Task.TRANSLATION: tuple(Attention),
     Task.PREDICTION: (Attention.DECODER_SELF,),
 }
+
+# Schemes that see distances only; Shaw et al. and Dai et al. use them in self-attention alone.
+DISTANCES = frozenset(Position) - {Position.NONE, Position.DIRECT_SUM, Position.PRODUCT}
+SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
+LONGEST = 1024  # positions of a learned encoding
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
@@ -198,6 +208,28 @@ class CellSpec(Section):
     """Without position unless said otherwise, or unless the input already carries it."""
     filter: Filters = Field(default_factory=Filters)
     norm: Norm = Norm.POST
+    mixer: Annotated[Mixer, Neutral(Mixer.ATTENTION)] = Mixer.ATTENTION
+    """What stands in the place of self-attention."""
+    neighbours: Annotated[Natural | None, Neutral(None)] = None
+    """Of the convolution: tokens to either side, or back only; 2 unless said otherwise."""
+    normaliser: Annotated[Normaliser | None, Neutral(None)] = None
+    """None: the kernel's own, which is the row sum but for relu-squared."""
+    scale: Annotated[Scale, Neutral(Scale.SCALED)] = Scale.SCALED
+    """Whether a dot product is divided by √D (exponential kernel only)."""
+    clip: Annotated[Natural | Literal["none"] | None, Neutral(None)] = None
+    """Of lookup and table: the distance from which on all share a vector, or `none`; 16 unless said otherwise."""
+    sharing: Annotated[Tables | None, Neutral(None)] = None
+    """Of lookup and table: a table for each head unless said otherwise, or one for all."""
+    xl_bias: Annotated[XLBias | None, Neutral(None)] = None
+    """Of relative: Transformer-XL's u and v; learned unless said otherwise or symmetric, which has none."""
+    position_dropout: Annotated[Fraction | None, Neutral(None)] = None
+    """Of relative: on the distance's sinusoids; 0 unless said otherwise."""
+    stride: Annotated[Count | None, Neutral(None)] = None
+    """l of the strided and fixed filters, in tokens; 16 unless said otherwise."""
+    summary: Annotated[Natural | None, Neutral(None)] = None
+    """c of the fixed filter: the last tokens of each block that all later ones see; 2 unless said otherwise."""
+    memory: Annotated[Natural, Neutral(0)] = 0
+    """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     data: Data
     model: Model = Field(default_factory=Model)
     training: Training = Field(default_factory=Training)
@@ -207,6 +239,7 @@ class CellSpec(Section):
     @model_validator(mode="after")
     def _resolve(self) -> Self:
         self._resolve_position()
+        self._resolve_parts()
         self._resolve_task()
         self._resolve_select()
         return self
@@ -217,7 +250,8 @@ class CellSpec(Section):
         if len(set(self.position)) < len(self.position):
             raise refuse("position", "a position scheme stands twice")
         has = ATTENTIONS[self.task]
-        wanted = has if self.placement is None else self.placement
+        native = SELF_ATTENTIONS if DISTANCES.issuperset(self.position) else has
+        wanted = native if self.placement is None else self.placement
         placement = tuple(attention for attention in has if attention in wanted) if self.position else ()
         position = tuple(scheme for scheme in Position if scheme in self.position) if placement else ()
         summed = Position.DIRECT_SUM in position
@@ -239,17 +273,59 @@ class CellSpec(Section):
                 )
             value = Value.WITH_POSITION
         value = value or Value.WITHOUT_POSITION
-        uses_vector = bool(position) or value is Value.WITH_POSITION
+        uses_vector = not DISTANCES.issuperset(position) or value is Value.WITH_POSITION
         encoding = (self.encoding or Encoding.SINUSOIDAL) if uses_vector else None
         if encoding is Encoding.SINUSOIDAL and self.model.width % 2:
             raise refuse("model.width", f"sinusoids need an even width, not {self.model.width}")
         self._settle(position=position, placement=placement, inject=inject, value=value, encoding=encoding)
 
+    def _resolve_parts(self) -> None:
+        """Options of parts that the cell does not have come to nothing; those it has get their defaults."""
+        tables = Position.LOOKUP in self.position or self.value is Value.TABLE
+        relative = Position.RELATIVE in self.position
+        filters = {self.filter_in(attention) for attention in ATTENTIONS[self.task]}
+        sparse = bool(filters & {Filter.STRIDED, Filter.FIXED})
+        symmetric = self.symmetry is Symmetry.SYMMETRIC
+        convolution = self.mixer is Mixer.CONVOLUTION
+        head_width = self.model.width // self.model.heads
+        if relative and symmetric and self.xl_bias is XLBias.LEARNED:
+            raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
+        if self.scale is Scale.UNSCALED and self.kernel is not Kernel.EXPONENTIAL:
+            raise refuse("scale", f"the {self.kernel} kernel is defined with its scale", allowed="scaled")
+        if Position.ROTARY in self.position and head_width % 2:
+            raise refuse("model.heads", f"rotary turns pairs of features, and a head has {head_width}")
+        if Position.RELATIVE in self.position and self.model.width % 2:
+            raise refuse("model.width", f"sinusoids need an even width, not {self.model.width}")
+        if self.mixer is not Mixer.ATTENTION and sparse:
+            raise refuse("filter", f"the {self.mixer} mixer has no sparse filter", allowed="full, causal")
+        stride = (self.stride or 16) if sparse else None
+        summary = (2 if self.summary is None else self.summary) if Filter.FIXED in filters else None
+        if summary is not None and stride is not None and summary > stride:
+            raise refuse("summary", f"{summary} tokens of a block of {stride}", allowed=f"0 to {stride}")
+        self._settle(
+            neighbours=(2 if self.neighbours is None else self.neighbours) if convolution else None,
+            clip=(16 if self.clip is None else self.clip) if tables else None,
+            sharing=(self.sharing or Tables.PER_HEAD) if tables else None,
+            xl_bias=(self.xl_bias or (XLBias.NONE if symmetric else XLBias.LEARNED)) if relative else None,
+            position_dropout=(self.position_dropout or 0.0) if relative else None,
+            stride=stride,
+            summary=summary,
+        )
+
     def _resolve_task(self) -> None:
-        if self.filter.decoder_self is not Filter.CAUSAL:
+        if self.filter.decoder_self is Filter.FULL:
+            allowed = ", ".join(filter for filter in Filter if filter is not Filter.FULL)
+            raise refuse("filter.decoder-self", "the decoder would see the word that it is to predict", allowed=allowed)
+        if self.memory and self.task is not Task.PREDICTION:
+            raise refuse("memory", "sentences have nothing before them to remember", allowed="0, or task: prediction")
+        if self.memory and self.inject is Inject.INPUT:
             raise refuse(
-                "filter.decoder-self", "the decoder would see the word that it is to predict", allowed="causal"
+                "memory",
+                "what is remembered would keep the positions of its own segment",
+                hint="write inject: per-layer, or take another position scheme",
             )
+        if self.memory and self.mixer is not Mixer.ATTENTION:
+            raise refuse("memory", f"the {self.mixer} mixer has none", allowed="0")
         prediction = self.task is Task.PREDICTION
         model, training, data = self.model, self.training, self.data
         if prediction:
@@ -262,6 +338,9 @@ class CellSpec(Section):
                 model = model.model_copy(update={"embeddings": Embeddings.TIED})
             model = model.model_copy(update={"encoder_layers": 0})
             training = training.model_copy(update={"length": training.length or 128})
+            seen = (training.length or 128) + self.memory
+            if self.encoding is Encoding.LEARNED and seen > LONGEST:
+                raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
         elif not model.encoder_layers:
             raise refuse("model.encoder_layers", "translation needs an encoder", allowed="1 or more")
         elif training.length is not None:
@@ -290,14 +369,17 @@ class CellSpec(Section):
     def positions_in(self, attention: Attention) -> tuple[Position, ...]:
         """The schemes that act inside `attention`; a direct sum at the input acts before it."""
         schemes = self.position if self.placement and attention in self.placement else ()
+        if attention is Attention.ENCODER_DECODER and not DISTANCES.issuperset(schemes):
+            # Beside an absolute scheme a distance stays where it comes from: within one text.
+            schemes = tuple(scheme for scheme in schemes if scheme not in DISTANCES)
         return tuple(s for s in schemes if not (s is Position.DIRECT_SUM and self.inject is Inject.INPUT))
 
     def value_in(self, attention: Attention) -> Value:
         """The value function inside `attention`: t stays where it is placed; at the input it is there already."""
-        placed = not self.placement or attention in self.placement
-        if self.value is Value.WITH_POSITION and self.inject is not Inject.INPUT and placed:
-            return Value.WITH_POSITION
-        return Value.WITHOUT_POSITION
+        places = self.placement or (SELF_ATTENTIONS if self.value is Value.TABLE else tuple(Attention))
+        if self.value is None or self.inject is Inject.INPUT or attention not in places:
+            return Value.WITHOUT_POSITION
+        return self.value
 
     def filter_in(self, attention: Attention) -> Filter:
         """M(x_q, S) of `attention`."""

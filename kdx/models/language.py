@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from kdx.axes import Attention, Embeddings
 from kdx.grid.spec import CellSpec
+from kdx.models.memory import Memory
 from kdx.models.transformer import Input, Stack, embedding_of, output_of
 
 
@@ -18,6 +19,6 @@ class LanguageModel(nn.Module):
         tied = None if spec.model.embeddings is Embeddings.SEPARATE else embedding
         self.output = output_of(vocabulary_size, spec.model.width, tied)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens (B, T) → logits (B, T, V)."""
-        return self.output(self.decoder(self.input(tokens)))
+    def forward(self, tokens: Tensor, memory: Memory | None = None) -> Tensor:
+        """tokens (B, T) → logits (B, T, V). A memory of the tokens before is read, and renewed by these."""
+        return self.output(self.decoder(self.input(tokens), memory=memory))

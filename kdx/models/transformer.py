@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import encoding_of
-from kdx.axes import Attention, Inject, Norm
-from kdx.grid.spec import CellSpec
-
-LONGEST = 1024  # positions of a learned table
+from kdx.attention.mixers.convolution import Convolution
+from kdx.attention.mixers.equivariant import Equivariant
+from kdx.axes import Attention, Inject, Mixer, Norm, Reach, Tables
+from kdx.grid.spec import LONGEST, CellSpec
+from kdx.models.memory import Memory
 
 
 def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
@@ -20,12 +21,33 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
         heads=spec.model.heads,
         kernel=spec.kernel,
         symmetry=spec.symmetry,
+        scale=spec.scale,
         positions=spec.positions_in(which),
         value=spec.value_in(which),
         filter=spec.filter_in(which),
+        normaliser=spec.normaliser,
         encoding=spec.encoding,
         longest=LONGEST,
+        memory_length=spec.memory,
+        clip=None if spec.clip == "none" else spec.clip,
+        tables=spec.sharing or Tables.PER_HEAD,
+        xl_bias=spec.xl_bias,
+        position_dropout=spec.position_dropout or 0.0,
+        stride=spec.stride or 1,
+        summary=spec.summary or 0,
+        # Only a decoder must not see what comes after.
+        reach=Reach.PAST if which is Attention.DECODER_SELF else Reach.BOTH,
     )
+
+
+def mixer_of(spec: CellSpec, which: Attention) -> nn.Module:
+    """What stands in the place of self-attention: attention itself, unless the cell has another mixer."""
+    if spec.mixer is Mixer.EQUIVARIANT:
+        return Equivariant(spec.model.width, filter=spec.filter_in(which))
+    if spec.mixer is Mixer.CONVOLUTION:
+        assert spec.neighbours is not None
+        return Convolution(spec.model.width, neighbours=spec.neighbours, filter=spec.filter_in(which))
+    return attention_of(spec, which)
 
 
 class Residual(nn.Module):
@@ -68,7 +90,7 @@ class Layer(nn.Module):
 
     def __init__(self, spec: CellSpec, own: Attention, across: Attention | None = None) -> None:
         super().__init__()
-        self.own = attention_of(spec, own)
+        self.own = mixer_of(spec, own)
         self.own_residual = Residual(spec)
         if across:
             self.across = attention_of(spec, across)
@@ -85,14 +107,17 @@ class Layer(nn.Module):
         source_padding: Tensor | None = None,
         positions: Tensor | None = None,
         caches: tuple[Cache, Cache] | None = None,
+        remembered: Tensor | None = None,
     ) -> Tensor:
         """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
 
-        When decoding token by token, `positions` are those of x and `caches` keep the keys of earlier ones.
+        When decoding token by token, `positions` are those of x and `caches` keep the keys of earlier ones. In a
+        stream, `remembered` (B, Tm, M) is what this layer read before x.
         """
         own_cache, across_cache = caches or (None, None)
         inner = self.own_residual.inner(x)
-        change = self.own(inner, query_positions=positions, key_padding=padding, cache=own_cache)
+        memory = {} if remembered is None else {"memory": self.own_residual.inner(remembered)}
+        change = self.own(inner, query_positions=positions, key_padding=padding, cache=own_cache, **memory)
         x = self.own_residual.outer(x, change)
         if source is not None:
             inner = self.across_residual.inner(x)
@@ -120,9 +145,11 @@ class Stack(nn.Module):
         source_padding: Tensor | None = None,
         positions: Tensor | None = None,
         caches: list[tuple[Cache, Cache]] | None = None,
+        memory: Memory | None = None,
     ) -> Tensor:
-        """As `Layer.forward`, with one pair of caches a layer."""
+        """As `Layer.forward`, with one pair of caches a layer; the memory is read and then renewed."""
         for index, layer in enumerate(self.layers):
+            remembered = memory.renew(index, x) if memory else None
             x = layer(
                 x,
                 padding=padding,
@@ -130,6 +157,7 @@ class Stack(nn.Module):
                 source_padding=source_padding,
                 positions=positions,
                 caches=caches[index] if caches else None,
+                remembered=remembered,
             )
         return self.closing(x)
 

@@ -1,5 +1,7 @@
 """Sequence prediction: cross-entropy of the next token of a stream."""
 
+from typing import Any
+
 from torch import Tensor
 
 from kdx.axes import Split
@@ -7,6 +9,7 @@ from kdx.data.batching import StreamBatch
 from kdx.data.corpus import StreamCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
+from kdx.models.memory import Memory
 from kdx.training.module import TaskModule, exponential
 
 
@@ -18,9 +21,20 @@ class PredictionModule(TaskModule):
     def __init__(self, spec: CellSpec, corpus: StreamCorpus) -> None:
         super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size))
         self.corpus = corpus
+        # A validation in the midst of training must not touch what training remembers.
+        self.remembered = {True: Memory(spec.memory), False: Memory(spec.memory)}
 
     def logits_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
-        return self.model(batch.inputs), batch.targets
+        if batch.begins:
+            self.remembered[self.training] = Memory(self.spec.memory)
+        memory = self.remembered[self.training] if self.spec.memory else None
+        return self.model(batch.inputs, memory), batch.targets
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["memory"] = self.remembered[True].layers
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.remembered[True].layers = [layer.to(self.device) for layer in checkpoint["memory"]]
 
     def summarise(self, split: Split) -> dict[str, float]:
         metrics = super().summarise(split)
@@ -30,7 +44,8 @@ class PredictionModule(TaskModule):
 
     def definitions(self) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
-        context = f"segments of {self.spec.training.length} tokens, no memory"
+        memory = f"a memory of {self.spec.memory}" if self.spec.memory else "no memory"
+        context = f"segments of {self.spec.training.length} tokens, {memory}"
         loss = f"mean over {unit}s and one end mark a line of -ln p, in nats; {context}"
         return {
             "loss": loss,

@@ -1,0 +1,76 @@
+"""The translation-equivariant local layer: the neighbours, weighted by how far they stand.
+
+X_i ← Σ_j X_{i+j} K_j,   K_j = 0 for |j| > C
+
+With a causal filter K_j = 0 for j > 0 as well. Beyond the ends of the row, and at padding, X is zero.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention.cache import Cache, Keys
+from kdx.axes import Filter
+
+
+class Convolution(nn.Module):
+    """Σ_{|j| ≤ C} X_{i+j} K_j, with a matrix M × M for each distance and no bias.
+
+    Args:
+        width: M
+        neighbours: C, tokens to either side, or back only.
+        filter: `full` or `causal`.
+
+    Raises:
+        ValueError: for a negative number or another filter.
+    """
+
+    def __init__(self, width: int, *, neighbours: int, filter: Filter = Filter.FULL) -> None:
+        super().__init__()
+        if neighbours < 0:
+            raise ValueError(f"neighbours: {neighbours}; allowed: 0 or more")
+        if filter not in (Filter.FULL, Filter.CAUSAL):
+            raise ValueError(f"filter: {filter!r}; allowed for a convolution: full, causal")
+        self.neighbours = neighbours
+        self.causal = filter == Filter.CAUSAL
+        # Its weight at [:, :, C + j] is the transpose of K_j.
+        self.kernel = nn.Conv1d(width, width, 1 + (neighbours if self.causal else 2 * neighbours), bias=False)
+        nn.init.xavier_uniform_(self.kernel.weight)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        query_positions: Tensor | None = None,
+        key_padding: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Mix.
+
+        Args:
+            x: (B, T, M)
+            query_positions: not used; the order is that of the row.
+            key_padding: (B, T), True where padding, which counts as zero.
+            cache: for incremental decoding by a causal layer; it keeps the last C tokens.
+
+        Returns:
+            (B, T, M)
+
+        Raises:
+            ValueError: for a cache without a causal filter.
+        """
+        if cache is not None and not self.causal:
+            raise ValueError("cache: given to a layer that also looks ahead; allowed: with filter causal")
+        if key_padding is not None:
+            x = x.masked_fill(key_padding.unsqueeze(-1), 0.0)
+        if cache is not None and cache.keys is not None:
+            seen = torch.cat([cache.keys.value[:, 0], x], 1)
+        else:
+            seen = F.pad(x, (0, 0, self.neighbours, 0 if self.causal else self.neighbours))
+        if cache is not None:
+            last = seen[:, None, seen.size(1) - self.neighbours :]
+            cache.keys = Keys(last[..., :0], last, torch.arange(self.neighbours, device=x.device), None)
+        return self.kernel(seen.transpose(1, 2)).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        return f"neighbours={self.neighbours}, causal={self.causal}"

@@ -1,0 +1,163 @@
+"""Labelled directed graphs: X = F, with relations between the elements in place of positions.
+
+e_ij = ⟨q_i, k_j + a^K_ij⟩ / √D,   z_i = Σ_j softmax_j(e_ij) (v_j + a^V_ij)          [Shaw et al. 2018, Eq. 3 and 4]
+
+a^K_ij and a^V_ij are learned vectors of the edge's label. With any kernel, a^K is the factor exp(⟨q_i, a^K_ij⟩ / √D)
+of the weight. Positions clipped at C are the graph whose labels are clip(j - i, -C, C) + C (their Sec. 3.2).
+
+The fused path never builds a vector for each pair: the products of the queries with all labels are gathered, and the
+weights are summed label by label before they meet a^V.
+"""
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Unpack
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import smoother
+from kdx.attention.spaces.parts import Parts
+from kdx.attention.spaces.set import SetAttention
+from kdx.axes import Tables
+
+
+class Relation(StrEnum):
+    """What a label's vector is added to: a^K to the keys, a^V to the values."""
+
+    KEY = "key"
+    VALUE = "value"
+
+
+class GraphAttention(nn.Module):
+    """Self-attention of nodes along labelled edges.
+
+    A graph whose nodes all see each other keeps a label for "no relation".
+
+    Args:
+        labels: L, how many there are.
+        relations: which of a^K and a^V there are; without both, the edges only say who sees whom.
+        tables: whether each head has its own vectors of the labels, or all share them.
+        width, heads, parts: as in `KernelAttention`.
+
+    Raises:
+        ValueError: for fewer than one label, an unknown relation, or what `KernelAttention` refuses.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        labels: int,
+        *,
+        relations: Sequence[Relation] = (Relation.KEY,),
+        tables: Tables = Tables.PER_HEAD,
+        **parts: Unpack[Parts],
+    ) -> None:
+        super().__init__()
+        if labels < 1:
+            raise ValueError(f"labels: {labels}; allowed: 1 or more")
+        for relation in relations:
+            if relation not in tuple(Relation):
+                raise ValueError(f"relations: {relation!r}; allowed: {', '.join(Relation)}")
+        if tables not in tuple(Tables):
+            raise ValueError(f"tables: {tables!r}; allowed: {', '.join(Tables)}")
+        self.labels = labels
+        self.attention = SetAttention(width, heads, **parts)
+        self.path = self.attention.path
+        self.vectors = nn.ParameterDict()
+        for relation in Relation:
+            if relation in relations:
+                table = torch.empty(1 if tables == Tables.SHARED else heads, labels, self.attention.shape[1])
+                self.vectors[relation] = nn.Parameter(nn.init.normal_(table, std=table.size(-1) ** -0.5))
+
+    def forward(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
+        """Attend along the edges.
+
+        Args:
+            nodes: (B, T, M)
+            labels: integers (B, T, T) or (T, T); [i, j] is the label of the edge along which i sees j, from 0 to
+                L - 1, or -1 where there is none. A node without any edge gets the output's bias alone.
+            key_padding: (B, T), True where a node is padding and must not be seen.
+
+        Returns:
+            (B, T, M)
+
+        Raises:
+            ValueError: for a label out of range. On a GPU, where asking would wait for it, the look-up fails.
+        """
+        return self.attention.output(self.smooth(nodes, labels, key_padding=key_padding).transpose(1, 2).flatten(2))
+
+    def smooth(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
+        """Definition 1 in each head, before W_o: (B, H, T, D). Arguments as in `forward`."""
+        self._check(labels)
+        attention = self.attention
+        query, value = self._heads(attention.query, nodes), self._heads(attention.value, nodes)
+        key = query if attention.key is None else self._heads(attention.key, nodes)
+        visible = labels >= 0
+        if key_padding is not None:
+            visible = visible & ~key_padding.unsqueeze(-2)
+        visible = visible.unsqueeze(-3)  # (B, 1, T, T) or (1, T, T)
+        labels = labels.clamp(min=0).expand(nodes.size(0), -1, -1)
+        to_keys, to_values = (self.vectors.get(relation) for relation in Relation)
+        literal = self.path == "literal"
+        factor = None
+        if to_keys is not None:
+            product = _by_pair(query, to_keys, labels) if literal else _by_label(query, to_keys, labels)
+            factor = product / math.sqrt(query.size(-1))
+        dropout = attention.dropout if self.training else 0.0
+        fusible = not literal and to_values is None and attention.normaliser.cancels
+        kernel = attention.kernel.dot_product(query, key) if fusible else None
+        if kernel is not None:
+            return smoother.fused([kernel], value, bias=factor, visible=visible, dropout=dropout)
+        of_pairs = None
+        if to_values is not None:
+            summed = _values_by_pair if literal else _values_by_label
+            of_pairs = partial(summed, table=to_values, labels=labels)
+        log_weight = attention.kernel.log_weight(query, key)
+        if factor is not None:
+            log_weight = factor if log_weight is None else log_weight + factor
+        return (smoother.literal if literal else smoother.quick)(
+            log_weight,
+            attention.kernel.weight(query, key),
+            attention.normaliser,
+            value,
+            visible=visible,
+            of_pairs=of_pairs,
+            dropout=dropout,
+        )
+
+    def _check(self, labels: Tensor) -> None:
+        if labels.device.type == "cpu" and labels.numel() and not torch.compiler.is_compiling():
+            lowest, highest = (int(bound) for bound in labels.aminmax())
+            if lowest < -1 or highest >= self.labels:
+                outside = lowest if lowest < -1 else highest
+                raise ValueError(f"labels: {outside} is no label; allowed: 0 to {self.labels - 1}, and -1 for no edge")
+
+    def _heads(self, projection: nn.Linear, nodes: Tensor) -> Tensor:
+        return projection(nodes).unflatten(-1, self.attention.shape).transpose(1, 2)  # (B, H, T, D)
+
+
+def _by_pair(query: Tensor, table: Tensor, labels: Tensor) -> Tensor:
+    """⟨q_i, a_ij⟩ as printed: (B, H, T, T) from (B, H, T, D), (H or 1, L, D) and (B, T, T)."""
+    return (query.unsqueeze(-2) * table[:, labels].transpose(0, 1)).sum(-1)
+
+
+def _by_label(query: Tensor, table: Tensor, labels: Tensor) -> Tensor:
+    """The same, gathered from the products with all labels."""
+    product = query @ table.transpose(-2, -1)  # (B, H, T, L)
+    return product.gather(-1, labels.unsqueeze(1).expand(-1, query.size(1), -1, -1))
+
+
+def _values_by_pair(weights: Tensor, table: Tensor, labels: Tensor) -> Tensor:
+    """Σ_j w_ij a_ij as printed: (B, H, T, D) from (B, H, T, T), (H or 1, L, D) and (B, T, T)."""
+    return (weights.unsqueeze(-1) * table[:, labels].transpose(0, 1).to(weights.dtype)).sum(-2)
+
+
+def _values_by_label(weights: Tensor, table: Tensor, labels: Tensor) -> Tensor:
+    """The same, from the weights summed label by label."""
+    total = weights.new_zeros(*weights.shape[:-1], table.size(1))  # (B, H, T, L)
+    total = total.scatter_add(-1, labels.unsqueeze(1).expand_as(weights), weights)
+    return total @ table.to(weights.dtype)

@@ -1,0 +1,126 @@
+"""Images: X = F × H × W, a pixel (or a patch) with its row and its column.
+
+product:       k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨r_q W_H, r_k W_H⟩ / √D) · exp(⟨c_q W_W, c_k W_W⟩ / √D)
+direct-sum:    k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k),   t = (r, c), each of half the width
+
+[Tsai et al. 2019, Sec. 2.2.1 (ii), after Parmar et al. 2018, with Eq. 9 on each axis, or Eq. 4]
+
+r and c are the encodings of row and column. A pixel's position is one integer, its place in raster order, from which
+both are read; so the causal filter is raster order, in which Parmar et al. generate.
+"""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.contracts import Options, Place
+from kdx.attention.encodings import encoding_of
+from kdx.attention.module import KernelAttention
+from kdx.attention.positions.product import Product
+from kdx.attention.spaces.parts import PlacedParts
+from kdx.axes import Encoding, Position
+
+ALLOWED = (Position.NONE, Position.DIRECT_SUM, Position.PRODUCT)
+
+
+class ImageAttention(KernelAttention):
+    """`KernelAttention` over the pixels of an image, row by row.
+
+    Its `forward` is that of `KernelAttention`. By default the tokens are whole rows from the top left corner on;
+    other pixels are named by `query_positions=attention.at(rows, columns)`.
+
+    Args:
+        columns: W, pixels in a row; an image may be narrower when its positions are given by `at`.
+        positions: of `none`, `direct-sum` and `product`; they may act together.
+        width, heads, parts: as in `KernelAttention`; `longest` is H, rows of a learned encoding.
+
+    Raises:
+        ValueError: for no column, another scheme, a width that 4 does not divide where t is used, or what
+            `KernelAttention` refuses.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        columns: int,
+        positions: Sequence[Position] = (Position.PRODUCT,),
+        **parts: Unpack[PlacedParts],
+    ) -> None:
+        if columns < 1:
+            raise ValueError(f"columns: {columns}; allowed: 1 or more")
+        for scheme in positions:
+            if scheme not in ALLOWED:
+                raise ValueError(f"positions: {scheme!r}; allowed on images: {', '.join(ALLOWED)}")
+        super().__init__(width, heads, positions=positions, **parts)
+        self.columns = columns
+        if self.encoding is None:
+            return
+        encoding, longest = Encoding(parts.get("encoding") or Encoding.SINUSOIDAL), parts.get("longest", 1024)
+        if Position.PRODUCT in self.positions:
+            del self.positions[Position.PRODUCT]
+            options = Options(width, *self.shape, longest)
+            self.positions["rows"] = Rows(options, encoding, columns)
+            self.positions["columns"] = Columns(options, encoding, columns)
+        uses_vector = self.value_function.uses_vector or Position.DIRECT_SUM in self.positions
+        self.encoding = RowAndColumn(encoding, width, longest, columns) if uses_vector else None
+
+    def at(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """The positions of the pixels there, (T,) or (B, T), from integers of that shape that count from 0.
+
+        Raises:
+            ValueError: if there is no such column. On a GPU asking would wait for it, and is left out.
+        """
+        if columns.device.type == "cpu" and columns.numel() and not torch.compiler.is_compiling():
+            lowest, highest = (int(bound) for bound in columns.aminmax())
+            if lowest < 0 or highest >= self.columns:
+                outside = lowest if lowest < 0 else highest
+                raise ValueError(f"columns: {outside} is outside the image; allowed: 0 to {self.columns - 1}")
+        return rows * self.columns + columns
+
+
+class RowAndColumn(nn.Module):
+    """t = (r, c): one half of the width encodes the row, the other the column."""
+
+    def __init__(self, encoding: Encoding, width: int, longest: int, columns: int) -> None:
+        super().__init__()
+        if width % 4:
+            raise ValueError(f"width: row and column each take pairs of half of {width}; allowed: a multiple of 4")
+        self.row = encoding_of(encoding, width // 2, longest)
+        self.column = encoding_of(encoding, width // 2, columns)
+        self.columns = columns
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """Integers (…, T) to (…, T, M)."""
+        return torch.cat([self.row(positions // self.columns), self.column(positions % self.columns)], -1)
+
+
+class Rows(Product):
+    """exp(⟨r_q W_H, r_k W_H⟩ / √D)."""
+
+    uses_vector = False  # but that of the row, which it makes itself
+
+    def __init__(self, options: Options, encoding: Encoding, columns: int) -> None:
+        super().__init__(options)
+        self.encoding = encoding_of(encoding, options.width, options.longest)
+        self.columns = columns
+
+    def _project(self, place: Place) -> Tensor:
+        return super()._project(Place(place.positions // self.columns, self.encoding))
+
+
+class Columns(Product):
+    """exp(⟨c_q W_W, c_k W_W⟩ / √D)."""
+
+    uses_vector = False
+
+    def __init__(self, options: Options, encoding: Encoding, columns: int) -> None:
+        super().__init__(options)
+        self.encoding = encoding_of(encoding, options.width, columns)
+        self.columns = columns
+
+    def _project(self, place: Place) -> Tensor:
+        return super()._project(Place(place.positions % self.columns, self.encoding))

@@ -1,0 +1,33 @@
+"""The arguments of `KernelAttention` that a feature space leaves as they are: described, and refused, there."""
+
+from typing import Literal, TypedDict
+
+from kdx.axes import Encoding, Filter, Kernel, Normaliser, Reach, Symmetry, Tables, Value, XLBias
+
+
+class Parts(TypedDict, total=False):
+    """Those that have to do with features alone, in every space."""
+
+    kernel: Kernel
+    symmetry: Symmetry
+    normaliser: Normaliser | None
+    head_width: int | None
+    bias: bool
+    dropout: float
+    path: Literal["fused", "literal"]
+
+
+class PlacedParts(Parts, total=False):
+    """And, in spaces whose tokens stand somewhere, those that have to do with positions."""
+
+    value: Value
+    filter: Filter
+    encoding: Encoding | None
+    longest: int
+    clip: int | None
+    tables: Tables
+    xl_bias: XLBias | None
+    position_dropout: float
+    stride: int
+    summary: int
+    reach: Reach

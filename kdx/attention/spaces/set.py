@@ -1,0 +1,28 @@
+"""Sets: X = F, features and nothing else.
+
+k(x_q, x_k) = k_F(f_q, f_k)          [Tsai et al. 2019, Sec. 2.2.1 (iii), after Lee et al. 2018]
+"""
+
+from typing import Unpack
+
+from kdx.attention.module import KernelAttention
+from kdx.attention.spaces.parts import Parts
+from kdx.axes import Filter, Value
+
+
+class SetAttention(KernelAttention):
+    """`KernelAttention` without positions, in kernel, value and filter: permuting the elements permutes the output.
+
+    A causal filter is not offered, because it would bring the order in again.
+    """
+
+    def __init__(self, width: int, heads: int, **parts: Unpack[Parts]) -> None:
+        super().__init__(
+            width,
+            heads,
+            positions=(),
+            value=Value.WITHOUT_POSITION,
+            filter=Filter.FULL,
+            encoding=None,
+            **parts,
+        )

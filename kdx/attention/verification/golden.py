@@ -1,0 +1,158 @@
+"""Comparison with vectors that another program computed: one head, no batch, no output projection, float64.
+
+A file of vectors is an `.npz` of arrays `CASE/NAME` beside a `.json` of the same name that gives each case's factors
+(`kernel`, `symmetric`, `position`, `value_position`, `value_table`, `clip`). Arrays of a case: features f_q (Tq, M) and
+f_k (Tk, M), integer positions i_q and i_k, mask (Tq, Tk) True where visible, matrices W_q, W_k, W_v, W_T, W_R (M, D),
+u and v (D,), tables a_K and a_V (2·clip + 1, D), and what is expected: weights (Tq, Tk) and output (Tq, D).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kdx.attention.module import KernelAttention
+from kdx.axes import Kernel, Position, Symmetry, Value
+from kdx.errors import KdxError
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
+"""Largest difference in a row, in units of max(1, Σ|weights|): the signed linear kernel is ill-conditioned."""
+
+_POSITIONS = {
+    "none": (),
+    "direct_sum": (Position.DIRECT_SUM,),
+    "lookup": (Position.LOOKUP,),
+    "relative": (Position.RELATIVE,),
+    "product": (Position.PRODUCT,),
+}
+# Parameter → array; matrices are transposed, since a linear layer multiplies from the left.
+_MATRICES = {
+    "query.weight": "W_q",
+    "key.weight": "W_k",
+    "value.weight": "W_v",
+    "positions.product.projection.weight": "W_T",
+    "positions.relative.projection.weight": "W_R",
+}
+_ROWS = {
+    "positions.relative.u": "u",
+    "positions.relative.v": "v",
+    "positions.lookup.table.weight": "a_K",
+    "value_function.table.weight": "a_V",
+}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One case on one path in one number format."""
+
+    case: str
+    variant: str
+    """Kernel, symmetry, position and value."""
+    path: str
+    dtype: str
+    error: float
+    """Largest difference in units of max(1, Σ|weights|)."""
+    tolerance: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is within the tolerance."""
+        return self.error <= self.tolerance
+
+
+def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
+    """Every case on both paths, in float64 and float32.
+
+    Raises:
+        KdxError: the files are not vectors of this format.
+    """
+    for case, factors, arrays in _cases(vectors):
+        for dtype, tolerance in TOLERANCES.items():
+            try:
+                module = _module(factors, arrays).to(device, dtype)
+                for module.path in ("literal", "fused"):
+                    error = _error(module, arrays, device, dtype)
+                    name = str(dtype).removeprefix("torch.")
+                    yield Agreement(case, _variant(factors), module.path, name, error, tolerance)
+            except (KeyError, ValueError, RuntimeError) as fault:
+                told = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
+                raise KdxError(f"case `{case}`: {told}", place=str(vectors)) from fault
+
+
+def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tensor]]]:
+    beside = vectors.with_suffix(".json")
+    try:
+        cases = json.loads(beside.read_text(encoding="utf-8"))
+        with np.load(vectors, allow_pickle=False) as archive:
+            arrays: dict[str, dict[str, Tensor]] = {}
+            for key in archive.files:
+                case, _, name = key.partition("/")
+                arrays.setdefault(case, {})[name] = torch.from_numpy(archive[key])
+    except OSError as error:
+        place = str(error.filename or vectors)
+        raise KdxError(
+            f"cannot read the vectors: {error.strerror or error}", place=place, allowed="FILE.npz beside FILE.json"
+        ) from error
+    except ValueError as error:
+        raise KdxError(f"these are no vectors: {error}".splitlines()[0], place=str(vectors)) from error
+    if not isinstance(cases, dict) or not cases:
+        raise KdxError("there is no case", place=str(beside))
+    for case, factors in cases.items():
+        yield case, factors, arrays.get(case, {})
+
+
+def _variant(factors: Mapping[str, Any]) -> str:
+    symmetry = "symmetric" if factors["symmetric"] else "asymmetric"
+    position = str(factors["position"]).replace("_", "-")
+    return f"{factors['kernel']}, {symmetry}, {position}, {_value(factors)}"
+
+
+def _value(factors: Mapping[str, Any]) -> Value:
+    if factors.get("value_table"):
+        return Value.TABLE
+    return Value.WITH_POSITION if factors["value_position"] else Value.WITHOUT_POSITION
+
+
+def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelAttention:
+    width, head_width = arrays["W_q"].shape
+    module = KernelAttention(
+        width,
+        heads=1,
+        head_width=head_width,
+        bias=False,
+        kernel=Kernel(factors["kernel"]),
+        symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
+        positions=_POSITIONS[factors["position"]],
+        value=_value(factors),
+        clip=factors.get("clip"),
+    ).double()
+    state = {"output.weight": torch.zeros(width, head_width, dtype=torch.float64)}
+    for name in module.state_dict():
+        if name in _MATRICES:
+            state[name] = arrays[_MATRICES[name]].T
+        elif name in _ROWS:
+            state[name] = arrays[_ROWS[name]].unsqueeze(0)
+    module.load_state_dict(state)
+    return module.eval()
+
+
+@torch.no_grad()
+def _error(module: KernelAttention, arrays: Mapping[str, Tensor], device: str, dtype: torch.dtype) -> float:
+    queries, keys = (arrays[name].to(device, dtype).unsqueeze(0) for name in ("f_q", "f_k"))
+    where: Any = {
+        "query_positions": arrays["i_q"].to(device),
+        "key_positions": arrays["i_k"].to(device),
+        "mask": arrays["mask"].to(device),
+    }
+    expected = {"output": arrays["output"], "weights": arrays["weights"]}
+    found = {"output": module.smooth(queries, keys, **where)[0, 0]}
+    if module.path == "literal":
+        found["weights"] = module.weights(queries, keys, **where)[0, 0]
+    unit = expected["weights"].abs().sum(-1, keepdim=True).clamp(min=1)
+    errors = [((found[name].cpu().double() - expected[name]) / unit).abs().max() for name in found]
+    return float(torch.stack(errors).max())

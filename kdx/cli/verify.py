@@ -1,0 +1,99 @@
+"""`kdx verify`: does attention, as built here, compute what the papers say?"""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import Json
+
+if TYPE_CHECKING:
+    from kdx.attention.verification.golden import Agreement
+    from kdx.attention.verification.propositions import Finding
+
+
+class Device(StrEnum):
+    """Where the check is run."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def verify(
+    vectors: Annotated[
+        str | None,
+        typer.Option("--vectors", envvar="KDX_VECTORS", metavar="FILE.npz", help="Golden vectors, FILE.json beside."),
+    ] = None,
+    device: Annotated[Device, typer.Option("--device", envvar="KDX_DEVICE", help="Where to run.")] = Device.CPU,
+    json: Json = False,
+) -> None:
+    """Check both paths of every attention against theory, and against vectors from elsewhere.
+
+    Prints the largest error of each variant; exit code 5 when one is too large.
+
+    Example: kdx verify --vectors attention.npz
+    """
+    from pathlib import Path
+
+    from kdx.attention.verification.golden import agreements
+    from kdx.attention.verification.propositions import findings
+
+    compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
+    found = list(findings(device.value))
+    missed = sum(not one.holds for one in compared) + sum(not one.holds for one in found)
+    if json:
+        vector_rows = [
+            {"case": one.case, "variant": one.variant, "check": f"{one.path} {one.dtype}", "error": one.error,
+             "tolerance": one.tolerance, "holds": one.holds}
+            for one in compared
+        ]  # fmt: skip
+        proposition_rows = [
+            {"case": None, "variant": one.variant, "check": one.proposition, "error": one.error,
+             "tolerance": one.tolerance, "holds": one.holds}
+            for one in found
+        ]  # fmt: skip
+        out_json([*vector_rows, *proposition_rows])
+    else:
+        if compared:
+            out(_vectors(compared))
+        out(_propositions(found))
+    told = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
+    say(f"{told}: {missed} missed" if missed else f"{told}: all hold")
+    if missed:
+        raise typer.Exit(5)
+
+
+def _vectors(compared: "list[Agreement]") -> str:
+    """A line for each variant: its largest error on each path in each number format."""
+    ways = list(dict.fromkeys((one.path, one.dtype) for one in compared))
+    worst: dict[str, dict[tuple[str, str], Agreement]] = {}
+    for one in compared:
+        row = worst.setdefault(one.variant, {})
+        way = (one.path, one.dtype)
+        row[way] = max(row.get(way, one), one, key=_error)
+    width = max(map(len, worst))
+    lines = [" ".join(["largest error against the vectors".ljust(width), *(f"{p} {d}".rjust(16) for p, d in ways)])]
+    for variant, row in worst.items():
+        cells = [f"{row[way].error:.1e}{'' if row[way].holds else ' MISSED'}".rjust(16) for way in ways]
+        lines.append(" ".join([variant.ljust(width), *cells]))
+    return "\n".join(lines) + "\n"
+
+
+def _propositions(found: "list[Finding]") -> str:
+    """A line for each proposition, and one more for each variant that misses it."""
+    groups: dict[str, list[Finding]] = {}
+    for one in found:
+        groups.setdefault(one.proposition, []).append(one)
+    width = max(map(len, groups))
+    lines = [f"{'proposition':{width}} variants  largest error"]
+    for proposition, members in groups.items():
+        largest = max(members, key=_error)
+        lines.append(f"{proposition:{width}} {len(members):8}  {largest.error:.1e}")
+        lines += [f"  MISSED by {one.variant}: {one.error:.1e}" for one in members if not one.holds]
+    return "\n".join(lines) + "\n"
+
+
+def _error(one: "Agreement | Finding") -> float:
+    """NaN is the largest of all."""
+    return one.error if one.error == one.error else float("inf")

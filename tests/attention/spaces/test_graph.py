@@ -1,0 +1,307 @@
+import json
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from kdx.attention import KernelAttention
+from kdx.attention.spaces.graph import GraphAttention, Relation
+from kdx.axes import Kernel, Symmetry, Tables
+
+WIDTH, HEADS, D, LABELS = 8, 2, 4, 3
+PATHS = ("fused", "literal")
+RELATIONS = [(), (Relation.KEY,), (Relation.VALUE,), (Relation.KEY, Relation.VALUE)]
+every_relation = pytest.mark.parametrize("relations", RELATIONS, ids=str)
+POSITIVE = [kernel for kernel in Kernel if kernel is not Kernel.LINEAR]  # whose rows may nearly cancel
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def edges(rows: int, nodes: int, seed: int = 0) -> Tensor:
+    """Random labels, some of them no edge, but each node sees itself."""
+    labels = torch.randint(-1, LABELS, (rows, nodes, nodes), generator=torch.Generator().manual_seed(seed))
+    return labels.where(~torch.eye(nodes, dtype=torch.bool), 0)
+
+
+def attention(relations: tuple[Relation, ...] = tuple(Relation), **parts) -> GraphAttention:
+    torch.manual_seed(0)
+    return GraphAttention(WIDTH, HEADS, LABELS, relations=relations, **parts).double()
+
+
+def expected(module: GraphAttention, x: Tensor, labels: Tensor, hidden: list[bool]) -> Tensor:
+    """Eq. 3 and 4 of Shaw et al. with the exponential kernel, node by node: (H, T, D) from (T, M)."""
+    part = module.attention
+    output = torch.zeros(HEADS, len(x), D, dtype=torch.float64)
+    for head in range(HEADS):
+        own = slice(head * D, (head + 1) * D)
+        tables = {name: table[min(head, len(table) - 1)] for name, table in module.vectors.items()}
+        for i in range(len(x)):
+            total = 0.0
+            for j in range(len(x)):
+                label = int(labels[i, j])
+                if label < 0 or hidden[j]:
+                    continue
+                key, value = part.key(x[j])[own], part.value(x[j])[own]
+                if "key" in tables:
+                    key = key + tables["key"][label]
+                if "value" in tables:
+                    value = value + tables["value"][label]
+                weight = (part.query(x[i])[own] @ key / math.sqrt(D)).exp().item()
+                total += weight
+                output[head, i] += weight * value
+            output[head, i] /= total or 1.0
+    return output
+
+
+@every_relation
+@pytest.mark.parametrize("tables", Tables)
+def test_it_is_the_formula_node_by_node(relations: tuple[Relation, ...], tables: Tables) -> None:
+    module, x, labels = attention(relations, tables=tables), draw(2, 5, WIDTH), edges(2, 5)
+    padding = torch.tensor([[False] * 5, [False, False, True, False, True]])
+    for module.path in PATHS:
+        smoothed = module.smooth(x, labels, key_padding=padding)
+        for row in range(2):
+            close(smoothed[row], expected(module, x[row], labels[row], padding[row].tolist()))
+
+
+@every_relation
+@pytest.mark.parametrize("kernel", POSITIVE)
+@pytest.mark.parametrize("symmetry", Symmetry)
+def test_paths_agree_with_their_gradients(relations, kernel: Kernel, symmetry: Symmetry) -> None:
+    module, x, labels = attention(relations, kernel=kernel, symmetry=symmetry), draw(2, 5, WIDTH), edges(2, 5)
+    padding = torch.tensor([[False] * 5, [False, False, False, False, True]])
+    outcomes = []
+    for module.path in PATHS:
+        leaf = x.clone().requires_grad_()
+        output = module(leaf, labels, key_padding=padding)
+        module.zero_grad()
+        (output * draw(*output.shape, seed=1)).sum().backward()
+        outcomes.append([output, leaf.grad, *(p.grad for p in module.parameters() if p.grad is not None)])
+    for one, other in zip(*outcomes, strict=True):
+        assert one.isfinite().all()
+        close(one, other)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_signed_kernel_keeps_its_sign(path: str) -> None:
+    module = attention((Relation.KEY,), kernel=Kernel.LINEAR, path=path)
+    x, labels, part = draw(1, 4, WIDTH), edges(1, 4), module.attention
+    query, key, value = (p(x[0])[:, :D] for p in (part.query, part.key, part.value))
+    weights = query @ key.T * (query @ module.vectors["key"][0].T).gather(-1, labels[0].clamp(min=0)).div(2).exp()
+    weights = weights.where(labels[0] >= 0, 0.0)
+    assert (weights < 0).any()
+    torch.testing.assert_close(module.smooth(x, labels)[0, 0], weights @ value / weights.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@every_relation
+def test_gradients_are_those_of_the_function(relations: tuple[Relation, ...], path: str) -> None:
+    module, labels = attention(relations, path=path), edges(1, 3)
+    x = draw(1, 3, WIDTH).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: module(x, labels), (x,), fast_mode=True)
+
+
+@settings(deadline=None)  # a busy machine is no fault
+@given(clip=st.integers(0, 4), nodes=st.integers(1, 7), shared=st.booleans(), path=st.sampled_from(PATHS))
+def test_clipped_distances_as_labels_are_shaws_look_up(clip: int, nodes: int, shared: bool, path: str) -> None:
+    tables = Tables.SHARED if shared else Tables.PER_HEAD
+    torch.manual_seed(0)
+    module = GraphAttention(WIDTH, HEADS, 2 * clip + 1, relations=tuple(Relation), tables=tables, path=path).double()
+    x, place = draw(1, nodes, WIDTH), torch.arange(nodes)
+    labels = (place - place[:, None]).clamp(-clip, clip) + clip
+    part, looked_up = module.attention, torch.zeros(HEADS, nodes, D, dtype=torch.float64)
+    for head in range(HEADS):
+        own = slice(head * D, (head + 1) * D)
+        to_keys, to_values = (module.vectors[name][0 if shared else head] for name in ("key", "value"))
+        query, key, value = (p(x[0])[:, own] for p in (part.query, part.key, part.value))
+        for i in range(nodes):
+            away = [max(-clip, min(clip, j - i)) + clip for j in range(nodes)]
+            weights = torch.stack([query[i] @ (key[j] + to_keys[away[j]]) / math.sqrt(D) for j in range(nodes)])
+            weights = weights.softmax(0)
+            looked_up[head, i] = sum(weights[j] * (value[j] + to_values[away[j]]) for j in range(nodes))
+    close(module.smooth(x, labels)[0], looked_up)
+
+
+def test_golden_look_ups_are_graphs(shared: Path) -> None:
+    archive = np.load(shared / "golden" / "attention.npz")
+    cases = json.loads((shared / "golden" / "attention.json").read_text())
+    count = 0
+    for case, factors in cases.items():
+        arrays = {
+            key.partition("/")[2]: torch.from_numpy(archive[key]) for key in archive.files if key.startswith(f"{case}/")
+        }
+        # A graph is of one set of nodes.
+        if factors["position"] != "lookup" or factors["value_position"] or len(arrays["f_q"]) != len(arrays["f_k"]):
+            continue
+        if not torch.equal(arrays["f_q"], arrays["f_k"]):
+            continue
+        clip, (width, head_width) = factors["clip"], arrays["W_q"].shape
+        relations = (Relation.KEY, Relation.VALUE) if factors.get("value_table") else (Relation.KEY,)
+        module = GraphAttention(
+            width,
+            1,
+            2 * clip + 1,
+            relations=relations,
+            head_width=head_width,
+            bias=False,
+            kernel=Kernel(factors["kernel"]),
+            symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
+        ).double()
+        state = {"query": "W_q", "value": "W_v"} | ({} if factors["symmetric"] else {"key": "W_k"})
+        weights = {f"attention.{name}.weight": arrays[matrix].T for name, matrix in state.items()}
+        weights["attention.output.weight"] = torch.zeros(width, head_width)
+        tables = {"vectors.key": arrays["a_K"][None]}
+        tables |= {"vectors.value": arrays["a_V"][None]} if Relation.VALUE in relations else {}
+        module.load_state_dict(weights | tables)
+        distance = arrays["i_k"] - arrays["i_q"][:, None]
+        labels = (distance.clamp(-clip, clip) + clip).where(arrays["mask"].bool(), -1)
+        tolerance = 1e-10 * arrays["weights"].abs().sum(-1, keepdim=True).clamp(min=1)
+        for module.path in PATHS:
+            error = (module.smooth(arrays["f_q"][None], labels)[0, 0] - arrays["output"]).abs()
+            assert (error <= tolerance).all(), f"{case}, {module.path}: {error.max()}"
+        count += 1
+    assert count >= 16
+
+
+@settings(deadline=None)
+@given(order=st.permutations(range(5)), path=st.sampled_from(PATHS))
+def test_permuting_nodes_with_their_edges_permutes_the_output(order: list[int], path: str) -> None:
+    module, x, labels = attention(path=path), draw(2, 5, WIDTH), edges(2, 5)
+    close(module(x[:, order], labels[:, order][:, :, order]), module(x, labels)[:, order])
+
+
+@settings(deadline=None)
+@given(names=st.permutations(range(LABELS)), path=st.sampled_from(PATHS))
+def test_the_names_of_labels_do_not_matter(names: list[int], path: str) -> None:
+    module, renamed, x, labels = attention(path=path), attention(path=path), draw(2, 5, WIDTH), edges(2, 5)
+    with torch.no_grad():
+        for relation in Relation:
+            renamed.vectors[relation][:, names] = module.vectors[relation]
+    close(renamed(x, torch.tensor(names)[labels].where(labels >= 0, -1)), module(x, labels))
+
+
+def test_edges_have_a_direction() -> None:
+    module, x, labels = attention(), draw(2, 5, WIDTH), edges(2, 5)
+    assert not torch.allclose(module(x, labels.transpose(1, 2)), module(x, labels))
+
+
+def test_without_relations_a_complete_graph_is_a_set() -> None:
+    module, x = attention(()), draw(2, 5, WIDTH)
+    plain = KernelAttention(WIDTH, HEADS).double()
+    plain.load_state_dict(module.attention.state_dict())
+    for module.path in PATHS:
+        close(module(x, torch.zeros(5, 5, dtype=torch.long)), plain(x))
+
+
+@every_relation
+def test_padding_on_either_side_changes_nothing(relations: tuple[Relation, ...]) -> None:
+    module, x, labels = attention(relations), draw(2, 4, WIDTH), edges(2, 4)
+    junk, any_labels = 5 * draw(2, 3, WIDTH, seed=1), edges(2, 7, seed=1)
+    for module.path in PATHS:
+        for own in (slice(0, 4), slice(3, 7)):
+            parts = [x, junk] if own.start == 0 else [junk, x]
+            wide, padding = any_labels.clone(), torch.ones(2, 7, dtype=torch.bool)
+            wide[:, own, own], padding[:, own] = labels, False
+            close(module(torch.cat(parts, 1), wide, key_padding=padding)[:, own], module(x, labels))
+
+
+@every_relation
+def test_a_node_without_edges_gives_zero_and_no_nan(relations: tuple[Relation, ...]) -> None:
+    module, labels = attention(relations), edges(2, 4)
+    labels[0, 1] = -1
+    for module.path in PATHS:
+        x = draw(2, 4, WIDTH).requires_grad_()
+        smoothed = module.smooth(x, labels)
+        smoothed.square().sum().backward()
+        assert (smoothed[0, :, 1] == 0).all()
+        assert smoothed.isfinite().all()
+        assert x.grad.isfinite().all()
+
+
+@every_relation
+def test_one_graph_may_serve_all_rows(relations: tuple[Relation, ...]) -> None:
+    module, x, labels = attention(relations), draw(3, 5, WIDTH), edges(1, 5)
+    for module.path in PATHS:
+        close(module(x, labels[0]), module(x, labels.expand(3, -1, -1)))
+
+
+def test_the_fused_path_builds_no_vector_for_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, largest = 40, 0
+
+    class Sizes(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            nonlocal largest
+            output = function(*args, **(kwargs or {}))
+            if isinstance(output, Tensor):
+                largest = max(largest, output.numel())
+            return output
+
+    module, x, labels = attention(), draw(1, nodes, WIDTH), edges(1, nodes)
+    with Sizes():
+        module(x, labels)
+    assert largest == HEADS * nodes * nodes
+
+
+@every_relation
+def test_bf16_autocast_stays_near_float32(relations: tuple[Relation, ...]) -> None:
+    module, x, labels = attention(relations).float(), draw(2, 5, WIDTH).float(), edges(2, 5)
+    for module.path in PATHS:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            output = module(x, labels)
+        torch.testing.assert_close(output.float(), module(x, labels), rtol=0.1, atol=0.1)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    torch.manual_seed(0)
+    module, x, labels = attention(dropout=0.5), draw(1, 6, WIDTH), edges(1, 6)
+    assert not torch.equal(module(x, labels), module(x, labels))
+    module.eval()
+    assert torch.equal(module(x, labels), module(x, labels))
+
+
+@every_relation
+def test_it_compiles_into_one_graph(relations: tuple[Relation, ...]) -> None:
+    module, x, labels = attention(relations), draw(2, 5, WIDTH), edges(2, 5)
+    close(torch.compile(module, fullgraph=True, backend="eager")(x, labels), module(x, labels))
+
+
+def test_state_holds_parameters_only() -> None:
+    module = attention()
+    module(draw(1, 3, WIDTH), edges(1, 3))
+    assert set(module.state_dict()) == {name for name, _ in module.named_parameters()}
+    assert tuple(module.vectors["key"].shape) == (HEADS, LABELS, D)
+    pickle.loads(pickle.dumps(module))
+
+
+@pytest.mark.parametrize("label", [-2, LABELS])
+def test_a_label_out_of_range_is_refused(label: int) -> None:
+    labels = torch.tensor([[0, 1], [label, 2]])
+    with pytest.raises(ValueError, match=f"labels: {label} is no label; allowed: 0 to 2, and -1 for no edge"):
+        attention()(draw(1, 2, WIDTH), labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": 0}, "labels: 0; allowed: 1 or more"),
+        ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
+        ({"tables": "one"}, "tables: 'one'; allowed: per-head, shared"),
+        ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        GraphAttention(**{"width": 8, "heads": 2, "labels": 3} | arguments)
+    assert str(refusal.value) == message

@@ -1,0 +1,208 @@
+import math
+import pickle
+
+import pytest
+import torch
+from torch import Tensor
+
+from kdx.attention import Cache, KernelAttention
+from kdx.attention.encodings import encoding_of
+from kdx.attention.positions import product as product_file
+from kdx.attention.spaces.image import ImageAttention
+from kdx.axes import Encoding, Filter, Kernel, Position, Value
+
+ROWS, COLUMNS, WIDTH, HEADS, D = 3, 4, 8, 2, 4
+LISTS = [(), (Position.DIRECT_SUM,), (Position.PRODUCT,), (Position.DIRECT_SUM, Position.PRODUCT)]
+PATHS = ("fused", "literal")
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def attention(**arguments) -> ImageAttention:
+    torch.manual_seed(0)
+    return ImageAttention(WIDTH, HEADS, columns=COLUMNS, **arguments).double()
+
+
+@pytest.fixture(params=["bias", "columns"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both exact forms of the product factors, whatever the size."""
+    if request.param == "columns":
+        monkeypatch.setattr(product_file, "LARGEST_BIAS", 0)
+
+
+def sinusoid(position: int, width: int) -> Tensor:
+    return encoding_of(Encoding.SINUSOIDAL, width, 0).double()(torch.tensor([position]))[0]
+
+
+def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[Position, ...]) -> Tensor:
+    """The exponential kernel times the factors of both axes, pixel by pixel: (H, T, T) from (T, M)."""
+    weights = torch.zeros(HEADS, len(x), len(x), dtype=torch.float64)
+    f = x.clone()
+    if Position.DIRECT_SUM in positions:
+        for p in range(len(x)):
+            f[p] += torch.cat([sinusoid(p // COLUMNS, WIDTH // 2), sinusoid(p % COLUMNS, WIDTH // 2)])
+    for head in range(HEADS):
+        own = slice(head * D, (head + 1) * D)
+        for q in range(len(x)):
+            for k in range(len(x)):
+                score = module.query(f[q])[own] @ module.key(f[k])[own] / math.sqrt(D)
+                if Position.PRODUCT in positions:
+                    for axis, i, j in (("rows", q // COLUMNS, k // COLUMNS), ("columns", q % COLUMNS, k % COLUMNS)):
+                        matrix = module.positions[axis].projection.weight.T[:, own]
+                        score += (sinusoid(i, WIDTH) @ matrix) @ (sinusoid(j, WIDTH) @ matrix) / math.sqrt(D)
+                weights[head, q, k] = score.exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+@pytest.mark.usefixtures("form")
+def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[Position, ...]) -> None:
+    module, x = attention(positions=positions), draw(1, ROWS * COLUMNS, WIDTH)
+    weights = expected_weights(module, x[0], positions)
+    close(module.weights(x)[0], weights)
+    value = module.value(x[0]).unflatten(-1, (HEADS, D)).transpose(0, 1)
+    for module.path in PATHS:
+        close(module.smooth(x)[0], weights @ value)
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+@pytest.mark.parametrize("kernel", [Kernel.EXPONENTIAL, Kernel.RBF])
+@pytest.mark.parametrize("filter", [Filter.FULL, Filter.CAUSAL])
+@pytest.mark.parametrize("value", [Value.WITHOUT_POSITION, Value.WITH_POSITION])
+@pytest.mark.usefixtures("form")
+def test_paths_agree_with_their_gradients(positions, kernel: Kernel, filter: Filter, value: Value) -> None:
+    module = attention(positions=positions, kernel=kernel, filter=filter, value=value)
+    x = draw(2, 7, WIDTH)
+    padding = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
+    outcomes = []
+    for module.path in PATHS:
+        x_in = x.clone().requires_grad_()
+        output = module(x_in, key_padding=padding)
+        module.zero_grad()
+        (output * draw(*output.shape, seed=1)).sum().backward()
+        outcomes.append([output, x_in.grad, *(p.grad for p in module.parameters() if p.grad is not None)])
+    for one, other in zip(*outcomes, strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("positions", [(Position.DIRECT_SUM,), (Position.PRODUCT,)], ids=str)
+def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[Position, ...]) -> None:
+    module = attention(positions=positions)
+    x = draw(1, 9, WIDTH)
+    grid = torch.arange(3)
+    rows, columns = grid.repeat_interleave(3), grid.repeat(3)
+    here = module(x, query_positions=module.at(rows, columns))
+    for moved in (module.at(columns, rows), module.at(rows + 1, columns), module.at(rows, columns + 1)):
+        assert not torch.allclose(module(x, query_positions=moved), here, atol=1e-6)
+    order = torch.tensor([4, 2, 0, 7, 8, 1, 3, 6, 5])
+    assert not torch.allclose(module(x[:, order], query_positions=module.at(rows, columns)), here[:, order], atol=1e-6)
+    close(module(x[:, order], query_positions=module.at(rows[order], columns[order])), here[:, order])
+
+
+def test_without_positions_it_is_a_set() -> None:
+    module, x, order = attention(positions=()), draw(1, 5, WIDTH), torch.tensor([3, 0, 4, 1, 2])
+    assert module.encoding is None
+    close(module(x[:, order]), module(x)[:, order])
+
+
+def test_the_factor_is_a_product_of_one_for_rows_and_one_for_columns() -> None:
+    module = attention()
+    for linear in (module.query, module.key):
+        torch.nn.init.zeros_(linear.weight)
+    weights = module.weights(draw(1, ROWS * COLUMNS, WIDTH))[0].unflatten(-1, (ROWS, COLUMNS))
+    close(weights, weights.sum(-1, keepdim=True) * weights.sum(-2, keepdim=True))
+
+
+def test_one_row_with_the_product_is_the_sequence() -> None:
+    torch.manual_seed(0)
+    sequence = KernelAttention(WIDTH, HEADS, positions=(Position.PRODUCT,)).double()
+    module, x = attention(), draw(2, COLUMNS, WIDTH)
+    state = sequence.state_dict()
+    # A row has a factor too, but it is one number for all pairs.
+    matrix = state.pop("positions.product.projection.weight")
+    module.load_state_dict(state | {f"positions.{axis}.projection.weight": matrix for axis in ("rows", "columns")})
+    close(module(x), sequence(x))
+
+
+def test_default_positions_are_raster_order() -> None:
+    module, x = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT)), draw(2, 6, WIDTH)
+    rows, columns = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1])
+    assert module.at(rows, columns).tolist() == [0, 1, 2, 3, 4, 5]
+    close(module(x, query_positions=module.at(rows, columns)), module(x))
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+def test_padding_changes_nothing(positions: tuple[Position, ...]) -> None:
+    module, x, junk = attention(positions=positions), draw(2, 5, WIDTH), 5 * draw(2, 3, WIDTH, seed=1)
+    padding = torch.tensor([[False] * 5 + [True] * 3] * 2)
+    for module.path in PATHS:
+        close(module(torch.cat([x, junk], 1), key_padding=padding)[:, :5], module(x))
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+def test_generating_pixel_by_pixel_equals_one_pass(positions: tuple[Position, ...]) -> None:
+    module, x = attention(positions=positions, filter=Filter.CAUSAL), draw(2, 6, WIDTH)
+    for module.path in PATHS:
+        cache = Cache()
+        close(torch.cat([module(part, cache=cache) for part in x.split((1, 4, 1), 1)], 1), module(x))
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+@pytest.mark.parametrize("encoding", Encoding)
+def test_state_holds_parameters_only(positions: tuple[Position, ...], encoding: Encoding) -> None:
+    module = attention(positions=positions, encoding=encoding, longest=ROWS)
+    module(draw(1, 3, WIDTH))
+    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
+    pickle.loads(pickle.dumps(module))
+
+
+def test_learned_tables_are_as_long_as_their_axis() -> None:
+    module = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), encoding=Encoding.LEARNED, longest=ROWS)
+    shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if "encoding" in name}
+    assert shapes == {
+        "positions.rows.encoding.weight": (ROWS, WIDTH),
+        "positions.columns.encoding.weight": (COLUMNS, WIDTH),
+        "encoding.row.weight": (ROWS, WIDTH // 2),
+        "encoding.column.weight": (COLUMNS, WIDTH // 2),
+    }
+
+
+def test_it_compiles_into_one_graph() -> None:
+    module, x = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), filter=Filter.CAUSAL), draw(2, 5, WIDTH)
+    close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"columns": 0}, "columns: 0; allowed: 1 or more"),
+        ({"positions": ("lookup",)}, "positions: 'lookup'; allowed on images: none, direct-sum, product"),
+        ({"positions": ("raster",)}, "positions: 'raster'; allowed on images: none, direct-sum, product"),
+        ({"width": 9, "heads": 3}, "width: sinusoids come in pairs, not 9; allowed: an even number"),
+        (
+            {"width": 6, "positions": ("direct-sum",)},
+            "width: row and column each take pairs of half of 6; allowed: a multiple of 4",
+        ),
+        (
+            {"encoding": None},
+            "encoding: None, but positions or values use it; allowed: sinusoidal, learned",
+        ),
+        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: "),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        ImageAttention(**{"width": 8, "heads": 2, "columns": 4} | arguments)
+    assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize("column", [-1, COLUMNS])
+def test_a_column_outside_the_image_is_refused(column: int) -> None:
+    with pytest.raises(ValueError, match=f"columns: {column} is outside the image; allowed: 0 to {COLUMNS - 1}"):
+        attention().at(torch.tensor([0, 0]), torch.tensor([1, column]))

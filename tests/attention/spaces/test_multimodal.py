@@ -1,0 +1,266 @@
+import math
+import pickle
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import Cache, KernelAttention
+from kdx.attention.encodings import encoding_of
+from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
+from kdx.axes import Encoding, Filter, Kernel, Position, Symmetry, Value
+
+WIDTHS, HEADS, D = (4, 6, 2), 2, 3
+LISTS = [(), (Position.DIRECT_SUM,), (Position.PRODUCT,), (Position.DIRECT_SUM, Position.PRODUCT), (Position.LOOKUP,)]
+PATHS = ("fused", "literal")
+POSITIVE = [kernel for kernel in Kernel if kernel is not Kernel.LINEAR]  # whose rows may nearly cancel
+NAMES = ("language", "vision", "sound")
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def joint(**arguments) -> MultimodalAttention:
+    torch.manual_seed(0)
+    return MultimodalAttention(WIDTHS, HEADS, **{"head_width": D} | arguments).double()
+
+
+def sinusoid(position: int, width: int) -> Tensor:
+    return encoding_of(Encoding.SINUSOIDAL, width, 0).double()(torch.tensor([position]))[0]
+
+
+def kernel_of(kernel: Kernel, query: Tensor, key: Tensor) -> Tensor:
+    if kernel is Kernel.RBF:
+        return (-(query - key).square().sum() / math.sqrt(D)).exp()
+    if kernel is Kernel.POLYNOMIAL:
+        return (query @ key).square()
+    return (query @ key) if kernel is Kernel.LINEAR else (query @ key / math.sqrt(D)).exp()
+
+
+@pytest.mark.parametrize("positions", LISTS[:4], ids=str)
+@pytest.mark.parametrize("kernel", [Kernel.LINEAR, Kernel.POLYNOMIAL, Kernel.EXPONENTIAL, Kernel.RBF])
+def test_weights_are_the_product_of_the_modalities_pair_by_pair(positions, kernel: Kernel) -> None:
+    module, x = joint(positions=positions, kernel=kernel), draw(1, 4, sum(WIDTHS))
+    parts = x[0].split(WIDTHS, -1)
+    t = torch.stack([torch.cat([sinusoid(p, width) for width in WIDTHS]) for p in range(4)])
+    weights = torch.ones(HEADS, 4, 4, dtype=torch.float64)
+    for head in range(HEADS):
+        own = slice(head * D, (head + 1) * D)
+        for q in range(4):
+            for k in range(4):
+                for m, part in enumerate(parts):
+                    f_q, f_k = part[q], part[k]
+                    if Position.DIRECT_SUM in positions:
+                        f_q, f_k = f_q + sinusoid(q, WIDTHS[m]), f_k + sinusoid(k, WIDTHS[m])
+                    query, key = (side.projections[m] for side in (module.query, module.key))
+                    weights[head, q, k] *= kernel_of(kernel, query(f_q)[own], key(f_k)[own])
+                if Position.PRODUCT in positions:
+                    all_of_head = slice(3 * head * D, 3 * (head + 1) * D)
+                    matrix = module.positions["product"].projection.weight.T[:, all_of_head]
+                    weights[head, q, k] *= ((t[q] @ matrix) @ (t[k] @ matrix) / math.sqrt(3 * D)).exp()
+    weights = weights / weights.sum(-1, keepdim=True)
+    value = module.value(x[0]).unflatten(-1, (HEADS, 3 * D)).transpose(0, 1)
+    tolerance = 1e-10 * weights.abs().sum(-1, keepdim=True).clamp(min=1)
+    for module.path in PATHS:
+        assert ((module.smooth(x)[0] - weights @ value).abs() <= tolerance).all()
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+@pytest.mark.parametrize("kernel", POSITIVE)
+@pytest.mark.parametrize("symmetry", Symmetry)
+def test_paths_agree_with_their_gradients(positions, kernel: Kernel, symmetry: Symmetry) -> None:
+    module = joint(positions=positions, kernel=kernel, symmetry=symmetry, value=Value.WITH_POSITION)
+    x, padding = draw(2, 5, sum(WIDTHS)), torch.tensor([[False] * 5, [False, False, False, True, True]])
+    outcomes = []
+    for module.path in PATHS:
+        leaf = x.clone().requires_grad_()
+        output = module(leaf, key_padding=padding)
+        module.zero_grad()
+        (output * draw(*output.shape, seed=1)).sum().backward()
+        outcomes.append([output, leaf.grad, *(p.grad for p in module.parameters() if p.grad is not None)])
+    for one, other in zip(*outcomes, strict=True):
+        assert one.isfinite().all()
+        # Products of three small kernels have steeper gradients.
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Kernel.EXPONENTIAL, Kernel.RBF])
+def test_one_modality_is_the_sequence(kernel: Kernel) -> None:
+    torch.manual_seed(0)
+    sequence = KernelAttention(8, 2, kernel=kernel, positions=(Position.DIRECT_SUM,)).double()
+    module, x = MultimodalAttention([8], 2, kernel=kernel).double(), draw(2, 5, 8)
+    state = sequence.state_dict()
+    module.load_state_dict(
+        {name.replace(".", ".projections.0.", 1) if name[0] in "qk" else name: state[name] for name in state}
+    )
+    close(module(x), sequence(x))
+
+
+def test_a_modality_alike_everywhere_leaves_the_weights_to_the_others() -> None:
+    module, x = joint(positions=()), draw(1, 5, sum(WIDTHS))
+    changed = x.clone()
+    changed[:, :, : WIDTHS[0]] = draw(1, 1, WIDTHS[0], seed=1)
+    again = changed.clone()
+    again[:, :, : WIDTHS[0]] = draw(1, 1, WIDTHS[0], seed=2)
+    close(module.weights(changed), module.weights(again))
+    assert not torch.allclose(module.weights(changed), module.weights(x))
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+def test_decoding_with_a_cache_equals_one_pass(positions: tuple[Position, ...]) -> None:
+    module, x = joint(positions=positions, filter=Filter.CAUSAL), draw(2, 6, sum(WIDTHS))
+    for module.path in PATHS:
+        cache = Cache()
+        close(torch.cat([module(part, cache=cache) for part in x.split((1, 4, 1), 1)], 1), module(x))
+
+
+@pytest.mark.parametrize("positions", LISTS, ids=str)
+def test_padding_changes_nothing(positions: tuple[Position, ...]) -> None:
+    module, x, junk = joint(positions=positions), draw(2, 4, sum(WIDTHS)), 5 * draw(2, 3, sum(WIDTHS), seed=1)
+    padding = torch.tensor([[False] * 4 + [True] * 3] * 2)
+    for module.path in PATHS:
+        close(module(torch.cat([x, junk], 1), key_padding=padding)[:, :4], module(x))
+
+
+def test_permuting_times_permutes_the_output_only_without_positions() -> None:
+    x, order = draw(1, 5, sum(WIDTHS)), torch.tensor([3, 0, 4, 1, 2])
+    for positions in LISTS:
+        module = joint(positions=positions)
+        assert torch.allclose(module(x[:, order]), module(x)[:, order], atol=1e-10) is (not positions)
+
+
+def test_symmetric_has_one_projection_less_in_each_modality() -> None:
+    asymmetric, symmetric = (joint(symmetry=symmetry) for symmetry in Symmetry)
+    count = [sum(p.numel() for p in module.parameters()) for module in (asymmetric, symmetric)]
+    assert count[0] - count[1] == (sum(WIDTHS) + len(WIDTHS)) * HEADS * D
+
+
+@pytest.mark.parametrize("kernel", [Kernel.EXPONENTIAL, Kernel.RBF])
+def test_bf16_autocast_stays_near_float32(kernel: Kernel) -> None:
+    module, x = joint(kernel=kernel).float(), draw(2, 5, sum(WIDTHS)).float()
+    for module.path in PATHS:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            output = module(x)
+        torch.testing.assert_close(output.float(), module(x), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("module", [joint(encoding=Encoding.LEARNED), CrossmodalAttention(8, 2, NAMES)])
+def test_state_holds_parameters_only(module: nn.Module) -> None:
+    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
+    pickle.loads(pickle.dumps(module))
+
+
+def test_it_compiles_into_one_graph() -> None:
+    module, x = joint(filter=Filter.CAUSAL), draw(2, 5, sum(WIDTHS))
+    close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"widths": []}, "widths: []; allowed: one or more, each 1 or more"),
+        ({"widths": [4, 0]}, "widths: [4, 0]; allowed: one or more, each 1 or more"),
+        (
+            {"widths": [4, 4, 2]},
+            "heads: 2 heads of 3 modalities do not divide width 10; allowed: a divisor, or a head_width",
+        ),
+        ({"widths": [5, 3]}, "width: sinusoids come in pairs, not 5; allowed: an even number"),
+    ],
+)
+def test_what_does_not_fit_in_a_product_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        MultimodalAttention(**{"heads": 2} | arguments)
+    assert str(refusal.value) == message
+
+
+def pairs(**arguments) -> CrossmodalAttention:
+    torch.manual_seed(0)
+    return CrossmodalAttention(8, 2, NAMES, **arguments).double()
+
+
+def streams() -> dict[str, Tensor]:
+    return {name: draw(2, length, 8, seed=length) for name, length in zip(NAMES, (4, 6, 3), strict=True)}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("combine", Combine)
+def test_each_ordered_pair_has_its_kernel(combine: Combine, path: str) -> None:
+    module, given = pairs(combine=combine), streams()
+    module.path = path
+    assert len(module.pairs) == 6
+    output = module(given)
+    for target in NAMES:
+        learned = []
+        for source in NAMES:
+            if source == target:
+                continue
+            part = module.pairs[f"{target}-from-{source}"]
+            assert part.path == path
+            f, g = (
+                given[name] + torch.stack([sinusoid(p, 8) for p in range(given[name].size(1))])
+                for name in (target, source)
+            )
+            query, key, value = (
+                side(x).unflatten(-1, (2, 4)).transpose(1, 2)
+                for side, x in ((part.query, f), (part.key, g), (part.value, given[source]))
+            )
+            weights = (query @ key.transpose(-2, -1) / 2).softmax(-1)
+            learned.append(part.output((weights @ value).transpose(1, 2).flatten(2)))
+        close(output[target], sum(learned) if combine is Combine.SUM else torch.cat(learned, -1))
+
+
+def test_streams_may_be_padded_and_stand_at_other_times() -> None:
+    module, given = pairs(positions=(Position.DIRECT_SUM, Position.PRODUCT)), streams()
+    wide = {**given, "vision": torch.cat([draw(2, 2, 8, seed=1), given["vision"]], 1)}
+    output = module(
+        wide,
+        positions={"vision": torch.tensor([0, 0, 0, 1, 2, 3, 4, 5])},
+        key_padding={"vision": torch.tensor([[True] * 2 + [False] * 6] * 2)},
+    )
+    plain = module(given)
+    for name in NAMES:
+        close(output[name][:, 2:] if name == "vision" else output[name], plain[name])
+
+
+def test_a_modality_learns_of_the_others_only() -> None:
+    module, given = pairs(combine=Combine.SUM, positions=()), streams()
+    for linear in (part.query for part in module.pairs.values()):
+        nn.init.zeros_(linear.weight)
+    changed = module({**given, "vision": draw(2, 6, 8, seed=9)})
+    plain = module(given)
+    close(changed["vision"], plain["vision"])
+    assert not torch.allclose(changed["language"], plain["language"])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_gradients_of_pairs_are_those_of_the_function(path: str) -> None:
+    module = pairs(path=path)
+    inputs = tuple(stream[:1].requires_grad_() for stream in streams().values())
+    assert torch.autograd.gradcheck(
+        lambda *given: tuple(module(dict(zip(NAMES, given, strict=True))).values()), inputs, fast_mode=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"modalities": ["vision"]}, "modalities: vision; allowed: two or more, each once"),
+        ({"modalities": ["vision", "vision"]}, "modalities: vision, vision; allowed: two or more, each once"),
+        ({"combine": "mean"}, "combine: 'mean'; allowed: concatenation, sum"),
+        ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),
+    ],
+)
+def test_what_does_not_fit_in_pairs_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        CrossmodalAttention(**{"width": 8, "heads": 2, "modalities": NAMES} | arguments)
+    assert str(refusal.value) == message
+
+
+def test_a_missing_stream_is_refused() -> None:
+    with pytest.raises(ValueError, match="streams: vision; allowed: all of language, vision, sound"):
+        pairs()({"vision": draw(1, 2, 8)})

@@ -1,0 +1,68 @@
+"""Vectors from elsewhere are read, compared on both paths, and refused with a reason when they are none."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kdx.attention.verification.golden import agreements
+from kdx.errors import KdxError
+
+
+def test_all_vectors_hold_on_both_paths_and_in_both_formats(shared):
+    found = list(agreements(shared / "golden" / "attention.npz"))
+    assert len(found) == 182 * 4
+    assert not [one for one in found if not one.holds]
+
+
+@pytest.fixture
+def one_case(shared, tmp_path):
+    """A file with one case, to be tampered with."""
+    case = "exponential-asym-product-fv-causal"
+    with np.load(shared / "golden" / "attention.npz") as archive:
+        arrays = {key: archive[key] for key in archive.files if key.startswith(f"{case}/")}
+    factors = json.loads((shared / "golden" / "attention.json").read_text())[case]
+
+    def write(changed_arrays=None, **changed_factors):
+        file = tmp_path / "vectors.npz"
+        np.savez(file, **(arrays | {f"{case}/{name}": array for name, array in (changed_arrays or {}).items()}))
+        (tmp_path / "vectors.json").write_text(json.dumps({case: factors | changed_factors}))
+        return file
+
+    return write, arrays, case
+
+
+def test_a_wrong_number_is_found_out(one_case):
+    write, arrays, case = one_case
+    output = arrays[f"{case}/output"].copy()
+    output[2, 1] += 1e-8
+    found = {(one.path, one.dtype): one.holds for one in agreements(write({"output": output}))}
+    assert found[("literal", "float64")] is found[("fused", "float64")] is False
+    assert found[("fused", "float32")] is True
+
+
+def test_another_kernel_is_found_out(one_case):
+    write, _, _ = one_case
+    assert not any(one.holds for one in agreements(write(kernel="rbf")))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"kernel": "rfb"}, "'rfb' is not a valid Kernel"), ({"position": "sideways"}, "`sideways` is missing")],
+)
+def test_an_unknown_factor_is_told(one_case, change, told):
+    with pytest.raises(KdxError, match=r"vectors\.npz: case `exponential-asym-product-fv-causal`: ") as refusal:
+        list(agreements(one_case[0](**change)))
+    assert told in str(refusal.value)
+
+
+def test_what_is_no_file_of_vectors_is_refused(tmp_path):
+    with pytest.raises(KdxError, match=r"absent.json: cannot read the vectors: No such file"):
+        list(agreements(tmp_path / "absent.npz"))
+    (tmp_path / "bad.json").write_text("{}")
+    np.savez(tmp_path / "bad.npz", x=np.zeros(1))
+    with pytest.raises(KdxError, match="there is no case"):
+        list(agreements(tmp_path / "bad.npz"))
+    (tmp_path / "bad.npz").write_text("no archive")
+    with pytest.raises(KdxError, match="these are no vectors"):
+        list(agreements(tmp_path / "bad.npz"))
