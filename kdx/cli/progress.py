@@ -74,16 +74,19 @@ class Live(Lines):
         super().__init__(plan)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         self.console = Console(stderr=True)
         self.bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            # The name gives way when the terminal is narrow; the numbers do not.
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TextColumn("{task.fields[told]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             refresh_per_second=4,
+            expand=True,
         )
         self.whole = self.bars.add_task(inert(plan.name), total=len(plan.runs), told="")
         self.tasks: dict[tuple[str, int], TaskID] = {}
