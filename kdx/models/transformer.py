@@ -83,22 +83,19 @@ class Layer(nn.Module):
         padding: Tensor | None = None,
         source: Tensor | None = None,
         source_padding: Tensor | None = None,
-        positions: Tensor | None = None,
         caches: tuple[Cache, Cache] | None = None,
     ) -> Tensor:
         """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
 
-        When decoding token by token, `positions` are those of x and `caches` keep the keys of earlier ones.
+        When decoding token by token, `caches` keep the keys of earlier tokens, and x goes on where they end.
         """
         own_cache, across_cache = caches or (None, None)
         inner = self.own_residual.inner(x)
-        change = self.own(inner, query_positions=positions, key_padding=padding, cache=own_cache)
+        change = self.own(inner, key_padding=padding, cache=own_cache)
         x = self.own_residual.outer(x, change)
         if source is not None:
             inner = self.across_residual.inner(x)
-            change = self.across(
-                inner, source, query_positions=positions, key_padding=source_padding, cache=across_cache
-            )
+            change = self.across(inner, source, key_padding=source_padding, cache=across_cache)
             x = self.across_residual.outer(x, change)
         return self.feed_residual.outer(x, self.feed_forward(self.feed_residual.inner(x)))
 
@@ -118,7 +115,6 @@ class Stack(nn.Module):
         padding: Tensor | None = None,
         source: Tensor | None = None,
         source_padding: Tensor | None = None,
-        positions: Tensor | None = None,
         caches: list[tuple[Cache, Cache]] | None = None,
     ) -> Tensor:
         """As `Layer.forward`, with one pair of caches a layer."""
@@ -128,7 +124,6 @@ class Stack(nn.Module):
                 padding=padding,
                 source=source,
                 source_padding=source_padding,
-                positions=positions,
                 caches=caches[index] if caches else None,
             )
         return self.closing(x)
@@ -156,7 +151,7 @@ class Input(nn.Module):
 
 
 def embedding_of(size: int, width: int) -> nn.Embedding:
-    """Token vectors drawn from N(0, 1/M), the padding's fixed at zero."""
+    """Token vectors drawn from N(0, 1/M), the padding's zero; as an input it gets no gradient."""
     embedding = nn.Embedding(size, width, padding_idx=0)
     nn.init.normal_(embedding.weight, std=width**-0.5)
     with torch.no_grad():
