@@ -55,9 +55,8 @@ def test_the_readme_shows_what_happens(folder, command, expected):
         "KDX_DATA": str(folder / "data"),
         "COLUMNS": "100",
     }
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, **both)
     assert re.fullmatch(pattern(expected), done.stdout), f"{done.stdout}\n--- the README shows:\n{expected}"
 
 

@@ -21,7 +21,6 @@ class Lines:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.counts: dict[str, int] = {}
-        self.begun = time.monotonic()
         self.first = True
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
@@ -54,6 +53,9 @@ class Lines:
             scores = f": {metric} {record.valid_score:.2f} valid, {record.test_score:.2f} test"
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
+
+    def stopping(self) -> None:
+        self.note("stopping at the next safe point; once more ends at once")
 
     def note(self, text: str) -> None:
         """One line to stderr."""
