@@ -20,7 +20,7 @@ demo: .venv/installed  ## run the quickstart grid and print its table (about two
 	$(BIN)/kdx report quickstart
 
 test: .venv/installed-dev  ## run all tests
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff format --check kdx tests
@@ -31,9 +31,9 @@ bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on s
 	$(BIN)/python -m tests.benchmarks
 
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
-	rm -rf runs.db.example runs.db.files
+	rm -rf runs.db.example runs.db.example-journal runs.db.files
 	$(BIN)/kdx sweep quickstart --db runs.db.example
-	rm -rf runs.db.files
+	rm -rf runs.db.example-journal runs.db.files
 
 clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,13 +1,14 @@
 """The `kdx` command, assembled from one file a command."""
 
 import sys
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
 from kdx import __version__
 from kdx.cli import data, init, plan, report, resume, sweep, verify
-from kdx.cli.console import error, say
+from kdx.cli.console import error
 from kdx.cli.group import Group
 from kdx.errors import KdxError
 
@@ -50,16 +51,11 @@ app.add_typer(data.app, name="data")
 
 def main() -> NoReturn:
     """Run a command; what a user can mend is told in one message, with the exit code of its kind."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Where the locale lacks a sign of ours, such as ×, a command goes on all the same.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        sys.exit(app())
     except KdxError as fault:
         error(fault)
         sys.exit(fault.exit_code)
-    except BrokenPipeError:
-        # The reader of our output, `head` for one, has what it wants.
-        sys.stderr.close()
-        sys.exit(0)
-    except KeyboardInterrupt:
-        say("interrupted")
-        sys.exit(130)
-    sys.exit(0)

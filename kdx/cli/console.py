@@ -1,21 +1,24 @@
-"""Data to stdout, talk to stderr."""
+"""Data to stdout, talk to stderr.
+
+When nobody reads any more, as behind `head`, what is left goes nowhere and the command does its work to the end.
+"""
 
 import json
+import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
-from kdx.errors import KdxError
+from kdx.errors import Faults, KdxError
 from kdx.report.inert import inert as one_line
 
 
 def out(data: Any) -> None:
     """The result: text as it is, or something rich can draw."""
-    if isinstance(data, str):
-        sys.stdout.write(data if data.endswith("\n") else f"{data}\n")
-        return
-    from rich.console import Console
-
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False).print(data)
+    text = data if isinstance(data, str) else _drawn(data)
+    with _read_or_not(sys.stdout):
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def out_json(data: Any) -> None:
@@ -25,18 +28,41 @@ def out_json(data: Any) -> None:
 
 def say(text: str) -> None:
     """A message, without the control characters that a name may carry."""
-    print(inert(text), file=sys.stderr, flush=True)
+    with _read_or_not(sys.stderr):
+        print(inert(text), file=sys.stderr)
 
 
 def error(fault: KdxError) -> None:
-    """One problem, or all of a grid's."""
-    say(f"error: {fault}" if "\n" not in str(fault) or not hasattr(fault, "faults") else str(fault))
+    """One problem, or all of a grid's, each led by its place, as editors read it."""
+    say(str(fault) if isinstance(fault, Faults) else f"error: {fault}")
 
 
 def inert(text: str) -> str:
     """Text that cannot drive a terminal; its lines and their indentation stay."""
     lines = text.split("\n")
     return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + one_line(line) for line in lines)
+
+
+def _drawn(data: Any) -> str:
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)
+    with console.capture() as capture:
+        console.print(data)
+    return capture.get()
+
+
+@contextmanager
+def _read_or_not(stream: TextIO) -> Iterator[None]:
+    """Flushes what was written; once its reader has ended, `stream` leads nowhere."""
+    try:
+        yield
+        stream.flush()
+    except BrokenPipeError:
+        # Closing it would not do: what is still buffered is written once more at exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _finite(data: Any) -> Any:

@@ -20,7 +20,10 @@ app = typer.Typer(
 def prepare(
     name: Annotated[str, typer.Argument(help="What grids will call it; multi30k and wikitext2 are known and checked.")],
     source: Annotated[
-        str, typer.Option("--from", metavar="PATH", help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip.")
+        str,
+        typer.Option(
+            "--from", envvar="KDX_FROM", metavar="PATH", help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip."
+        ),
     ],
 ) -> None:
     """Check text and copy it into the data home, so that grids can name it.

@@ -9,30 +9,36 @@ from kdx.cli.console import out, say
 
 def init(
     folder: Annotated[str, typer.Argument(help="Where to put them.")] = "experiments",
-    names: Annotated[list[str] | None, typer.Option("--grid", help="Only these; may stand several times.")] = None,
+    grids: Annotated[
+        list[str] | None, typer.Option("--grid", envvar="KDX_GRID", help="Only these; may stand several times.")
+    ] = None,
 ) -> None:
     """Copy the shipped experiments into a folder. What is there already stays as it is.
 
     Example: kdx init my-experiments --grid quickstart
     """
+    import shlex
     import shutil
     from pathlib import Path
 
-    from kdx.errors import KdxError
+    from kdx.errors import KdxError, did_you_mean
     from kdx.grid import shipped
 
-    wanted = [shipped.find(name) for name in names] if names else [shipped.find(name) for name in shipped.names()]
+    known = shipped.names()
+    for name in grids or ():
+        if name not in known:
+            raise KdxError(f"no shipped grid `{name}`", allowed=known, hint=did_you_mean(name, known))
+    targets = [Path(folder) / f"{name}.yaml" for name in grids or known]
     copied = 0
-    for source in wanted:
-        target = Path(folder) / source.relative_to(shipped.folder())
+    for name, target in zip(grids or known, targets, strict=True):
         if target.exists():
             say(f"{target} is there already and stays as it is")
             continue
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            shutil.copyfile(shipped.find(name), target)
         except OSError as error:
             raise KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder") from error
         out(str(target))
         copied += 1
-    say(f"{copied} grids copied; next: kdx plan {Path(folder) / 'quickstart.yaml'}")
+    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: kdx plan {shlex.quote(str(targets[0]))}")

@@ -1,5 +1,6 @@
 """Options that several commands share; each can be set by `KDX_…` in the environment."""
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -7,7 +8,7 @@ import typer
 Db = Annotated[
     str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]
+Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on stdout, for programs.")]
 Seeds = Annotated[
     str | None,
     typer.Option("--seeds", envvar="KDX_SEEDS", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),
@@ -26,7 +27,13 @@ Workers = Annotated[
 ]
 
 MOST_RUNS = 10_000
+MOST_SEEDS = 1_000_000
 DATABASE = "runs.db"
+
+
+def in_database(db: str) -> str:
+    """How a command that is suggested names the database; nothing where it is the default."""
+    return "" if db == DATABASE else f" --db {shlex.quote(db)}"
 
 
 def seeds_of(text: str | None) -> tuple[int, ...] | None:
@@ -44,7 +51,7 @@ def seeds_of(text: str | None) -> tuple[int, ...] | None:
         words.pop()
     if all(word.isascii() and word.isdigit() and len(word) < 10 for word in words):
         numbers = tuple(int(word) for word in words)
-        if "," not in text and numbers[0] >= 1:
+        if "," not in text and 1 <= numbers[0] <= MOST_SEEDS:
             return tuple(range(numbers[0]))
         if "," in text and len(set(numbers)) == len(numbers):
             return numbers

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Seeds, seeds_of
+from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Seeds, in_database, seeds_of
 
 
 def plan(
@@ -48,11 +48,16 @@ def plan(
             ]
         )
         return
+    import shlex
+
     from kdx.cli.wording import run_name
+    from kdx.report.inert import inert
 
     for decision in decisions:
-        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({decision.reason})")
+        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")
     counts = Counter(decision.action.value for decision in decisions)
     told = ", ".join(f"{count} to {action}" for action, count in counts.items())
     shape = f"{len(wanted.cells)} cells × {len(wanted.seeds)} seeds"
-    say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {grid}")
+    options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
+    options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
+    say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")

@@ -21,7 +21,6 @@ class Lines:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.counts: dict[str, int] = {}
-        self.begun = time.monotonic()
         self.first = True
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
@@ -55,6 +54,9 @@ class Lines:
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
 
+    def stopping(self) -> None:
+        self.note("stopping at the next safe point; once more ends at once")
+
     def note(self, text: str) -> None:
         """One line to stderr."""
         say(text)
@@ -74,16 +76,19 @@ class Live(Lines):
         super().__init__(plan)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         self.console = Console(stderr=True)
         self.bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            # The name gives way when the terminal is narrow; the numbers do not.
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TextColumn("{task.fields[told]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             refresh_per_second=4,
+            expand=True,
         )
         self.whole = self.bars.add_task(inert(plan.name), total=len(plan.runs), told="")
         self.tasks: dict[tuple[str, int], TaskID] = {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
     from kdx.report.tables import Table
@@ -93,7 +93,7 @@ def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
     told += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
     holes = states[State.HOLE]
     told += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
-    where = shlex.quote(sweep) + ("" if db == DATABASE else f" --db {shlex.quote(db)}")
+    where = shlex.quote(sweep) + in_database(db)
     following = ""
     if any(cell.unfinished for cell in cells):
         following = f"; next: kdx resume {where}"

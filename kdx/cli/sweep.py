@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, MaxRuns, Seeds, Workers, seeds_of
+from kdx.cli.options import DATABASE, MOST_RUNS, Db, MaxRuns, Seeds, Workers, in_database, seeds_of
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
     from kdx.store.database import Database
+
+FAILED = 4
+"""Exit code of a sweep that went to its end, with runs that failed."""
 
 
 def sweep(
@@ -18,7 +21,9 @@ def sweep(
     workers: Workers = None,
     seeds: Seeds = None,
     max_runs: MaxRuns = MOST_RUNS,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="As `kdx plan`: say what would be done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
+    ] = False,
 ) -> None:
     """Train what a grid asks for and the database does not have yet.
 
@@ -43,21 +48,20 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int
     """Run a plan to its end, showing how it goes; the exit code."""
     import os
     import signal
-    from pathlib import Path
     from types import FrameType
 
     from kdx.cli.progress import progress
     from kdx.store import writer
-    from kdx.sweep.local import LocalSweep
+    from kdx.sweep.local import LocalSweep, prepare_data
 
-    sweep_id = writer.register(database, plan, plan.grid)
     count = workers or len(os.sched_getaffinity(0))
-    files = Path(db).with_suffix(".files") if "://" not in db else Path("runs.files")
     with progress(plan) as listener:
-        local = LocalSweep(plan, database, db, sweep_id, files, count, listener)
+        # Before anything is recorded: a corpus that is missing starts nothing.
+        prepare_data(plan)
+        writer.register(database, plan, plan.grid)
+        local = LocalSweep(plan, database, db, database.path.with_suffix(".files"), count, listener)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
-            listener.note("stopping at the next safe point; once more ends at once")
             local.stop(signum)
 
         before = {signum: signal.signal(signum, on_signal) for signum in (signal.SIGINT, signal.SIGTERM)}
@@ -66,21 +70,20 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int
         finally:
             for signum, handler in before.items():
                 signal.signal(signum, handler)
-    return _close(listener.counts, stopped, plan, db)
+    return _close(listener.counts, stopped, plan.name, db)
 
 
-def _close(counts: dict[str, int], stopped: int | None, plan: "Plan", db: str) -> int:
+def _close(counts: dict[str, int], stopped: int | None, sweep: str, db: str) -> int:
     """The last line: what was done, and what to type next."""
     import shlex
 
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    where = "" if db == DATABASE else f" --db {shlex.quote(db)}"
-    name = shlex.quote(plan.name)
+    told = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+    where = shlex.quote(sweep) + in_database(db)
     if stopped is not None:
-        say(f"{sum(counts.values())} runs: {told}; go on with: kdx resume {name}{where}")
+        say(f"{told}; go on with: kdx resume {where}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{sum(counts.values())} runs: {told}; try them again with: kdx resume {name} --failed{where}")
-        return 4
-    say(f"{sum(counts.values())} runs: {told}; next: kdx report {name}{where}")
+        say(f"{told}; try them again with: kdx resume --failed {where}")
+        return FAILED
+    say(f"{told}; next: kdx report {where}")
     return 0

@@ -1,13 +1,21 @@
 """What pydantic found wrong, told at its place in the file and in the grid's words."""
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.source import Node
+from kdx.grid.source import Node, shortened
+
+# Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
+_ALLOWED = {
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "string_type": "text",
+    "string_pattern_mismatch": "letters, digits, and . _ - after the first",
+}
 
 
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
@@ -17,9 +25,9 @@ def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[
 
 def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError:
     path = detail["loc"]
-    name = ".".join(str(step) for step in path if isinstance(step, str))
+    name = shortened(".".join(step for step in path if isinstance(step, str)))
     context: dict[str, Any] = detail.get("ctx", {})
-    value = detail["input"]
+    value = shortened(detail["input"])
     kind = detail["type"]
     if kind == "unfit":
         field = (*path, *context["field"].split("."))
@@ -29,19 +37,21 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
         word = str(path[-1])
         return KdxError(f"unknown key `{name}`", place=node.key(path), allowed=known, hint=did_you_mean(word, known))
     if kind == "missing":
-        return KdxError(f"`{name}` is missing", place=node.at(path))
+        lacks = "is missing" if isinstance(path[-1], str) else f"has only {path[-1]} of its values"
+        return KdxError(f"`{name}` {lacks}", place=node.at(path))
     if kind == "enum":
         words = re.findall(r"'([^']*)'", context["expected"])
         problem = f"unknown {name} `{value}`"
-        return KdxError(problem, place=node.at(path), allowed=words, hint=did_you_mean(str(value), words))
-    problem = f"`{value}` as {name}" if not isinstance(value, dict | list) else f"a {type(value).__name__} as {name}"
-    return KdxError(problem, place=node.at(path), allowed=detail["msg"].replace("Input should be ", ""))
+        return KdxError(problem, place=node.at(path), allowed=words, hint=did_you_mean(value, words))
+    problem = f"a {type(detail['input']).__name__}" if isinstance(detail["input"], dict | list) else f"`{value}`"
+    allowed = _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
+    return KdxError(f"{problem} as {name}" if name else problem, place=node.at(path), allowed=allowed)
 
 
 def _fields(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
     for step in path:
         inner = model.model_fields.get(str(step))
-        annotation = inner.annotation if inner else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        for kind in (inner.annotation, *get_args(inner.annotation)) if inner else ():
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return [info.alias or name for name, info in model.model_fields.items()]

@@ -1,6 +1,6 @@
 """From a grid file to its plan; every fault of the file at once, before anything starts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from kdx.grid.faults import located
 from kdx.grid.placing import place as place_cells
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.shipped import find
-from kdx.grid.source import Node, read
+from kdx.grid.source import Node, read, shortened
 from kdx.grid.spec import CellSpec
 
 MOST_RUNS = 10_000
@@ -73,16 +73,15 @@ def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Nod
         return node
     parent = node.value["extends"]
     if not isinstance(parent.value, str):
-        raise Faults([KdxError(f"`{parent.plain()}` is no path of a grid", place=parent.place)])
+        raise Faults([KdxError(f"`{parent}` is no path of a grid", place=parent.place)])
     if resolved in seen:
         raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
-    beside = path.parent / parent.value
     try:
-        base = _extended(beside if beside.is_file() else find(parent.value), (*seen, resolved), faults)
+        found = find(parent.value, path.parent)
     except Faults as error:
-        if isinstance(error.faults[0].place, Place):
-            raise
-        raise Faults([KdxError(f"cannot extend `{parent.value}`: no such grid", place=parent.place)]) from error
+        hint = error.faults[0].hint
+        raise Faults([KdxError(f"cannot extend `{parent}`: no such grid", place=parent.place, hint=hint)]) from error
+    base = _extended(found, (*seen, resolved), faults)
     values = {key: value for key, value in node.value.items() if key != "extends"}
     base = Node(node.place, {key: value for key, value in base.value.items() if key != "name"}, base.keys)
     return base.overlaid(Node(node.place, values, node.keys))
@@ -92,7 +91,7 @@ def _known_keys(node: Node, known: Iterable[str], faults: list[KdxError], *, wha
     known = tuple(known)
     for key in node.value:
         if key not in known:
-            problem, place = f"unknown {what} `{key}`", node.key((key,))
+            problem, place = f"unknown {what} `{shortened(key)}`", node.key((key,))
             faults.append(KdxError(problem, place=place, allowed=known, hint=did_you_mean(key, known)))
 
 
@@ -101,7 +100,7 @@ def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
     if node is None:
         return default
     if not isinstance(node.value, str) or not node.value.strip() or (key == "name" and len(node.value) > 100):
-        faults.append(KdxError(f"`{node.plain()}` is no {key}", place=node.place, allowed="a short text"))
+        faults.append(KdxError(f"`{node}` is no {key}", place=node.place, allowed="a short text"))
         return default
     return node.value
 
@@ -117,7 +116,7 @@ def _seeds(root: Node, faults: list[KdxError]) -> tuple[int, ...]:
     if right and len(set(value)) == len(value):
         return tuple(value)
     allowed = "a number of seeds, or a list of different whole numbers from 0"
-    faults.append(KdxError(f"`{value}` are no seeds", place=node.place, allowed=allowed))
+    faults.append(KdxError(f"`{node}` are no seeds", place=node.place, allowed=allowed))
     return (0,)
 
 
@@ -126,7 +125,7 @@ def _mapping(node: Node | None, faults: list[KdxError], what: str) -> dict[str, 
     if node is None:
         return {}
     if not isinstance(node.value, dict):
-        faults.append(KdxError(f"`{node.plain()}` under `{what}`", place=node.place, allowed="a mapping"))
+        faults.append(KdxError(f"`{node}` under `{what}`", place=node.place, allowed="a mapping"))
         return {}
     return {key: inner for key, inner in node.value.items() if inner.value is not None}
 
@@ -144,7 +143,7 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     sub_grids = []
     for task, node in tasks.items():
         if not isinstance(node.value, dict):
-            faults.append(KdxError(f"`{node.plain()}` under task `{task}`", place=node.place, allowed="a mapping"))
+            faults.append(KdxError(f"`{node}` under task `{task}`", place=node.place, allowed="a mapping"))
             continue
         _known_keys(node, (*SETTINGS, *_SUB_GRID), faults)
         key_place = root.value["tasks"].key((task,))
@@ -161,7 +160,7 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
     approaches = []
     for name, bundle in _mapping(node.value.get("approaches"), faults, "approaches").items():
         if not isinstance(bundle.value, dict):
-            faults.append(KdxError(f"`{bundle.plain()}` as approach", place=bundle.place, allowed="a mapping"))
+            faults.append(KdxError(f"`{bundle}` as approach", place=bundle.place, allowed="a mapping"))
             continue
         _known_keys(bundle, SETTINGS, faults)
         approaches.append(Bundle(name, bundle))
@@ -180,11 +179,11 @@ def _axis(
     path = tuple(name.split("."))
     known = _axis_names()
     if name not in known:
-        problem = f"unknown axis `{name}`"
+        problem = f"unknown axis `{shortened(name)}`"
         faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
         return
     if not isinstance(choices.value, list) or not choices.value:
-        problem = f"`{choices.plain()}` as the choices of `{name}`"
+        problem = f"`{choices}` as the choices of `{name}`"
         faults.append(KdxError(problem, place=choices.place, allowed="a list of at least one value"))
         return
     for approach in approaches:
@@ -198,10 +197,8 @@ def _axis(
         for step in reversed(path):
             wrapped = Node(choice.place, {step: wrapped}, {step: choice.place})
         bundles.append(Bundle(_label(choice.plain()), wrapped))
-    labels = [bundle.label for bundle in bundles]
-    for index, label in enumerate(labels):
-        if label in labels[:index]:
-            faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choices.value[index].place))
+    for label, choice in _repeated([bundle.label for bundle in bundles], choices.value):
+        faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choice.place))
     dimensions.append(Dimension(name, tuple(bundles)))
 
 
@@ -232,7 +229,7 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
     if node is None:
         return []
     if not isinstance(node.value, list) or not node.value:
-        faults.append(KdxError(f"`{node.plain()}` under `tables`", place=node.place, allowed="a list of tables"))
+        faults.append(KdxError(f"`{node}` under `tables`", place=node.place, allowed="a list of tables"))
         return []
     tables = []
     for inner in node.value:
@@ -245,8 +242,15 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
             tables.append((TableSpec.model_validate(plain), inner))
         except ValidationError as error:
             faults.extend(located(error, inner, TableSpec))
-    names = [table.name for table, _ in tables]
-    for index, (table, inner) in enumerate(tables):
-        if table.name in names[:index]:
-            faults.append(KdxError(f"two tables named `{table.name}`", place=inner.at(("name",))))
+    for name, inner in _repeated([table.name for table, _ in tables], [inner for _, inner in tables]):
+        faults.append(KdxError(f"two tables named `{name}`", place=inner.at(("name",))))
     return tables
+
+
+def _repeated(words: Sequence[str], nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
+    """Each word that stood before, with its node."""
+    seen: set[str] = set()
+    for word, node in zip(words, nodes, strict=True):
+        if word in seen:
+            yield word, node
+        seen.add(word)

@@ -1,5 +1,6 @@
 """Where grids are found: a path, or the name of an experiment that came with kdx."""
 
+import contextlib
 from pathlib import Path
 
 import kdx
@@ -18,18 +19,23 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(folder()).with_suffix("")) for path in folder().rglob("*.yaml")))
 
 
-def find(grid: str | Path) -> Path:
+def find(grid: str | Path, beside: Path = Path()) -> Path:
     """The file of a grid.
+
+    Args:
+        grid: a path, or the name of a shipped grid.
+        beside: where a relative path begins.
 
     Raises:
         Faults: there is no such file and no shipped grid of that name.
     """
-    path = Path(grid)
-    if path.is_file():
-        return path
-    shipped = folder() / f"{grid}.yaml"
-    if str(grid) in names():
-        return shipped
+    path = beside / grid
+    # No file can have a name that is too long, or lie where nobody may look.
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            return path
     known = names()
+    if str(grid) in known:
+        return folder() / f"{grid}.yaml"
     hint = did_you_mean(str(grid), known) or "`kdx init` copies the shipped grids here"
     raise Faults([KdxError(f"no grid `{grid}`", allowed=f"a YAML file, or one of {', '.join(known)}", hint=hint)])

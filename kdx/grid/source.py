@@ -18,6 +18,7 @@ from kdx.errors import Faults, KdxError, Place
 
 LARGEST_FILE = 1_000_000  # bytes
 DEEPEST_NESTING = 50
+LONGEST_SHOWN = 80  # characters
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -34,6 +35,9 @@ class Node:
     place: Place
     value: Any
     keys: dict[str, Place] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return shortened(self.plain())
 
     def plain(self) -> Any:
         """The value without its places."""
@@ -76,6 +80,12 @@ class Node:
         for key, node in over.value.items():
             values[key] = values[key].overlaid(node) if key in values else node
         return Node(self.place, values, self.keys | over.keys)
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it: on one line, and not all of a long one."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def read(path: Path, faults: list[KdxError]) -> Node:

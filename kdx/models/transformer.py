@@ -105,25 +105,22 @@ class Layer(nn.Module):
         padding: Tensor | None = None,
         source: Tensor | None = None,
         source_padding: Tensor | None = None,
-        positions: Tensor | None = None,
         caches: tuple[Cache, Cache] | None = None,
         remembered: Tensor | None = None,
     ) -> Tensor:
         """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
 
-        When decoding token by token, `positions` are those of x and `caches` keep the keys of earlier ones. In a
+        When decoding token by token, `caches` keep the keys of earlier tokens, and x goes on where they end. In a
         stream, `remembered` (B, Tm, M) is what this layer read before x.
         """
         own_cache, across_cache = caches or (None, None)
         inner = self.own_residual.inner(x)
         memory = {} if remembered is None else {"memory": self.own_residual.inner(remembered)}
-        change = self.own(inner, query_positions=positions, key_padding=padding, cache=own_cache, **memory)
+        change = self.own(inner, key_padding=padding, cache=own_cache, **memory)
         x = self.own_residual.outer(x, change)
         if source is not None:
             inner = self.across_residual.inner(x)
-            change = self.across(
-                inner, source, query_positions=positions, key_padding=source_padding, cache=across_cache
-            )
+            change = self.across(inner, source, key_padding=source_padding, cache=across_cache)
             x = self.across_residual.outer(x, change)
         return self.feed_residual.outer(x, self.feed_forward(self.feed_residual.inner(x)))
 
@@ -143,7 +140,6 @@ class Stack(nn.Module):
         padding: Tensor | None = None,
         source: Tensor | None = None,
         source_padding: Tensor | None = None,
-        positions: Tensor | None = None,
         caches: list[tuple[Cache, Cache]] | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
@@ -155,7 +151,6 @@ class Stack(nn.Module):
                 padding=padding,
                 source=source,
                 source_padding=source_padding,
-                positions=positions,
                 caches=caches[index] if caches else None,
                 remembered=remembered,
             )
@@ -184,7 +179,7 @@ class Input(nn.Module):
 
 
 def embedding_of(size: int, width: int) -> nn.Embedding:
-    """Token vectors drawn from N(0, 1/M), the padding's fixed at zero."""
+    """Token vectors drawn from N(0, 1/M), the padding's zero; as an input it gets no gradient."""
     embedding = nn.Embedding(size, width, padding_idx=0)
     nn.init.normal_(embedding.weight, std=width**-0.5)
     with torch.no_grad():

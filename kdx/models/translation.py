@@ -49,14 +49,8 @@ class TranslationModel(nn.Module):
         tokens = torch.full((source.shape[0], 1), BEGIN, device=source.device)
         translations: list[list[int]] = [[] for _ in range(source.shape[0])]
         for step in range(longest):
-            positions = torch.tensor([step], device=source.device)
-            hidden = self.decoder(
-                self.target_input(tokens, positions),
-                source=memory,
-                source_padding=source_padding,
-                positions=positions,
-                caches=caches,
-            )
+            inputs = self.target_input(tokens, torch.tensor([step], device=source.device))
+            hidden = self.decoder(inputs, source=memory, source_padding=source_padding, caches=caches)
             logits = self.output(hidden[:, -1])
             logits[:, [PADDING, BEGIN]] = -torch.inf
             tokens = logits.argmax(-1, keepdim=True)

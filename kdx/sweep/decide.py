@@ -63,7 +63,8 @@ def _decide(record: RunRecord | None, is_gone: Callable[[str], bool]) -> tuple[A
         case RunState.CANCELLED:
             return Action.SKIP, "cancelled"
         case RunState.COMPLETED:
-            return Action.SKIP, f"completed, validation score {record.valid_score:.4g}"
+            score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
+            return Action.SKIP, f"completed, {score}"
         case RunState.DIVERGED:
             return Action.SKIP, f"did not converge: {record.error}"
         case RunState.PRUNED:

@@ -43,16 +43,30 @@ class Listener(Protocol):
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """A worker has ended; the record tells how."""
 
+    def stopping(self) -> None:
+        """The sweep was asked to stop, and waits for its workers."""
+
+
+def prepare_data(plan: Plan) -> None:
+    """Makes every text of the plan ready, once, before workers ask for it.
+
+    Raises:
+        KdxError: a corpus is missing, or does not fit its task.
+        StorageError: the cache cannot be written.
+    """
+    texts = {(cell.spec.task, cell.spec.data.model_dump_json()): cell.spec for cell in plan.cells}
+    for spec in texts.values():
+        (load_parallel if spec.task is Task.TRANSLATION else load_stream)(spec.data)
+
 
 @dataclass
 class LocalSweep:
-    """One plan, on one machine, into one database."""
+    """One plan, on one machine, into the database that it is registered in."""
 
     plan: Plan
     database: Database
     address: str
     """Of the database, as workers open it."""
-    sweep_id: int
     files: Path
     """Folder of the runs' checkpoints and logs."""
     workers: int
@@ -67,40 +81,38 @@ class LocalSweep:
         os.set_blocking(self._wake_end, False)
 
     def run(self) -> int | None:
-        """Until nothing is left to do here; the signal that stopped it earlier, or None."""
-        self._prepare_data()
+        """Until nothing is left to do here; the signal that stopped it before that, or None."""
         renewed = time.monotonic()
         try:
             while True:
                 decisions = self._decide()
                 if self._stopping is None:
                     self._start(decisions)
-                if not self._active and (self._stopping or not _unfinished(decisions)):
+                if not self._active and not _unfinished(decisions):
+                    return None
+                if not self._active and self._stopping is not None:
                     return self._stopping
                 self._listen(LOOK_AGAIN if not self._active else 1.0)
                 if time.monotonic() - renewed > RENEW_EVERY:
                     writer.renew(self.database, self.owner, LEASE)
                     renewed = time.monotonic()
+        except KeyboardInterrupt:
+            self._signal(signal.SIGKILL)
+            if self._stopping is None:
+                raise
+            return self._stopping
         finally:
             self._close()
 
     def stop(self, signum: int) -> None:
         """Claim nothing more and let the runs stop at a safe point; asked twice, end at once. Safe in a handler."""
         if self._stopping is not None:
-            self._signal(signal.SIGKILL)
-            os._exit(128 + signum)
+            raise KeyboardInterrupt
         self._stopping = signum
         os.write(self._wake_end, b"!")
 
-    def _prepare_data(self) -> None:
-        """Once, before any worker asks for it: a corpus that is missing stops the sweep before it starts."""
-        tasks = {cell.spec.data.model_dump_json() + cell.spec.task: cell.spec for cell in self.plan.cells}
-        for spec in tasks.values():
-            (load_parallel if spec.task is Task.TRANSLATION else load_stream)(spec.data)
-
     def _decide(self) -> tuple[Decision, ...]:
-        records = {(record.cell_id, record.seed): record for record in reader.runs(self.database, self.sweep_id)}
-        decisions = decide(self.plan, records, is_gone)
+        decisions = decide(self.plan, self._records(), is_gone)
         self.listener.decided(decisions)
         return decisions
 
@@ -110,6 +122,9 @@ class LocalSweep:
                 return
             record = decision.record
             if record is None or decision.action not in (Action.START, Action.CONTINUE):
+                continue
+            if record.id in self._active:
+                # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
                 continue
             gone = (record.owner,) if record.owner and is_gone(record.owner) else ()
             attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
@@ -154,6 +169,7 @@ class LocalSweep:
             if self._wake in ready:
                 os.read(self._wake, 64)
                 self._signal(signal.SIGTERM)
+                self.listener.stopping()
                 return
             if self._server and self._socket in ready:
                 message = receive(self._socket)
@@ -171,11 +187,14 @@ class LocalSweep:
         run, attempt = self._active.pop(message["run"])
         code = message["code"]
         reason = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        # A worker that recorded its own end has left the state `running`; then this changes nothing.
+        # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
         writer.abandon(self.database, message["run"], self.owner, attempt, reason)
-        record = next(r for r in reader.runs(self.database, self.sweep_id) if r.id == message["run"])
-        self.listener.ended(run, record)
+        self.listener.ended(run, self._records()[run.key])
         return True
+
+    def _records(self) -> dict[tuple[str, int], RunRecord]:
+        """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
+        return reader.recorded(self.database, {cell.id for cell in self.plan.cells})
 
     def _signal(self, signum: int) -> None:
         if self._server:

@@ -1,6 +1,7 @@
 """What a sweep tells its server and hears from it: one JSON object a packet.
 
-To the server: a run to start, or to stop all. From it and from its children: `ready`, `progress`, `exit`.
+To the server: a run to start, or a signal for every worker. From the workers: `progress`. From the server: `exit` of
+a worker.
 """
 
 import json
@@ -34,7 +35,11 @@ def send(channel: socket.socket, message: dict[str, Any]) -> None:
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
     """The next packet; None when the other side has ended."""
-    packet = channel.recv(LARGEST_PACKET)
+    try:
+        packet = channel.recv(LARGEST_PACKET)
+    except ConnectionResetError:
+        # It ended with packets of ours unread, which is told once; what it sent before is still to come.
+        packet = channel.recv(LARGEST_PACKET)
     return json.loads(packet) if packet else None
 
 

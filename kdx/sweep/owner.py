@@ -4,6 +4,7 @@ A process id alone is reused, so the name carries the machine, its boot, the id 
 nothing can be proved; there only the lease counts.
 """
 
+import hashlib
 import os
 import uuid
 from pathlib import Path
@@ -31,9 +32,11 @@ def is_gone(name: str) -> bool:
 
 def _machine() -> str:
     try:
-        return Path("/etc/machine-id").read_text().strip() or os.uname().nodename
+        name = Path("/etc/machine-id").read_text().strip() or os.uname().nodename
     except OSError:
-        return os.uname().nodename
+        name = os.uname().nodename
+    # Databases are passed on, and a machine's id is not meant to leave it.
+    return hashlib.sha256(f"kdx {name}".encode()).hexdigest()[:16]
 
 
 def _boot() -> str:

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from typing import Any, NoReturn
 
 from kdx.sweep.orders import Order, receive, send
@@ -35,7 +36,6 @@ def main(descriptor: int) -> NoReturn:
     signal.set_wakeup_fd(wake_end)
     gc.collect()
     gc.freeze()  # a collection in a child would write to, and so copy, every page it inherited
-    send(channel, {"event": "ready"})
     children: dict[int, int] = {}
     while True:
         ready, _, _ = select.select([channel.fileno(), wake], [], [])
@@ -69,6 +69,9 @@ def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoRetur
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with_parent()
         code = worker.work(order, channel)
+    except BaseException:
+        # The run could not even be recorded as failed.
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sys
 import time
@@ -30,12 +31,15 @@ def work(order: Order, channel: socket.socket) -> int:
     stop = StopRequest()
     stop.listen()
     folder = Path(order.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    _log_to(folder / "log.txt")
     with open_database(order.database, write=True) as database:
         writer = RunWriter(database, order.run_id, order.owner, order.attempt)
         recorder = DatabaseRecorder(writer, order.run_id, channel)
         try:
+            if order.attempt == 1 and folder.exists():
+                # Left by a run of a database that is gone; going on from it would give curves without a beginning.
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            _log_to(folder / "log.txt")
             spec = CellSpec.model_validate(json.loads(order.spec))
             outcome = train(spec, order.seed, folder=folder, recorder=recorder, stop=stop)
             scores: dict[str, Any] = {
@@ -61,7 +65,7 @@ def work(order: Order, channel: socket.socket) -> int:
             print(trace, file=sys.stderr, flush=True)
             with contextlib.suppress(Fenced):
                 recorder.flush(recorder.step)
-                told = str(error) if isinstance(error, KdxError) else f"{type(error).__name__}: {error}"
+                told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
                 writer.fail(told.partition("\n")[0], trace, recorder.step)
             return CRASHED
 

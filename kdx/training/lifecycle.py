@@ -1,13 +1,15 @@
 """The callback that makes a run resumable; it must be the first in Lightning's list.
 
 Where a checkpoint is taken does not change a run's numbers, so time decides when; that it is taken at the start of a
-batch, right after a completed optimiser step, is what lets the resumed run do exactly what the first would have done.
+batch that begins an optimiser step, with no gradients yet, is what lets the resumed run do exactly what the first would
+have done.
 """
 
+import copy
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytorch_lightning as lightning
 from torch import Tensor
@@ -17,10 +19,19 @@ from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.recorder import Recorder
+from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
+
+
+class Best(NamedTuple):
+    """The best validation so far."""
+
+    step: int
+    score: float
+    weights: dict[str, Tensor]
 
 
 class Lifecycle(lightning.Callback):
@@ -31,10 +42,12 @@ class Lifecycle(lightning.Callback):
         self.recorder = recorder
         self.seed = seed
         self.stop = stop
-        self.best: tuple[int, float] | None = None
-        """Step and score of the best validation so far."""
+        self.best: Best | None = None
+        """Travels in the checkpoints, so that a run never goes on with the best of another moment."""
         self.valid: dict[str, float] = {}
-        """Metrics of the last validation."""
+        """Metrics of the last validation; every resumed run has one before its end."""
+        self.loss = 0.0
+        """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.saved_step = -1
         self.saved_at = time.monotonic()
         self.save_cost = 0.0
@@ -45,12 +58,10 @@ class Lifecycle(lightning.Callback):
         return "kdx/1"
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": list(self.best) if self.best else None, "valid": dict(self.valid)}
+        return {"best": self.best and self.best._asdict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        best = state_dict["best"]
-        self.best = (int(best[0]), float(best[1])) if best else None
-        self.valid = dict(state_dict["valid"])
+        self.best = state_dict["best"] and Best(**state_dict["best"])
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()
@@ -59,12 +70,14 @@ class Lifecycle(lightning.Callback):
     def on_train_batch_start(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # A step has been completed since the last save: this is a safe point.
-        if trainer.global_step != self.saved_step and (self.stop.asked or self._due()):
-            self._save(trainer)
-        if self.stop.asked:
-            self.recorder.flush(trainer.global_step)
-            raise Stopped
+        assert isinstance(module, TaskModule)
+        # Between two batches of one step there are gradients, which no checkpoint holds.
+        if batch_idx % module.spec.training.accumulate == 0:
+            if trainer.global_step != self.saved_step and (self.stop.asked or self._due()):
+                self._save(trainer)
+            if self.stop.asked:
+                self.recorder.flush(trainer.global_step)
+                raise Stopped
         reseed(self.seed, "train", batch_idx)
 
     def _due(self) -> bool:
@@ -89,13 +102,19 @@ class Lifecycle(lightning.Callback):
     ) -> None:
         assert isinstance(module, TaskModule) and isinstance(outputs, Mapping)
         training = module.spec.training
+        self.loss += float(outputs["loss"])  # which Lightning has divided by `accumulate`
         if (batch_idx + 1) % training.accumulate:
             return
-        step, loss = trainer.global_step, float(outputs["loss"]) * training.accumulate
+        step, loss, self.loss = trainer.global_step, self.loss, 0.0
         if step % training.record_every == 0 or step == 1:
             self.recorder.metric("train/loss", step, loss)
-            self.recorder.metric("train/learning_rate", step, trainer.optimizers[0].param_groups[0]["lr"])
+            # The optimiser's own rate is already that of the next step.
+            self.recorder.metric("train/learning_rate", step, training.learning_rate * rate_factor(training, step - 1))
         self.recorder.progress(step, loss)
+
+    def on_validation_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        # The last validation and the test are runs of their own to Lightning, whose SIGTERM is a SystemExit.
+        self.stop.listen()
 
     def on_validation_batch_start(
         self,
@@ -118,9 +137,11 @@ class Lifecycle(lightning.Callback):
             raise Diverged(f"validation loss is {self.valid['loss']} at step {step}")
         metric, direction = module.spec.selection
         score = self.valid[metric.removeprefix("valid/")]
-        if self.best is None or _better(score, self.best[1], direction):
-            self.files.write("best", step, module.model.state_dict())
-            self.best = (step, score)
+        if self.best is None or _better(score, self.best.score, direction):
+            self.best = Best(step, score, copy.deepcopy(dict(module.model.state_dict())))
+
+    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self.stop.listen()
 
     def on_test_batch_start(
         self,

@@ -44,6 +44,12 @@ class TaskModule(lightning.LightningModule):
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        # Lightning's own clipping refuses a fused optimiser in bf16, though only fp16 would scale the gradients.
+        clip = self.spec.training.clip
+        if clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters(), clip)
+
     def logits_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
         """Logits (B, T, V) and the tokens (B, T) that they should give; padding is not counted."""
         raise NotImplementedError

@@ -100,7 +100,6 @@ def train(
         max_epochs=1,
         max_steps=training.steps,
         accumulate_grad_batches=training.accumulate,
-        gradient_clip_val=training.clip,
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
         precision=_PRECISION[training.precision],
@@ -124,20 +123,20 @@ def train(
         if training.steps % validate_every:
             trainer.validate(module, valid, verbose=False)
     except Diverged as diverged:
+        files.keep("step", 0)
         return _diverged(str(diverged), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
-    step, score = lifecycle.best
-    best = next((state for path in files.newest_first("best") if (state := files.read(path)) is not None), None)
-    assert best is not None, "the best-validation weights are gone"
-    module.model.load_state_dict(best)
+    step, score, weights = lifecycle.best
+    module.model.load_state_dict(weights)
     trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
     for name, value in module.metrics.items():
         recorder.metric(f"test/{name}", step, value)
     if isinstance(module, TranslationModule):
         recorder.outputs("test/translations", module.lines())
     recorder.flush(training.steps)
+    files.keep("best", 0)
+    files.write("best", step, weights)
     files.keep("step", 0)
-    files.keep("best", 1)
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final = lifecycle.valid["loss"]
     unlearned = None
@@ -181,5 +180,5 @@ def _named(module: TaskModule) -> dict[str, str]:
 
 
 def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
-    best_step, best = lifecycle.best or (None, None)
+    best_step, best, _ = lifecycle.best or (None, None, None)
     return Outcome(reason, step, best, best_step, None, _named(module))

@@ -85,6 +85,13 @@ def test_a_grid_extends_another_and_overrules_it(tmp_path):
     assert (plan.cells[0].spec.training.steps, plan.cells[0].spec.training.warmup) == (7, 5)
 
 
+def test_what_is_wrong_with_an_extended_grid_is_told_of_that_grid(tmp_path):
+    write(tmp_path, "", "base.yaml")
+    assert faults_of(tmp_path, "extends: base.yaml\n") == [
+        "base.yaml: the grid is empty\n  hint: `kdx init` copies examples to start from"
+    ]
+
+
 def test_an_extending_grid_takes_out_an_approach_by_null(tmp_path):
     write(tmp_path, SMALL + "approaches: {One: {position: product}, Two: {position: none}}\n", "base.yaml")
     plan = load_grid(write(tmp_path, "extends: base.yaml\napproaches: {Two: null}\n"))

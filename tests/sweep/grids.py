@@ -22,3 +22,31 @@ approaches:
   fails: {training: {batch_tokens: 1048576}}
   diverges: {training: {learning_rate: 1.0e+30, clip: null}}
 """
+
+# The cell of TINY under another name, beside one that no machine has the memory for.
+FAILING = """
+extends: tiny.yaml
+name: failing
+approaches:
+  learns: {}
+  fails: {model: {inner: 10000000000000}}
+"""
+
+# Long enough to be stopped several times.
+LONG = """
+name: long one
+task: prediction
+data: {corpus: synthetic-language, train_lines: 300}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 800, batch_tokens: 256, length: 32, warmup: 5, validate_every: 800}
+seeds: 2
+"""
+
+PLANTED = """\
+name: planted
+task: translation
+data: {corpus: synthetic-translation}
+kernel: rfb
+model: {width: 65}
+training: {steps: no}
+"""

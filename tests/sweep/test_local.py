@@ -2,17 +2,21 @@
 
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 from grids import MIXED, TINY
 
+from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
-from kdx.sweep.local import LocalSweep
+from kdx.store.writer import RunWriter
+from kdx.sweep.local import LocalSweep, prepare_data
+from kdx.sweep.orders import Order, receive, send
 
 
 class Heard:
@@ -35,6 +39,9 @@ class Heard:
     def ended(self, run, record):
         self.ended_runs.append(record)
 
+    def stopping(self):
+        self.told_to_stop = True
+
 
 @pytest.fixture
 def database(tmp_path):
@@ -47,13 +54,12 @@ def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Loca
     grid.write_text(text)
     plan = load_grid(grid)
     files = database.path.with_suffix(".files")
-    return LocalSweep(
-        plan, database, str(database.path), writer.register(database, plan, plan.grid), files, workers, heard
-    )
+    writer.register(database, plan, plan.grid)
+    return LocalSweep(plan, database, str(database.path), files, workers, heard)
 
 
 def records(database: Database, local: LocalSweep):
-    return reader.runs(database, local.sweep_id)
+    return reader.load_sweep(database, local.plan.name).runs
 
 
 def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home):
@@ -100,6 +106,7 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
     heard = StopsAtStep()
     local = sweep(database, text, heard)
     assert local.run() == signal.SIGINT
+    assert heard.told_to_stop
     (stopped,) = records(database, local)
     assert stopped.state is RunState.INTERRUPTED and 100 < stopped.progress_step < 400
     assert list((local.files / f"{stopped.cell_id}-0-0").glob("step-*.ckpt"))
@@ -165,3 +172,119 @@ def test_two_sweeps_on_one_database_share_the_work(database, data_home):
     ran = [key for key, _ in (*one.started_runs, *two.started_runs)]
     assert len(ran) == len(set(ran)) == 4
     assert all(record.state is RunState.COMPLETED for record in records(database, first))
+
+
+class FakeServer:
+    """In the place of the server's process: a thread that ends each run by `end`, a function from order to exit code.
+
+    Where that is None, the run goes on until a signal comes.
+    """
+
+    def __init__(self, end):
+        self.end = end
+
+    def __call__(self, command, *, pass_fds, **_):
+        self.channel = socket.socket(fileno=os.dup(pass_fds[0]))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def serve(self):
+        going = []
+        while (message := receive(self.channel)) is not None:
+            if message["do"] == "start":
+                order = Order(**message["order"])
+                code = self.end(order)
+                ended = {order.run_id: code} if code is not None else {}
+                going += [order.run_id] if code is None else []
+            else:
+                ended, going = dict.fromkeys(going, -message["signal"]), []
+            for run, code in ended.items():
+                send(self.channel, {"event": "exit", "run": run, "code": code})
+
+    def wait(self):
+        self.thread.join()
+        self.channel.close()
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Puts a fake server in the place of the real one."""
+    return lambda end: monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", FakeServer(end))
+
+
+def complete(order: Order) -> int:
+    with open_database(order.database, write=True) as database:
+        RunWriter(database, order.run_id, order.owner, order.attempt).complete(1.0, 1, 1.0, {}, 1)
+    return 0
+
+
+def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake):
+    fake(lambda order: -signal.SIGSEGV)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
+    assert local.run() is None
+    assert [attempt for _, attempt in heard.started_runs] == [1, 2, 3]
+    assert [record.state for record in heard.ended_runs] == [RunState.INTERRUPTED] * 2 + [RunState.FAILED]
+    assert heard.ended_runs[-1].error == "killed by SIGSEGV"
+
+
+def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
+    def replaces(order):
+        smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
+        writer.register(database, smaller, smaller.grid)
+        return complete(order)
+
+    fake(replaces)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, heard)
+    assert local.run() is None
+    assert [record.state for record in heard.ended_runs] == [RunState.COMPLETED] * 2
+
+
+def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(database, fake):
+    def sleeps(order):
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE run SET lease_until = 0 WHERE state = 'running'")
+        return None if order.seed == 0 else complete(order)
+
+    class StopsAfterTwo(Heard):
+        def ended(self, run, record):
+            super().ended(run, record)
+            if len(self.ended_runs) == 2:
+                local.stop(signal.SIGTERM)
+
+    fake(sleeps)
+    heard = StopsAfterTwo()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
+    assert local.run() == signal.SIGTERM
+    assert [(seed, attempt) for (_, seed), attempt in heard.started_runs] == [(0, 1), (1, 1), (2, 1)]
+
+
+def test_a_sweep_that_is_done_when_it_is_stopped_is_done(database, fake):
+    class StopsAtTheEnd(Heard):
+        def ended(self, run, record):
+            local.stop(signal.SIGINT)
+
+    fake(complete)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, StopsAtTheEnd())
+    assert local.run() is None
+
+
+def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(database, fake):
+    class StopsTwice(Heard):
+        def decided(self, decisions):
+            if self.started_runs:
+                local.stop(signal.SIGINT)
+
+    fake(lambda order: None if order.seed == 0 else complete(order))
+    heard = StopsTwice()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
+    assert local.run() == signal.SIGINT
+    assert len(heard.started_runs) < 4
+
+
+def test_data_that_does_not_fit_is_told_before_anything_starts(database, data_home):
+    text = TINY.replace("synthetic-translation", "synthetic-language") % {"steps": 10, "seeds": 1}
+    with pytest.raises(KdxError, match="synthetic-language"):
+        prepare_data(sweep(database, text, Heard()).plan)

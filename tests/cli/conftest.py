@@ -1,0 +1,16 @@
+"""Makes the small grids importable, and kdx something to type."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sweep")]
+
+
+@pytest.fixture
+def terminal(tmp_path, data_home):
+    """Somebody in an empty folder."""
+    from terminal import Terminal
+
+    return Terminal(tmp_path, data_home)

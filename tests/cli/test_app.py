@@ -1,0 +1,61 @@
+"""kdx as a process: exit codes, pipes, and what the environment sets."""
+
+import pytest
+from typer.testing import CliRunner
+
+from kdx import __version__
+from kdx.cli import app as module
+from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "told"),
+    [
+        (KdxError("bad", hint="mend it"), 2, "error: bad\n  hint: mend it\n"),
+        (Faults([KdxError("bad", place=Place("g.yaml", 1, 2))]), 2, "g.yaml:1:2: bad\n"),
+        (DatabaseError("absent", place="runs.db"), 3, "error: runs.db: absent\n"),
+        (StorageError("the disk is full", place="runs.db"), 74, "error: runs.db: the disk is full\n"),
+    ],
+)
+def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code, told):
+    def fails():
+        raise fault
+
+    monkeypatch.setattr(module, "app", fails)
+    with pytest.raises(SystemExit) as end:
+        module.main()
+    assert end.value.code == code
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_fault_of_kdx_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(module, "app", lambda: {}["absent"])
+    with pytest.raises(KeyError):
+        module.main()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["sweep"], ["plan", "quickstart", "--nonsense"], ["sweep", "x", "-w", "0"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    assert CliRunner().invoke(module.app, arguments).exit_code == 2
+
+
+def test_the_version_goes_to_stdout():
+    told = CliRunner().invoke(module.app, ["--version"])
+    assert (told.exit_code, told.stdout) == (0, f"kdx {__version__}\n")
+
+
+def test_a_reader_that_has_enough_is_no_error(terminal):
+    """The closing line and its exit code come all the same, whether the pipe breaks early or at the very end."""
+    for command in ("kdx plan quickstart --seeds 300 | head -1", "kdx plan quickstart | true", "kdx data list | true"):
+        done = terminal.type(command)
+        assert done.returncode == 0 and "Error" not in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert "next: kdx" in done.stderr
+    done = terminal.type("kdx plan quickstart 2>&1 >/dev/null | true")
+    assert done.returncode == 0
+
+
+def test_a_locale_without_our_signs_ends_nothing(terminal):
+    done = terminal.type("PYTHONIOENCODING=ascii kdx plan quickstart")
+    assert done.returncode == 0 and "\\xb7 seed 2" in done.stdout

@@ -1,0 +1,62 @@
+"""`kdx init` copies grids out and never over anything."""
+
+import pytest
+from typer.testing import CliRunner
+
+from kdx.cli.app import app
+from kdx.errors import KdxError
+from kdx.grid import shipped
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*arguments: str):
+    result = CliRunner().invoke(app, ["init", *arguments])
+    if isinstance(result.exception, KdxError):
+        raise result.exception
+    return result
+
+
+def test_every_shipped_grid_is_copied_as_it_is(folder):
+    result = init()
+    assert result.stdout.splitlines() == [f"experiments/{name}.yaml" for name in shipped.names()]
+    for name in shipped.names():
+        assert (folder / "experiments" / f"{name}.yaml").read_bytes() == shipped.find(name).read_bytes()
+    first = f"experiments/{shipped.names()[0]}.yaml"
+    assert result.stderr == f"{len(shipped.names())} grids copied; next: kdx plan {first}\n"
+
+
+def test_what_is_there_already_stays(folder):
+    init("mine", "--grid", "quickstart")
+    (folder / "mine" / "quickstart.yaml").write_text("changed")
+    result = init("mine", "--grid", "quickstart")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        "mine/quickstart.yaml is there already and stays as it is\n"
+        "0 grids copied; next: kdx plan mine/quickstart.yaml\n"
+    )
+    assert (folder / "mine" / "quickstart.yaml").read_text() == "changed"
+
+
+def test_only_those_named_are_copied_and_the_next_command_can_be_typed(folder):
+    result = init("my grids", "--grid", "quickstart")
+    assert result.stderr == "1 grid copied; next: kdx plan 'my grids/quickstart.yaml'\n"
+    assert [path.name for path in (folder / "my grids").iterdir()] == ["quickstart.yaml"]
+
+
+def test_a_grid_that_is_not_shipped_copies_nothing(folder):
+    (folder / "own.yaml").touch()
+    for name in ("own.yaml", "quickstrt"):
+        with pytest.raises(KdxError, match=f"no shipped grid `{name}`\n  allowed: .*quickstart"):
+            init("new", "--grid", "quickstart", "--grid", name)
+    assert not (folder / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told(folder):
+    (folder / "file").touch()
+    with pytest.raises(KdxError, match=r"file/quickstart.yaml: cannot write: .*\n  hint: name another folder"):
+        init("file", "--grid", "quickstart")

@@ -1,0 +1,73 @@
+"""What options mean, and how else they can be set."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.main import get_command
+
+from kdx.cli.app import app
+from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, seeds_of
+from kdx.errors import KdxError
+
+numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
+
+
+@given(st.integers(1, 2000))
+def test_a_number_is_so_many_seeds_from_zero(count):
+    assert seeds_of(str(count)) == tuple(range(count))
+
+
+@given(numbers, st.sampled_from([",", ", ", " ,"]))
+def test_a_list_is_those_seeds_in_that_order(seeds, comma):
+    assert seeds_of(comma.join(map(str, seeds)) + ("," if len(seeds) == 1 else "")) == tuple(seeds)
+
+
+def test_without_the_option_the_grid_decides():
+    assert seeds_of(None) is None
+
+
+@given(st.text(max_size=12))
+def test_anything_is_seeds_or_a_usage_error(text):
+    try:
+        seeds = seeds_of(text)
+    except KdxError as fault:
+        assert fault.exit_code == 2
+    else:
+        assert seeds and len(set(seeds)) == len(seeds) and min(seeds) >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1.5", "1e3", "3,3", ",", ",1", "1,,2", "٣", "a", str(MOST_SEEDS + 1), "9" * 30]
+)
+def test_what_are_no_seeds_is_refused(text):
+    with pytest.raises(KdxError, match="allowed: a number such as 5, or different seeds such as 0,1,7"):
+        seeds_of(text)
+
+
+@pytest.mark.parametrize(
+    ("database", "told"),
+    [(DATABASE, ""), ("my runs.db", " --db 'my runs.db'"), ("sqlite:///x.db", " --db sqlite:///x.db")],
+)
+def test_a_suggested_command_names_the_database_where_it_must(database, told):
+    assert in_database(database) == told
+
+
+def commands(command, name="kdx"):
+    yield name, command
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{name} {inner}")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        pytest.param(command, option, id=f"{name} {option.opts[0]}")
+        for name, command in commands(get_command(app))
+        for option in command.params
+        if option.opts[0].startswith("--")
+        and option.name not in ("help", "version", "install_completion", "show_completion")
+    ],
+)
+def test_every_option_can_be_set_in_the_environment_and_says_so(command, option):
+    assert option.envvar == "KDX_" + option.opts[0].strip("-").replace("-", "_").upper()
+    assert option.help

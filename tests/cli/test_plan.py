@@ -1,0 +1,111 @@
+"""`kdx plan` says what would be done, run by run, and does none of it."""
+
+import json
+
+import pytest
+from grids import PLANTED, TINY
+from typer.testing import CliRunner
+
+from kdx.cli.app import app
+from kdx.errors import DatabaseError, Faults, KdxError
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import open_database
+
+GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.yaml").write_text(GRID)
+    return tmp_path
+
+
+def plan(*arguments: str, **environment: str):
+    result = CliRunner().invoke(app, ["plan", *arguments], env=environment)
+    if isinstance(result.exception, KdxError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def record(state: str, seed: int, kernel: str, **how) -> None:
+    """A run of the grid that is in some state."""
+    wanted = load_grid("grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        writer.register(database, wanted, wanted.grid)
+        sweep = reader.load_sweep(database)
+        (cell,) = [cell.id for cell in sweep.cells if cell.labels["kernel"] == kernel]
+        (run,) = [run for run in sweep.runs if (run.cell_id, run.seed) == (cell, seed)]
+        attempt = writer.claim(database, run.id, "me", 60.0)
+        assert attempt is not None
+        getattr(writer.RunWriter(database, run.id, "me", attempt), state)(**how)
+
+
+def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(folder):
+    result = plan("grid.yaml")
+    first, *others = result.stdout.splitlines()
+    assert first.startswith("start     ") and first.endswith(" exponential · seed 0  (new)") and len(others) == 3
+    assert result.stderr == "4 runs of 2 cells × 2 seeds: 4 to start; next: kdx sweep grid.yaml\n"
+    assert [path.name for path in folder.iterdir()] == ["grid.yaml"], "it has written something"
+
+
+def test_json_has_every_run_with_action_and_reason():
+    record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
+    record("interrupt", 0, "rbf", last_step=7)
+    record("fail", 0, "exponential", error="boom\x1b[2J", traceback="…", last_step=0)
+    told = json.loads(plan("grid.yaml", "--json").stdout)
+    assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in told] == [
+        ("exponential", 0, "skip", "failed: boom\x1b[2J"),
+        ("rbf", 0, "continue", "interrupted at step 7"),
+        ("exponential", 1, "start", "not started yet"),
+        ("rbf", 1, "skip", "completed, validation score 3.5"),
+    ]
+    assert [run["cell"] for run in told[:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
+
+
+def test_an_error_that_was_recorded_cannot_drive_the_terminal():
+    record("fail", 0, "rbf", error="boom\x1b[2J", traceback="…", last_step=0)
+    assert "failed: boom\\x1b[2J" in plan("grid.yaml").stdout
+
+
+def test_the_database_is_only_read(folder):
+    record("interrupt", 0, "rbf", last_step=7)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "runs.db").chmod(0o444)
+    plan("grid.yaml", "--seeds", "5")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_command_that_it_ends_with_repeats_the_options():
+    told = plan("grid.yaml", "--seeds", "0, 7", "--max-runs", "9", "--db", "other runs.db").stderr
+    assert told.endswith("next: kdx sweep grid.yaml --seeds '0, 7' --max-runs 9 --db 'other runs.db'\n")
+
+
+def test_options_come_from_the_environment_too(folder):
+    record("interrupt", 0, "rbf", last_step=7)
+    (folder / "runs.db").rename(folder / "other.db")
+    told = json.loads(plan("grid.yaml", KDX_SEEDS="1", KDX_DB="other.db", KDX_JSON="1").stdout)
+    assert [(run["seed"], run["action"]) for run in told] == [(0, "start"), (0, "continue")]
+    with pytest.raises(Faults, match="4 runs\n  allowed: at most 3"):
+        plan("grid.yaml", KDX_MAX_RUNS="3")
+
+
+def test_a_dry_run_of_a_sweep_is_the_plan(folder):
+    dry = CliRunner().invoke(app, ["sweep", "grid.yaml", "--dry-run", "--seeds", "3"])
+    planned = plan("grid.yaml", "--seeds", "3")
+    assert (dry.stdout, dry.stderr) == (planned.stdout, planned.stderr)
+    assert [path.name for path in folder.iterdir()] == ["grid.yaml"]
+
+
+def test_what_is_wrong_is_refused(folder):
+    (folder / "planted.yaml").write_text(PLANTED)
+    with pytest.raises(Faults) as refusal:
+        plan("planted.yaml")
+    assert len(refusal.value.faults) == 3
+    with pytest.raises(KdxError, match="--seeds `x`"):
+        plan("grid.yaml", "--seeds", "x")
+    (folder / "runs.db").write_text("this is no database" * 100)
+    with pytest.raises(DatabaseError, match=r"runs\.db: this file is not a database"):
+        plan("grid.yaml")

@@ -1,0 +1,113 @@
+"""How a sweep is shown: one line an event, or a display that keeps its place."""
+
+import io
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kdx.cli.progress import Lines, Live, progress
+from kdx.grid.plan import Plan, PlannedCell, PlannedRun
+from kdx.grid.spec import CellSpec
+from kdx.store.records import RunRecord, RunState
+from kdx.sweep.decide import decide
+
+SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
+PLAN = Plan("[red]demo\x1b[2J", (PlannedCell("a" * 32, 0, {"kernel": "[b]rbf"}, SPEC),), seeds=(0, 1, 2))
+FIRST, SECOND, _ = PLAN.runs
+
+
+def record(run: PlannedRun, state: RunState, **fields) -> RunRecord:
+    fields = {"valid_score": None, "test_score": None, "error": None, **fields}
+    return RunRecord(
+        run.seed, run.cell.id, run.seed, 0, state, 1, None, None, 0, 0, valid_step=1, seconds=1.0, **fields
+    )
+
+
+def decided(*records: RunRecord):
+    return decide(PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: False)
+
+
+def walk(listener: Lines) -> None:
+    """A sweep of three runs, one of them over already: one completes, one fails."""
+    over = record(PLAN.runs[2], RunState.DIVERGED, error="NaN")
+    listener.decided(decided(over))
+    listener.started(FIRST, 1)
+    listener.progressed(FIRST, 400, 1.25)
+    listener.started(SECOND, 2)
+    done = record(FIRST, RunState.COMPLETED, valid_score=31.237, test_score=30.1)
+    listener.ended(FIRST, done)
+    listener.decided(decided(over, done))
+    listener.stopping()
+    failed = record(SECOND, RunState.FAILED, error="ValueError: \x1b[31mno")
+    listener.ended(SECOND, failed)
+    listener.decided(decided(over, done, failed))
+
+
+def test_each_event_is_one_line(capsys):
+    listener = Lines(PLAN)
+    walk(listener)
+    assert capsys.readouterr() == (
+        "",
+        "[red]demo\\x1b[2J: 3 runs, 1 of them over already\n"
+        "started aaaaaaaa [b]rbf · seed 0\n"
+        "started aaaaaaaa [b]rbf · seed 1 (attempt 2)\n"
+        "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"
+        "stopping at the next safe point; once more ends at once\n"
+        "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
+    )
+    assert listener.counts == {"failed": 1, "completed": 1, "diverged": 1}
+
+
+def test_the_time_left_follows_the_runs_that_ended():
+    listener = Lines(PLAN)
+    listener.decided(decided())
+    assert listener.left(1) is None
+    listener.seconds = [10.0, 20.0]
+    assert (listener.left(1), listener.left(3)) == (45.0, 15.0)
+
+
+def test_the_display_shows_the_sweep_and_each_run_at_work():
+    live = Live(PLAN)
+    live.console.file = io.StringIO()
+    live.decided(decided())
+    live.started(FIRST, 1)
+    live.started(SECOND, 1)
+    live.progressed(FIRST, 400, 1.25)
+    live.decided(decided())
+    whole, first, second = live.bars.tasks
+    assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
+    assert whole.fields["told"] == "2 running"
+    assert (first.completed, first.total, first.fields["told"]) == (400, SPEC.training.steps, "loss 1.250")
+    assert second.fields["told"] == "starting"
+
+    done = record(FIRST, RunState.COMPLETED)
+    live.ended(FIRST, done)
+    live.seconds = [3700.0]
+    live.decided(decided(done))
+    assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
+    assert (whole.completed, whole.fields["told"]) == (1, "1 running, about 2:03:20 left")
+    live.progressed(FIRST, 500, 1.0)  # a last word that comes late
+    assert "completed aaaaaaaa [b]rbf · seed 0 (0 s)" in live.console.file.getvalue()
+
+
+def test_what_a_run_says_cannot_drive_the_display():
+    live = Live(replace(PLAN, name="demo"))
+    live.console.file = io.StringIO()
+    walk(live)
+    assert "\x1b" not in live.console.file.getvalue()
+
+
+@pytest.mark.parametrize(("terminal", "kind"), [(True, Live), (False, Lines)])
+def test_the_display_appears_on_a_terminal_only(monkeypatch, terminal, kind):
+    if terminal:
+        control, side = os.openpty()
+        file = os.fdopen(side, "w")
+    else:
+        control, file = os.open(os.devnull, os.O_RDONLY), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    with progress(PLAN) as listener:
+        assert type(listener) is kind
+    file.close()
+    os.close(control)

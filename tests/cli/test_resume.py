@@ -1,0 +1,117 @@
+"""`kdx resume` goes on with what is unfinished; how a run itself goes on is tested in test_sweep."""
+
+from pathlib import Path
+
+import pytest
+from grids import TINY
+from typer.testing import CliRunner
+
+from kdx.cli import sweep as sweeping
+from kdx.cli.app import app
+from kdx.errors import DatabaseError, KdxError
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import open_database
+from kdx.store.records import RunState
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Every plan that is run, instead of running it; `ran.codes` are the exit codes that it gives."""
+
+    class Ran(list):
+        def __init__(self):
+            self.codes: dict[str, int] = {}
+
+    ran = Ran()
+
+    def run(plan, database, db, workers):
+        ran.append((plan, db, workers))
+        return ran.codes.get(plan.name, 0)
+
+    monkeypatch.setattr(sweeping, "run", run)
+    return ran
+
+
+def planned(name: str, state: str | None = None, steps: int = 10, **how) -> None:
+    """A sweep of one run, which is in some state."""
+    Path("grid.yaml").write_text((TINY % {"steps": steps, "seeds": 1}).replace("name: tiny", f"name: {name}"))
+    plan = load_grid("grid.yaml")
+    with open_database("runs.db", write=True, create=True) as database:
+        writer.register(database, plan, plan.grid)
+        if state:
+            (run,) = reader.load_sweep(database, name).runs
+            attempt = writer.claim(database, run.id, "me", 60.0)
+            assert attempt is not None
+            getattr(writer.RunWriter(database, run.id, "me", attempt), state)(**how)
+
+
+COMPLETED = {"valid_score": 1.0, "valid_step": 1, "test_score": 1.0, "definitions": {}, "last_step": 10}
+FAILED = {"error": "boom", "traceback": "…", "last_step": 0}
+
+
+def resume(*arguments: str):
+    result = CliRunner().invoke(app, ["resume", *arguments])
+    if isinstance(result.exception, KdxError):
+        raise result.exception
+    return result
+
+
+def test_every_unfinished_sweep_goes_on_and_no_other(ran):
+    planned("done", "complete", steps=1, **COMPLETED)
+    planned("failed", "fail", steps=2, **FAILED)
+    planned("waiting", steps=3)
+    planned("stopped", "interrupt", steps=4, last_step=3)
+    assert resume("--workers", "3").exit_code == 0
+    assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
+    assert {(db, workers) for _, db, workers in ran} == {("runs.db", 3)}
+
+
+def test_the_plan_is_the_one_that_was_recorded_not_the_file_of_today(ran, folder):
+    planned("one")
+    (folder / "grid.yaml").unlink()
+    resume("one")
+    assert [(plan.name, len(plan.runs)) for plan, _, _ in ran] == [("one", 1)]
+
+
+@pytest.mark.parametrize(("arguments", "told"), [((), "kdx report"), (("done",), "kdx report done")])
+def test_when_nothing_is_unfinished_it_says_so(ran, arguments, told):
+    planned("done", "complete", **COMPLETED)
+    result = resume(*arguments)
+    assert (result.exit_code, result.stderr, ran) == (0, f"nothing is unfinished; next: {told}\n", [])
+
+
+def test_failed_runs_are_tried_again_only_when_asked(ran):
+    planned("bad", "fail", **FAILED)
+    resume()
+    assert ran == []
+    resume("--failed")
+    assert [plan.name for plan, _, _ in ran] == ["bad"]
+    with open_database("runs.db", write=False) as database:
+        assert reader.load_sweep(database).runs[0].state is RunState.PENDING
+
+
+def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all(ran):
+    planned("one", steps=1)
+    planned("two", steps=2)
+    ran.codes = {"two": sweeping.FAILED}
+    assert resume().exit_code == 4
+    assert [plan.name for plan, _, _ in ran] == ["two", "one"]
+    ran.clear()
+    ran.codes = {"two": 130}
+    assert resume().exit_code == 130
+    assert [plan.name for plan, _, _ in ran] == ["two"]
+
+
+def test_what_is_not_there_is_refused(ran):
+    with pytest.raises(DatabaseError, match="there is no results database here"):
+        resume()
+    planned("quick")
+    with pytest.raises(KdxError, match="there is no sweep `quik`\n  allowed: quick\n  hint: did you mean `quick`"):
+        resume("quik")

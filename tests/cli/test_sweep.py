@@ -1,0 +1,150 @@
+"""`kdx sweep` and its end, whatever ends it: real processes, a real database."""
+
+import contextlib
+import os
+import re
+import signal
+import time
+
+from grids import FAILING, LONG, PLANTED, TINY
+from terminal import LiveTerminal, Terminal, stop_for_good, wait_until
+
+from kdx.errors import KdxError
+from kdx.store.records import RunState
+from kdx.sweep.local import LEASE
+
+DATABASE = "my runs.db"
+RESUME = "kdx resume 'long one' --db 'my runs.db'"
+
+
+def at_work(terminal: Terminal, since: int = 0) -> bool:
+    """Whether every run has come beyond a step."""
+    with contextlib.suppress(KdxError):  # the database is yet to be made
+        return all(run.progress_step > since and run.state is RunState.RUNNING for run in terminal.runs(DATABASE))
+    return False
+
+
+def last_line(messages: str) -> str:
+    return messages.strip().splitlines()[-1]
+
+
+def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(terminal):
+    terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 1})
+    done = terminal.type("kdx sweep tiny.yaml")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    first, second, third, fourth = done.stderr.splitlines()
+    assert first == "tiny: 1 runs"
+    assert re.fullmatch(r"started [0-9a-f]{8} translation · seed 0", second)
+    assert re.fullmatch(r"completed [0-9a-f]{8} translation · seed 0: loss \d+\.\d\d valid, .* test \(\d+ s\)", third)
+    assert fourth == "1 runs: 1 completed; next: kdx report tiny"
+
+    again = terminal.type("kdx sweep tiny.yaml")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert again.stderr.splitlines() == ["tiny: 1 runs, 1 of them over already", fourth]
+
+    # Another sweep, which has the cell too: its new seed and the new cell run, and nothing else.
+    terminal.write("failing.yaml", FAILING)
+    mixed = terminal.type("kdx sweep failing.yaml --seeds 2 --workers 2")
+    assert (mixed.returncode, mixed.stdout) == (4, "")
+    lines = mixed.stderr.splitlines()
+    assert lines[0] == "failing: 4 runs, 1 of them over already"
+    started = [line.partition(" ")[2][9:] for line in lines if line.startswith("started")]
+    assert sorted(started) == ["fails · seed 0", "fails · seed 1", "learns · seed 1"]
+    assert sum("allocate memory" in line for line in lines if line.startswith("failed")) == 2
+    assert lines[-1] == "4 runs: 2 failed, 2 completed; try them again with: kdx resume --failed failing"
+
+    planned = terminal.type("kdx plan failing.yaml --seeds 2")
+    assert planned.returncode == 0
+    actions = [re.sub(r"  [0-9a-f]{8} ", "  ", line) for line in planned.stdout.splitlines()]
+    assert re.fullmatch(r"skip      learns · seed 0  \(completed, validation score \d\.\d+\)", actions[0])
+    assert actions[1].startswith("skip      fails · seed 0  (failed: RuntimeError: ")
+    assert planned.stderr.startswith("4 runs of 2 cells × 2 seeds: 4 to skip; next: kdx sweep failing.yaml --seeds 2")
+    assert terminal.type("kdx resume tiny").stderr == "nothing is unfinished; next: kdx report tiny\n"
+
+
+def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
+    terminal.write("grid.yaml", LONG)
+
+    # Ctrl-C on a terminal, where a display shows how it goes.
+    live = LiveTerminal(terminal, "sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
+    wait_until(lambda: at_work(terminal))
+    live.press_control_c()
+    code, seen = live.end()
+    assert code == 130, seen
+    assert "━" in seen and "0/2" in seen and re.search(r"2 running", seen) and re.search(r"loss \d\.\d{3}", seen)
+    cursor_on = "\x1b[?25h"
+    assert last_line(seen).removeprefix(cursor_on) == f"2 runs: 2 interrupted; go on with: {RESUME}"
+    reached = min(run.progress_step for run in terminal.runs(DATABASE))
+    assert not terminal.workers()
+
+    # Killed without a word: nothing is left behind, and nobody waits for a lease to lapse.
+    going_on = terminal.start("resume", "--db", DATABASE)
+    wait_until(lambda: at_work(terminal, reached))
+    killed = time.monotonic()
+    going_on.kill()
+    going_on.wait()
+    wait_until(lambda: not terminal.workers(), 10.0)
+    assert {run.state for run in terminal.runs(DATABASE)} == {RunState.INTERRUPTED}, "the workers had time to stop"
+
+    done = terminal.type(last_line(seen).partition("go on with: ")[2])
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - killed < LEASE
+    assert (done.stdout, last_line(done.stderr)) == (
+        "",
+        f"2 runs: 2 completed; next: {RESUME.replace('resume', 'report')}",
+    )
+    assert [(run.state, run.attempt) for run in terminal.runs(DATABASE)] == [(RunState.COMPLETED, 3)] * 2
+
+
+def test_a_sweep_that_is_told_twice_ends_at_once(terminal):
+    terminal.write("grid.yaml", LONG)
+    sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
+    wait_until(lambda: at_work(terminal))
+    sweep.send_signal(signal.SIGTERM)
+    assert sweep.wait(20) == 143
+    assert sweep.stdout.read() == b""
+    assert "stopping at the next safe point; once more ends at once\n" in terminal.messages()
+    assert last_line(terminal.messages()) == f"2 runs: 2 interrupted; go on with: {RESUME}"
+
+    reached = max(run.progress_step for run in terminal.runs(DATABASE))
+    sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
+    wait_until(lambda: at_work(terminal, reached))
+    (server,) = [pid for pid in terminal.workers() if os.getsid(pid) == pid]
+    stop_for_good([pid for pid in terminal.workers() if pid != server])
+    sweep.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert sweep.poll() is None, "it waits for the next safe point"
+    sweep.send_signal(signal.SIGINT)
+    assert sweep.wait(5) == 130
+    wait_until(lambda: not terminal.workers(), 3.0)
+    assert last_line(terminal.messages()).endswith(f"go on with: {RESUME}")
+
+
+def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(terminal):
+    terminal.write("grid.yaml", PLANTED)
+    done = terminal.type("kdx sweep grid.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "grid.yaml:4:9: unknown kernel `rfb`\n  allowed: exponential, rbf\n  hint: did you mean `rbf`?\n"
+        "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68\n"
+        "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer\n"
+    )
+    assert terminal.files() == {"grid.yaml"}
+
+
+def test_a_corpus_that_is_not_prepared_starts_nothing(terminal):
+    done = terminal.type("kdx sweep multi30k-smoke")
+    assert done.returncode == 2
+    assert "hint: kdx data prepare multi30k --from PATH" in done.stderr
+    assert not terminal.workers()
+    # Nothing was planned either, so nothing waits to be resumed.
+    assert "no sweep is recorded here yet" in terminal.type("kdx report").stderr
+
+
+def test_a_database_that_cannot_be_used_is_another_exit_code(terminal):
+    terminal.write("notes.txt", "not a database, and long enough to be one" * 100)
+    done = terminal.type("kdx sweep quickstart --db notes.txt")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: notes.txt: this file is not a database\n")
+    assert terminal.files() == {"notes.txt"}

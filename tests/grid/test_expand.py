@@ -1,0 +1,83 @@
+"""Dimensions multiply out into cells, and what is wrong is gathered."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.errors import KdxError, Place
+from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
+from kdx.grid.source import Node
+
+HERE = Place("grid.yaml", 1, 1)
+BASE = {"task": "translation", "data": {"corpus": "text"}}
+
+
+def node(value: Any) -> Node:
+    if isinstance(value, dict):
+        return Node(HERE, {key: node(inner) for key, inner in value.items()})
+    return Node(HERE, [node(inner) for inner in value]) if isinstance(value, list) else Node(HERE, value)
+
+
+def dimension(name: str, **bundles: Any) -> Dimension:
+    return Dimension(name, tuple(Bundle(label, node(settings)) for label, settings in bundles.items()))
+
+
+KERNELS = dimension("kernel", e={"kernel": "exponential"}, r={"kernel": "rbf"})
+
+
+def cells(*sub_grids: SubGrid) -> tuple[list[Any], list[KdxError]]:
+    faults: list[KdxError] = []
+    return cells_of(sub_grids, faults), faults
+
+
+def test_the_last_dimension_runs_fastest():
+    norms = dimension("norm", post={"norm": "post"}, pre={"norm": "pre"})
+    found, faults = cells(SubGrid(node(BASE), (KERNELS, norms)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [("e", "post"), ("e", "pre"), ("r", "post"), ("r", "pre")]
+    assert [cell.ordinal for cell in found] == [0, 1, 2, 3]
+    assert [(cell.spec.kernel, cell.spec.norm) for cell in found][1] == ("exponential", "pre")
+
+
+def test_a_bundle_sets_several_factors_and_reaches_into_sections():
+    bundle = dimension("approach", both={"kernel": "rbf", "training": {"steps": 5}})
+    (cell,), _ = cells(SubGrid(node({**BASE, "training": {"warmup": 2}}), (bundle,)))
+    assert (cell.spec.kernel, cell.spec.training.steps, cell.spec.training.warmup) == ("rbf", 5, 2)
+
+
+def test_without_dimensions_there_is_one_cell():
+    (cell,), faults = cells(SubGrid(node(BASE), ()))
+    assert dict(cell.labels) == {} and not faults
+
+
+def test_ordinals_go_on_over_the_tasks():
+    found, _ = cells(SubGrid(node(BASE), (KERNELS,)), SubGrid(node({**BASE, "norm": "pre"}), ()))
+    assert [cell.ordinal for cell in found] == [0, 1, 2]
+
+
+def test_a_wrong_choice_is_told_once_and_the_right_ones_are_still_checked():
+    wrong = dimension("position", a={"position": "nowhere"}, b={"position": "none"}, c={"norm": "both"})
+    found, faults = cells(SubGrid(node(BASE), (KERNELS, wrong)))
+    assert [fault.problem for fault in faults] == ["unknown position `nowhere`", "unknown norm `both`"]
+    assert len(found) == 2
+
+
+@given(st.lists(st.integers(1, 10**6), max_size=30))
+def test_a_product_is_counted_without_being_built(sizes):
+    one = Bundle("one", node({}))
+
+    class Many(tuple):
+        """So many bundles, without them."""
+
+        def __len__(self) -> int:
+            return self.size
+
+    dimensions = []
+    expected = 1
+    for size in sizes:
+        bundles = Many([one])
+        bundles.size = size
+        dimensions.append(Dimension("d", bundles))
+        expected *= size
+    assert SubGrid(node(BASE), tuple(dimensions)).size == expected

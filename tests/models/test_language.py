@@ -1,0 +1,75 @@
+"""The decoder-only model sees what came before, and nothing else."""
+
+import pytest
+import torch
+from cells import EVERY, POSITIONS, VOCABULARY, WIDTH, cell, count, language, layer_size, tokens
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from kdx.models.language import LanguageModel
+
+# Rounding of double precision alone.
+EXACT = {"rtol": 0.0, "atol": 1e-12}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_combination_has_finite_loss_and_gradients_everywhere(name):
+    model = LanguageModel(cell("prediction", **EVERY[name]), VOCABULARY)
+    text = tokens(2, 9)
+    loss = functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+    loss.backward()
+    assert torch.isfinite(loss)
+    for parameter_name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), parameter_name
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(EVERY)), st.sampled_from(["post", "pre"]), st.integers(1, 7), st.integers(0, 9))
+def test_a_later_token_changes_no_earlier_logit(name, norm, changed, seed):
+    model = language(norm=norm, seed=seed, **EVERY[name])
+    text = tokens(2, 8, seed=seed)
+    other = text.clone()
+    other[:, changed] = torch.where(text[:, changed] == 4, 5, 4)
+    before, after = model(text), model(other)
+    torch.testing.assert_close(before[:, :changed], after[:, :changed], **EXACT)
+    assert not torch.allclose(before[:, changed], after[:, changed])
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
+@pytest.mark.parametrize("symmetry", ["asymmetric", "symmetric"])
+def test_one_causal_layer_without_position_is_blind_to_the_order_of_its_prefix_and_two_are_not(kernel, symmetry):
+    text = tokens(3, 8, seed=1)
+    shuffled = torch.cat([text[:, [4, 2, 6, 0, 1, 5, 3]], text[:, 7:]], dim=1)
+
+    def last(layers: int) -> tuple[torch.Tensor, torch.Tensor]:
+        model = language({"decoder_layers": layers}, kernel=kernel, symmetry=symmetry)
+        return model(text)[:, -1], model(shuffled)[:, -1]
+
+    torch.testing.assert_close(*last(layers=1), **EXACT)
+    assert (torch.sub(*last(layers=2)).abs().amax(-1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("name", [name for name in POSITIONS if not name.startswith("none")])
+def test_with_positions_one_layer_tells_orders_apart(name):
+    model = language({"decoder_layers": 1}, **POSITIONS[name])
+    text = tokens(1, 8, seed=1)
+    shuffled = torch.cat([text[:, [4, 2, 6, 0, 1, 5, 3]], text[:, 7:]], dim=1)
+    assert (model(text)[:, -1] - model(shuffled)[:, -1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize(("embeddings", "matrices"), [("tied", 1), ("separate", 2), ("shared", 1)])
+def test_input_and_output_are_one_matrix_unless_separate(embeddings, matrices):
+    model = language({"embeddings": embeddings})
+    assert (model.output.weight is model.input.embedding.weight) is (matrices == 1)
+    assert model.output.bias is None
+    assert count(model) == matrices * VOCABULARY * WIDTH + 2 * layer_size()
+
+
+def test_weights_that_were_kept_give_the_same_logits(tmp_path):
+    axes = {"position": "product", "norm": "pre"}
+    model, other = language(seed=0, **axes), language(seed=1, **axes)
+    torch.save(model.state_dict(), tmp_path / "weights")
+    other.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
+    assert torch.equal(model(tokens(2, 5)), other(tokens(2, 5)))
+    assert other.output.weight is other.input.embedding.weight

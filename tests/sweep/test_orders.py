@@ -1,0 +1,53 @@
+"""Packets between a sweep and its server arrive whole, in order, and end with the other side."""
+
+import socket
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.sweep.orders import Order, receive, send, start
+
+texts = st.text(max_size=200)
+orders = st.builds(Order, st.integers(1), st.integers(1), texts, texts, texts, st.integers(0, 2**32), texts)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+@given(st.lists(orders, max_size=5))
+def test_orders_arrive_as_they_were_sent(sent):
+    here, there = pair()
+    with here, there:
+        for order in sent:
+            send(here, start(order))
+        received = [receive(there) for _ in sent]
+    assert [Order(**message["order"]) for message in received] == sent
+    assert all(message["do"] == "start" for message in received)
+
+
+def test_the_end_of_the_other_side_is_heard_after_its_last_word():
+    here, there = pair()
+    send(here, {"event": "exit", "run": 1, "code": 0})
+    here.close()
+    with there:
+        assert receive(there) == {"event": "exit", "run": 1, "code": 0}
+        assert receive(there) is None
+
+
+def test_the_last_words_of_a_side_that_ended_without_reading_are_heard():
+    here, there = pair()
+    send(there, {"event": "progress"})
+    send(here, {"do": "signal", "signal": 9})
+    here.close()
+    with there:
+        assert receive(there) == {"do": "signal", "signal": 9}
+        assert receive(there) is None
+
+
+def test_a_large_order_stays_in_one_piece():
+    here, there = pair()
+    with here, there:
+        order = Order(1, 1, "me", "runs.db", "x" * 100_000, 0, "folder")
+        send(here, start(order))
+        assert receive(there)["order"]["spec"] == order.spec

@@ -1,0 +1,92 @@
+"""The server forks workers, tells how they end, and leaves none behind when its sweep is gone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from grids import LONG
+
+from kdx.grid.identity import canonical
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
+from kdx.sweep.orders import Order, receive, send, start
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def wait_until(true: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def exit_of(channel: socket.socket) -> dict:
+    while (message := receive(channel)) is not None:
+        if message["event"] == "exit":
+            return message
+    raise AssertionError("the server has ended")
+
+
+def orders(database: Database) -> list[Order]:
+    """Both runs of LONG, claimed."""
+    grid = database.path.parent / "grid.yaml"
+    grid.write_text(LONG)
+    plan = load_grid(grid)
+    writer.register(database, plan, plan.grid)
+    (cell,), runs = plan.cells, reader.load_sweep(database).runs
+    attempts = [writer.claim(database, run.id, "me", 60.0) for run in runs]
+    return [
+        Order(run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}")
+        for run, attempt in zip(runs, attempts, strict=True)
+        if attempt is not None
+    ]
+
+
+def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())]
+    server = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
+    there.close()
+    killed, stopped = orders(database)
+
+    # A worker that is killed leaves its run to the sweep.
+    send(here, start(killed))
+    wait_until(lambda: children(server.pid))
+    (worker,) = children(server.pid)
+    wait_until(lambda: (Path(killed.folder) / "log.txt").exists())
+    os.kill(worker, signal.SIGKILL)
+    assert exit_of(here) == {"event": "exit", "run": killed.run_id, "code": -signal.SIGKILL}
+    assert reader.load_sweep(database).runs[0].state is RunState.RUNNING
+
+    # One that cannot even open its database says why where the sweep can read it.
+    send(here, start(Order(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder)))
+    assert exit_of(here)["code"] == 70
+
+    # The sweep ends without a word: the worker comes to a safe point, and then there is no server either.
+    send(here, start(stopped))
+    wait_until(lambda: reader.load_sweep(database).runs[1].progress_step)
+    (worker,) = children(server.pid)
+    here.close()
+    assert server.wait(15) == 0
+    assert not Path(f"/proc/{worker}").exists()
+    run = reader.load_sweep(database).runs[1]
+    assert run.state is RunState.INTERRUPTED and run.progress_step > 0
+    assert b"there is no results database here" in server.stderr.read()
+    server.stderr.close()

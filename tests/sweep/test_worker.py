@@ -1,0 +1,215 @@
+"""However a run ends, the database knows it, and nobody waits for who only watches."""
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from kdx.errors import KdxError
+from kdx.grid.identity import canonical
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunRecord, RunState
+from kdx.sweep import worker
+from kdx.sweep.orders import Order
+from kdx.training.run import Outcome
+from kdx.training.stopping import Stopped
+
+GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def channels():
+    """The worker's end of the socket and the sweep's."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with here, there:
+        yield here, there
+
+
+@pytest.fixture
+def order(database, tmp_path) -> Order:
+    """A claimed run."""
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(GRID)
+    plan = load_grid(grid)
+    writer.register(database, plan, plan.grid)
+    return claimed(database, tmp_path)
+
+
+def claimed(database: Database, folder: Path) -> Order:
+    sweep = reader.load_sweep(database)
+    (cell,), (run,) = sweep.cells, sweep.runs
+    attempt = writer.claim(database, run.id, "me", 60.0)
+    assert attempt is not None
+    return Order(run.id, attempt, "me", str(database.path), json.dumps(cell.spec), run.seed, str(folder / "files"))
+
+
+@pytest.fixture
+def does(monkeypatch, channels, database):
+    """Works at an order with training replaced; the exit code and the run's record."""
+    monkeypatch.setattr(worker, "_log_to", lambda path: None)
+    monkeypatch.setattr("kdx.training.stopping.StopRequest.listen", lambda self: None)
+
+    def does(order: Order, train) -> tuple[int, RunRecord]:
+        monkeypatch.setattr(worker, "train", train)
+        code = worker.work(order, channels[0])
+        return code, reader.load_sweep(database).runs[0]
+
+    return does
+
+
+def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
+    def train(spec, seed, *, folder, recorder, stop):
+        assert canonical(spec) == json.dumps(json.loads(order.spec), sort_keys=True, separators=(",", ":"))
+        recorder.begin({"torch": "2"}, "data", "code")
+        recorder.metric("train/loss", 20, 1.5)
+        recorder.outputs("test/translations", ["a", "b"])
+        return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"})
+
+    code, run = does(order, train)
+    assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
+    assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
+    assert reader.curve(database, run.id, "train/loss") == [(20, 1.5)]
+    assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
+
+
+def test_a_divergence_is_an_outcome(does, order):
+    code, run = does(order, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+    assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.DIVERGED, "loss is nan", 7)
+
+
+def test_a_stopped_run_is_interrupted_where_it_was(does, order):
+    def train(spec, seed, *, folder, recorder, stop):
+        recorder.flush(12)
+        raise Stopped
+
+    code, run = does(order, train)
+    assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no\nway"), "ValueError: no"),
+        (KdxError("no batch", place="training", hint="x"), "training: no batch"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
+    def train(spec, seed, *, folder, recorder, stop):
+        recorder.metric("train/loss", 1, 2.0)
+        raise error
+
+    code, run = does(order, train)
+    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, told)
+    (attempt,) = reader.attempts(database, run.id)
+    assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
+    assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
+    assert reader.curve(database, run.id, "train/loss") == [(1, 2.0)]
+
+
+def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, tmp_path):
+    (tmp_path / "files").touch()
+    code, run = does(order, None)
+    assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
+    assert "files" in run.error
+
+
+def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
+    def train(spec, seed, *, folder, recorder, stop):
+        writer.abandon(database, order.run_id, "me", order.attempt, "gone")
+        assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
+        recorder.metric("train/loss", 1, 2.0)
+        recorder.flush(1)
+        raise AssertionError("fenced")
+
+    code, run = does(order, train)
+    assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
+    assert reader.curve(database, run.id, "train/loss") == []
+
+
+def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, database, tmp_path):
+    """Checkpoints that lie there before a run's first attempt are of a database that is gone."""
+    old = tmp_path / "files" / "step-000000100.ckpt"
+    old.parent.mkdir()
+    old.touch()
+    found = []
+
+    def train(spec, seed, *, folder, recorder, stop):
+        found.append(sorted(path.name for path in folder.glob("*.ckpt")))
+        (folder / "step-000000005.ckpt").touch()
+        raise Stopped
+
+    does(order, train)
+    does(claimed(database, tmp_path), train)
+    assert found == [[], ["step-000000005.ckpt"]]
+
+
+class Kept:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[list, int]] = []
+
+    def record(self, rows, step) -> None:
+        self.written.append((list(rows), step))
+
+
+def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    kept = Kept()
+    recorder = worker.DatabaseRecorder(kept, 1, channels[0])
+    recorder.metric("a", 1, 1.0)
+    recorder.progress(1, 1.0)
+    assert kept.written == []
+    now += worker.FLUSH_EVERY
+    recorder.progress(2, 1.0)
+    assert kept.written == [([("a", 1, 1.0)], 2)]
+    recorder.metric("a", 3, 0.5)
+    recorder.flush(3)  # what a checkpoint asks for first
+    assert kept.written[1:] == [([("a", 3, 0.5)], 3)]
+    assert recorder.step == 3
+
+
+def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatch):
+    here, there = channels
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    recorder = worker.DatabaseRecorder(Kept(), 5, here)
+    recorder.progress(1, 1.0)
+    for step in range(2, 4):
+        now += worker.PROGRESS_EVERY
+        recorder.progress(step, 0.5)
+    told = [json.loads(there.recv(1000)) for _ in range(2)]
+    assert told == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
+    # Nobody reads; then nobody is there. Training goes on.
+    for step in range(4, 3000):
+        now += worker.PROGRESS_EVERY
+        recorder.progress(step, 0.5)
+    there.close()
+    now += worker.PROGRESS_EVERY
+    recorder.progress(3000, 0.5)
+    assert recorder.step == 3000
+
+
+def test_what_libraries_print_goes_to_the_log(tmp_path):
+    log = tmp_path / "log.txt"
+    pid = os.fork()
+    if pid == 0:
+        worker._log_to(log)
+        os.write(1, b"out\n")
+        os.write(2, b"err\n")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert log.read_text() == "out\nerr\n"

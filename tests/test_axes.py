@@ -1,0 +1,25 @@
+"""The vocabulary is words, never numbers."""
+
+import inspect
+import re
+from enum import Enum, StrEnum
+
+import pytest
+
+from kdx import axes
+
+VOCABULARY = [kind for _, kind in inspect.getmembers(axes, inspect.isclass) if kind not in (Enum, StrEnum)]
+
+
+@pytest.mark.parametrize("kind", VOCABULARY, ids=lambda kind: kind.__name__)
+def test_a_choice_is_a_lower_case_word_named_as_it_is_written(kind):
+    assert issubclass(kind, StrEnum) and kind.__doc__
+    for member in kind:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", member.value)
+        assert member.name == member.value.replace("-", "_").upper()
+        assert f"{member}" == member.value
+
+
+def test_the_papers_letters_keep_their_order():
+    """A, B and C of Table 3."""
+    assert [*axes.Attention] == ["encoder-self", "encoder-decoder", "decoder-self"]

@@ -1,0 +1,70 @@
+"""What `pip install` gives works without the checkout."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The wheel, unpacked as an installer would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def kdx(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(installed), "KDX_DATA": str(cwd / "data")}
+    command = [sys.executable, "-m", "kdx", *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def test_the_wheel_holds_every_shipped_grid(installed):
+    shipped = {path.relative_to(ROOT / "experiments") for path in (ROOT / "experiments").rglob("*.yaml")}
+    folder = installed / "kdx" / "experiments"
+    assert shipped and {path.relative_to(folder) for path in folder.rglob("*.yaml")} == shipped
+
+
+def test_grids_are_found_by_name_and_copied_out(installed, tmp_path):
+    planned = kdx(installed, tmp_path, "plan", "quickstart")
+    assert planned.returncode == 0 and planned.stdout.count("\n") == 36
+    copied = kdx(installed, tmp_path, "init", "mine", "--grid", "quickstart")
+    assert copied.returncode == 0, copied.stderr
+    assert (tmp_path / "mine" / "quickstart.yaml").read_bytes() == (ROOT / "experiments/quickstart.yaml").read_bytes()
+
+
+def test_an_installed_kdx_makes_its_database_and_reports_it(installed, tmp_path):
+    grid = tmp_path / "one.yaml"
+    grid.write_text(
+        "task: prediction\ndata: {corpus: synthetic-language, train_lines: 300}\n"
+        "model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}\n"
+        "training: {steps: 40, batch_tokens: 512, length: 32, warmup: 5, learning_rate: 1e-2}\n"
+    )
+    swept = kdx(installed, tmp_path, "sweep", "one.yaml")
+    assert swept.returncode == 0, swept.stderr
+    reported = kdx(installed, tmp_path, "report", "--json")
+    assert reported.returncode == 0 and '"sweep": "one"' in reported.stdout
+
+
+def test_the_constraints_pin_everything_that_is_needed_and_torch_for_a_cpu():
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in constraints()}
+    project = (ROOT / "pyproject.toml").read_text()
+    needed = [line.strip(' ",') for line in project.partition("dependencies = [")[2].partition("]\n")[0].splitlines()]
+    names = {line.split(">")[0].split("=")[0].lower() for line in needed if line and not line.startswith("#")}
+    assert "torch==2.13.0" in constraints()
+    assert names <= pinned, names - pinned
+
+
+def constraints() -> list[str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,132 @@
+"""Runs of a dozen steps, and all they tell."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from kdx.grid.spec import CellSpec
+from kdx.training import lifecycle
+from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.run import Outcome, train
+from kdx.training.stopping import Stopped, StopRequest
+
+STEPS = 12
+VALIDATE_EVERY = 5  # does not divide the steps
+VALIDATIONS = [5, 10, 12]
+TASKS = ("translation", "prediction")
+CORPUS = {"translation": "synthetic-translation", "prediction": "synthetic-language"}
+
+
+def cell(task: str, *, select: str | None = "loss", model: dict | None = None, **training) -> CellSpec:
+    """A cell that learns enough within `STEPS`, with dropout."""
+    fields = {
+        "task": task,
+        "position": "product",
+        "data": {"corpus": CORPUS[task], "train_lines": 300},
+        "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "inner": 16} | (model or {}),
+        "training": {
+            "steps": STEPS,
+            "batch_tokens": 1024 if task == "translation" else 256,
+            "warmup": 3,
+            "learning_rate": 3e-2,
+            "validate_every": VALIDATE_EVERY,
+            "record_every": 1,
+        }
+        | ({"length": 16} if task == "prediction" else {})
+        | training,
+    }
+    return CellSpec.model_validate(fields | ({"select": {"metric": select}} if select else {}))
+
+
+class Kept:
+    """A recorder that keeps all it is told, in order, and calls `after` when a step is done."""
+
+    def __init__(self, after: Callable[[int], None] = lambda step: None) -> None:
+        self.after = after
+        self.events: list[tuple] = []
+
+    def begin(self, environment, data_fingerprint, code_fingerprint):
+        self.events.append(("begin", environment, data_fingerprint, code_fingerprint))
+
+    def metric(self, name, step, value):
+        self.events.append(("metric", name, step, value))
+
+    def progress(self, step, loss):
+        self.events.append(("progress", step, loss))
+        self.after(step)
+
+    def flush(self, step):
+        self.events.append(("flush", step))
+
+    def outputs(self, name, lines):
+        self.events.append(("outputs", name, list(lines)))
+
+
+@dataclass
+class Run:
+    """What a run gave, and where it left its files."""
+
+    spec: CellSpec
+    folder: Path
+    events: list[tuple]
+    outcome: Outcome | None
+    """None for a run that was stopped."""
+
+    @property
+    def rows(self) -> dict[tuple[str, int], float]:
+        """Metric and step → value."""
+        return {(name, step): value for kind, name, step, value in self.of("metric")}
+
+    def of(self, kind: str) -> list[tuple]:
+        return [event for event in self.events if event[0] == kind]
+
+    def column(self, name: str) -> dict[int, float]:
+        """Step → value of one metric."""
+        return {step: value for (metric, step), value in self.rows.items() if metric == name}
+
+    @property
+    def lines(self) -> list[str] | None:
+        """The test translations."""
+        return next((lines for _, _, lines in self.of("outputs")), None)
+
+    def checkpoints(self, kind: str = "step") -> list[Path]:
+        """The newest first."""
+        return CheckpointFiles(self.folder).newest_first(kind)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Of the best validation."""
+        (path,) = self.checkpoints("best")
+        return torch.load(path, weights_only=True)
+
+
+def run(spec: CellSpec, folder: Path, home: Path, seed: int = 0, stop_after: int | None = None, recorder=None) -> Run:
+    """Train in this process; asked to stop once step `stop_after` is done."""
+    stop = StopRequest()
+
+    def ask(step: int) -> None:
+        stop.asked = step == stop_after
+
+    recorder = recorder or Kept(ask)
+    try:
+        outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home)
+    except Stopped:
+        outcome = None
+    return Run(spec, folder, recorder.events, outcome)
+
+
+def save_every_step(patch, keep_all: bool = False) -> None:
+    """Take a checkpoint at every safe point; `keep_all` also after the run."""
+    patch.setattr(lifecycle, "CHECKPOINT_EVERY", 0.0)
+    patch.setattr(lifecycle, "CHECKPOINT_SHARE", float("inf"))
+    if keep_all:
+        patch.setattr(CheckpointFiles, "keep", lambda self, kind, newest: None)
+
+
+def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(
+        torch.equal(one[name].view(torch.int32), other[name].view(torch.int32)) for name in one
+    )

@@ -1,0 +1,54 @@
+"""What training tells a recorder, and in what order."""
+
+import inspect
+import json
+import math
+
+import pytest
+from runs import STEPS, TASKS, Kept
+
+from kdx.sweep.worker import DatabaseRecorder
+from kdx.training.recorder import Recorder
+
+BOTH = pytest.mark.parametrize("task", TASKS)
+
+
+@BOTH
+def test_a_run_begins_once_and_before_anything_else(task, unbroken):
+    whole = unbroken(task)
+    (begin,) = whole.of("begin")
+    assert whole.events[0] == begin
+    _, environment, data_fingerprint, code_fingerprint = begin
+    assert json.loads(json.dumps(environment)) == environment
+    assert len(data_fingerprint) == len(code_fingerprint) == 64
+
+
+@BOTH
+def test_nothing_is_left_unflushed(task, unbroken):
+    assert unbroken(task).events[-1] == ("flush", STEPS)
+
+
+@BOTH
+def test_every_row_is_told_once_as_a_float_at_a_step_that_is_done(task, unbroken):
+    told = unbroken(task).of("metric")
+    assert len({(name, step) for _, name, step, _ in told}) == len(told)
+    assert all(type(value) is float and math.isfinite(value) and 1 <= step <= STEPS for _, _, step, value in told)
+
+
+@BOTH
+def test_progress_is_told_after_every_step_after_the_rows_of_that_step(task, unbroken):
+    events = [event for event in unbroken(task).events if event[0] == "progress" or event[1] == "train/loss"]
+    assert [event[0] for event in events] == ["metric", "progress"] * STEPS
+    assert [event[1] for event in events if event[0] == "progress"] == list(range(1, STEPS + 1))
+
+
+def test_translations_are_told_once_and_before_the_last_flush(unbroken):
+    ((_, name, lines),) = unbroken("translation").of("outputs")
+    assert name == "test/translations" and lines
+
+
+@pytest.mark.parametrize("kept", [Kept, DatabaseRecorder])
+def test_recorders_hear_all_that_is_told(kept):
+    for name, method in inspect.getmembers(Recorder, inspect.isfunction):
+        if not name.startswith("_"):
+            assert list(inspect.signature(getattr(kept, name)).parameters) == list(inspect.signature(method).parameters)

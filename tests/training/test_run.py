@@ -1,0 +1,274 @@
+"""A run is a function of its cell and its seed, whatever happens to it on the way."""
+
+import math
+import shutil
+
+import pytest
+import torch
+from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
+
+from kdx.axes import Split
+from kdx.data.batching import ParallelBatches, StreamBatches
+from kdx.data.corpus import load_parallel, load_stream
+from kdx.errors import KdxError
+from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.prediction import PredictionModule
+from kdx.training.translation import TranslationModule
+
+BOTH = pytest.mark.parametrize("task", TASKS)
+# The rate rises until it is far too high, so the best validation is the first.
+WORSENS = {"learning_rate": 1.0, "warmup": 12}
+
+
+def assert_same(one, other):
+    """Rows bit for bit, best weights bit for bit, and all else."""
+    assert one.rows == other.rows
+    assert_same_end(one, other)
+
+
+def assert_same_end(one, other):
+    assert one.outcome == other.outcome
+    assert same_bits(one.weights, other.weights)
+    assert one.lines == other.lines
+
+
+def rows_after(whole, step: int) -> dict:
+    """What a run that goes on from `step` has still to tell; test rows bear the step of the best weights."""
+    return {(name, at): value for (name, at), value in whole.rows.items() if at > step or name.startswith("test/")}
+
+
+@BOTH
+def test_the_same_seed_gives_the_same_bits_wherever_checkpoints_are_taken(task, train, unbroken):
+    again = train(cell(task))
+    assert_same(again, unbroken(task))
+    assert len(unbroken(task).checkpoints()) == STEPS - 1 and again.checkpoints() == []
+
+
+@BOTH
+def test_another_seed_gives_another_run_on_the_same_text(task, train, unbroken):
+    other, first = train(cell(task), seed=1), unbroken(task)
+    assert all(other.rows[key] != first.rows[key] for key in (("train/loss", 1), ("train/loss", 2), ("valid/loss", 5)))
+    assert other.of("begin") == first.of("begin")
+
+
+@BOTH
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(task, accumulate, home, tmp_path, unbroken):
+    whole = unbroken(task, accumulate)
+    # The final weights are compared too: they are the best.
+    assert whole.outcome.valid_step == STEPS
+    checkpoints = whole.checkpoints()
+    assert [int(path.name[5:14]) for path in checkpoints] == list(range(STEPS - 1, 0, -1))
+    for step, path in enumerate(reversed(checkpoints), start=1):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        shutil.copy(path, folder)
+        resumed = run(whole.spec, folder, home)
+        assert resumed.rows == rows_after(whole, step)
+        assert_same_end(resumed, whole)
+
+
+@BOTH
+def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, train, unbroken):
+    whole, told = unbroken(task), []
+    for step in range(1, STEPS):
+        stopped = train(whole.spec, stop_after=step)
+        assert stopped.outcome is None
+        told += stopped.of("metric")
+    last = train(whole.spec)
+    assert told + last.of("metric") == whole.of("metric")
+    assert_same_end(last, whole)
+
+
+def test_best_weights_from_before_the_stop_are_tested_after_it(home, tmp_path):
+    spec = cell("prediction", **WORSENS)
+    whole = run(spec, tmp_path / "whole", home)
+    assert whole.outcome.valid_step == VALIDATIONS[0]
+    assert run(spec, tmp_path / "broken", home, stop_after=8).outcome is None
+    resumed = run(spec, tmp_path / "broken", home)
+    assert resumed.rows == rows_after(whole, 8)
+    assert_same_end(resumed, whole)
+
+
+@pytest.mark.parametrize(("damaged", "begins"), [(1, 7), (2, 1)], ids=["newest", "both"])
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
+    damaged, begins, train, unbroken, monkeypatch
+):
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    kept = train(whole.spec, stop_after=7).checkpoints()
+    monkeypatch.undo()
+    assert len(kept) == 2
+    for path in kept[:damaged]:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    resumed = train(whole.spec)
+    assert min(resumed.column("train/loss")) == begins
+    assert resumed.rows == rows_after(whole, begins - 1)
+    assert_same_end(resumed, whole)
+    assert len(list(resumed.folder.glob("*.corrupt"))) == damaged
+
+
+@BOTH
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_validation_is_at_every_interval_and_once_at_the_end(task, accumulate, unbroken):
+    whole = unbroken(task, accumulate)
+    assert [step for _, name, step, _ in whole.of("metric") if name == "valid/loss"] == VALIDATIONS
+    assert whole.outcome.step == STEPS
+
+
+@pytest.mark.parametrize(("every", "expected"), [(4, [4, 8, 12]), (12, [12]), (100, [12]), (11, [11, 12])])
+def test_an_interval_that_divides_the_steps_or_exceeds_them_validates_the_end_once(every, expected, train):
+    done = train(cell("prediction", validate_every=every))
+    assert [step for _, name, step, _ in done.of("metric") if name == "valid/loss"] == expected
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_without_an_interval_validation_comes_after_each_pass_over_the_text(accumulate, train, home):
+    spec = cell("prediction", validate_every=None, accumulate=accumulate)
+    batches = len(StreamBatches(load_stream(spec.data, home).splits[Split.TRAIN], 16, 16))
+    every = batches // accumulate
+    expected = sorted({*range(every, STEPS + 1, every), STEPS})
+    assert 1 < len(expected) < STEPS
+    assert list(train(spec).column("valid/loss")) == expected
+
+
+@BOTH
+def test_the_best_validation_weights_are_the_ones_tested(task, train, home):
+    done = train(cell(task, **WORSENS))
+    valid = done.column("valid/loss")
+    assert done.outcome.valid_score == min(valid.values()) == valid[5] < valid[12]
+    assert done.outcome.valid_step == 5 and list(done.column("test/loss")) == [5]
+
+    training = done.spec.training
+    if task == "translation":
+        corpus = load_parallel(done.spec.data, home)
+        module = TranslationModule(done.spec, corpus)
+        batches = ParallelBatches(corpus.splits[Split.TEST], training.batch_tokens)
+    else:
+        corpus = load_stream(done.spec.data, home)
+        module = PredictionModule(done.spec, corpus)
+        batches = StreamBatches(corpus.splits[Split.TEST], training.batch_tokens // training.length, training.length)
+    module.model.load_state_dict(done.weights)
+    module.eval()
+    with torch.no_grad():
+        for batch in batches.in_order():
+            module.evaluate(batch, Split.TEST)
+    metrics = module.summarise(Split.TEST)
+    assert {f"test/{name}": value for name, value in metrics.items()} == {
+        name: value for (name, _), value in done.rows.items() if name.startswith("test/")
+    }
+    assert done.outcome.test_score == metrics["loss"]
+
+
+@BOTH
+def test_of_equal_validations_the_earliest_is_the_best(task, train):
+    done = train(cell(task, select=None, learning_rate=1e-30))
+    assert len(set(done.column("valid/loss").values())) == 1
+    assert done.outcome.valid_step == VALIDATIONS[0]
+
+
+def test_selection_by_bleu_takes_the_highest(train):
+    done = train(cell("translation", select=None))
+    bleu = done.column("valid/bleu")
+    assert list(bleu) == VALIDATIONS
+    assert done.outcome.valid_score == max(bleu.values())
+    assert done.outcome.valid_step == next(step for step, value in bleu.items() if value == max(bleu.values()))
+    assert done.outcome.test_score == done.column("test/bleu")[done.outcome.valid_step]
+
+
+@BOTH
+def test_perplexity_is_the_exponential_of_the_loss_in_every_split(task, unbroken):
+    rows = unbroken(task).rows
+    losses = {key: value for key, value in rows.items() if key[0] in ("valid/loss", "test/loss")}
+    assert len(losses) == len(VALIDATIONS) + 1
+    for (name, step), loss in losses.items():
+        assert rows[name.replace("loss", "perplexity"), step] == math.exp(loss)
+
+
+def test_label_smoothing_is_in_the_training_loss_alone(home, tmp_path):
+    # The weights stand still, so that the runs differ in how they are scored alone.
+    sharp, smooth = (
+        run(cell("prediction", label_smoothing=smoothing, learning_rate=1e-30), tmp_path / str(smoothing), home)
+        for smoothing in (0.0, 0.3)
+    )
+    differ = {name for (name, step), value in sharp.rows.items() if smooth.rows[name, step] != value}
+    assert differ == {"train/loss"}
+
+
+@BOTH
+def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
+    done = train(cell(task), stop_after=6)
+    assert done.checkpoints() and not done.checkpoints("best")
+    # Of an earlier try that went another way.
+    CheckpointFiles(done.folder).write("best", 999, {"weights": torch.zeros(1)})
+    (done.folder / ".tmp-1-step-000000003.ckpt").write_bytes(b"half")
+    done = train(cell(task))
+    (best,) = (path for path in done.folder.iterdir() if path.suffix == ".ckpt")
+    assert best.name.startswith(f"best-{done.outcome.valid_step:09d}.")
+
+
+@pytest.mark.parametrize(
+    ("training", "reason", "step"),
+    [
+        ({}, "training loss is nan at step 1", 1),
+        ({"steps": 1}, "validation loss is nan at step 1", 1),
+    ],
+    ids=["training", "validation"],
+)
+def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, train):
+    done = train(cell("prediction", learning_rate=1e30, clip=None, **training))
+    outcome = done.outcome
+    assert outcome.diverged == reason and outcome.step == step
+    assert (outcome.valid_score, outcome.valid_step, outcome.test_score) == (None, None, None)
+    assert not done.column("test/loss") and not list(done.folder.glob("*.ckpt"))
+    assert outcome.definitions["valid/loss"]
+
+
+def test_a_run_that_diverges_late_keeps_its_best_score_and_leaves_no_checkpoint(train, monkeypatch):
+    score = PredictionModule.logits_and_targets
+
+    def overflow(module, batch):
+        logits, targets = score(module, batch)
+        return logits * (math.inf if module.trainer.global_step >= 7 else 1.0), targets
+
+    monkeypatch.setattr(PredictionModule, "logits_and_targets", overflow)
+    save_every_step(monkeypatch)
+    done = train(cell("prediction"))
+    outcome, valid = done.outcome, done.column("valid/loss")
+    assert (outcome.diverged, outcome.step) == ("training loss is nan at step 7", 7)
+    assert (outcome.valid_score, outcome.valid_step, outcome.test_score) == (valid[5], 5, None)
+    assert not list(done.folder.glob("*.ckpt"))
+
+
+@BOTH
+def test_a_final_validation_loss_not_below_the_unigram_distribution_is_a_divergence_with_test_scores(task, train, home):
+    done = train(cell(task, learning_rate=1e-9))
+    corpus = load_parallel(done.spec.data, home) if task == "translation" else load_stream(done.spec.data, home)
+    final = done.column("valid/loss")[STEPS]
+    assert final >= corpus.unigram_loss
+    assert done.outcome.diverged == (
+        f"final validation loss {final:.3f} is not below {corpus.unigram_loss:.3f}, the unigram distribution's"
+    )
+    assert done.outcome.test_score == done.column("test/loss")[done.outcome.valid_step]
+
+
+@BOTH
+def test_every_metric_is_defined(task, unbroken):
+    whole = unbroken(task)
+    measured = {name for name, _ in whole.rows if not name.startswith("train/")}
+    assert measured <= whole.outcome.definitions.keys()
+    assert all(whole.outcome.definitions.values())
+
+
+def test_sixteen_bit_floats_train_with_clipping_and_repeat(home, tmp_path):
+    one, other = (run(cell("prediction", precision="bf16"), tmp_path / name, home) for name in ("one", "other"))
+    assert one.outcome.diverged is None
+    assert_same(one, other)
+    assert one.weights["output.weight"].dtype is torch.float32
+
+
+def test_a_text_too_short_for_one_batch_is_refused_by_name(train):
+    with pytest.raises(KdxError, match="do not fill"):
+        train(cell("prediction", batch_tokens=2**20))
