@@ -15,6 +15,14 @@ Part = slice | Tensor
 """Some of the tokens of a row: a slice without a step, or their indices, integers (n,)."""
 
 
+def taken(rows: Tensor, part: Part) -> Tensor:
+    """Some of the tokens of (…, T, D)."""
+    # Neither a slice of all nor an index of some: their gradients cost a tensor of zeros, or a slow addition.
+    if isinstance(part, slice):
+        return rows if part == slice(0, rows.size(-2)) else rows[..., part, :]
+    return rows.index_select(-2, part)
+
+
 class Options(NamedTuple):
     """What the parts of one attention are built from; each reads what concerns it."""
 
@@ -88,6 +96,14 @@ class KernelFunction(nn.Module):
         """k(q, k), of any sign; None: `log_weight` gives the kernel."""
         return None
 
+    def of_keys(self, key: Tensor) -> Tensor:
+        """What `weight_of` takes of keys, made once where it is used many times: (B, H, Tk, D) to (B, H, Tk, C)."""
+        return key
+
+    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor | None:
+        """`weight`, from queries and what `of_keys` made of keys."""
+        return self.weight(query, of_key)
+
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct | None:
         """A query (B, H, Tq, C) and a key (B, H, Tk, C) whose dot product over √D is the log-weight.
 
@@ -128,9 +144,9 @@ class PositionScheme(nn.Module):
         """
         return None
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor | None]:
-        """`log_weight` for some queries and keys at a time; overridden where the parts share work."""
-        return lambda asked, seen: self.log_weight(query[:, :, asked], at_query.part(asked), at_key.part(seen))
+    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor | None]:
+        """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
+        return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 
     def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
         """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the log-weight.

@@ -4,6 +4,8 @@ Where both stand at consecutive known positions, a row of distances is the row a
 computed once for each distance is laid out over the pairs by a view. Elsewhere each pair is looked up.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,23 +27,49 @@ def of_pairs(at_query: Place, at_key: Place) -> Tensor:
     return at_key.positions.unsqueeze(-2) - at_query.positions.unsqueeze(-1)
 
 
-def laid_out(scores: Tensor, keys: int) -> Tensor:
-    """Scores of each query at all `known` distances, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk), a view."""
-    queries, distances = scores.shape[-2:]
-    if queries == 1:
-        return scores
-    # In memory a step to the next query and one distance back is a step of (distances - 1).
-    flat = scores.flatten(-2)[..., queries - 1 : queries * distances - 1]
-    return flat.view(*scores.shape[:-2], queries, distances - 1)[..., :keys]
+def laid_out(scores: Tensor) -> Tensor:
+    """Scores of each query at all `known` distances, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
+    laid: Tensor = _LaidOut.apply(scores)  # type: ignore[no-untyped-call]
+    return laid
 
 
 def gathered(weights: Tensor) -> Tensor:
     """The reverse of `laid_out`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
-    queries, keys = weights.shape[-2:]
+    by_distance: Tensor = _Gathered.apply(weights)  # type: ignore[no-untyped-call]
+    return by_distance
+
+
+class _LaidOut(torch.autograd.Function):
+    # Autograd would fill a tensor with zeros for each of the two slices.
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        return _pairs(scores.contiguous())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gathered(gradient)
+
+
+class _Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor) -> Tensor:
+        queries, keys = weights.shape[-2:]
+        by_distance = weights.new_zeros(*weights.shape[:-1], queries + keys - 1)
+        _pairs(by_distance).copy_(weights)
+        return by_distance
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return laid_out(gradient)
+
+
+def _pairs(by_distance: Tensor) -> Tensor:
+    """The pairs among numbers by distance, a view: a query on and a distance back is a step of (distances - 1)."""
+    queries, distances = by_distance.shape[-2:]
     if queries == 1:
-        return weights
-    flat = F.pad(weights, (0, queries - 2)).flatten(-2)
-    return F.pad(flat, (queries - 1, 1)).view(*weights.shape[:-2], queries, queries + keys - 1)
+        return by_distance
+    flat = by_distance.flatten(-2)[..., queries - 1 : queries * distances - 1]
+    return flat.view(*by_distance.shape[:-2], queries, distances - 1)[..., : distances - queries + 1]
 
 
 class Table(nn.Module):
@@ -74,7 +102,7 @@ class Table(nn.Module):
         scores = query @ self.weight[:, rows].transpose(-2, -1)
         first, last = scores[..., :1], scores[..., -1:]
         ends = [first.expand(*scores.shape[:-1], before), scores, last.expand(*scores.shape[:-1], after)]
-        return laid_out(torch.cat(ends, -1), len(distances) - query.size(-2) + 1)
+        return laid_out(torch.cat(ends, -1))
 
     def sums(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
         """Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""

@@ -15,9 +15,10 @@ from kdx.attention.encodings import encoding_of
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.pieces import pieces_of
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Encoding, Filter, Kernel, Normaliser, Position, Reach, Symmetry, Tables, Value, XLBias
+from kdx.axes import Encoding, Filter, Kernel, Normaliser, Position, Reach, Scale, Symmetry, Tables, Value, XLBias
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -25,7 +26,10 @@ Word = TypeVar("Word", bound=StrEnum)
 LARGEST_WHOLE = 256 * 256
 # Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
 BLOCK = 2**21
-SMALLEST_BLOCK = 32  # queries
+SMALLEST_BLOCK = 128  # queries
+# Pairs up to which what blocks need for the gradient is kept: computing it again saves 6 MiB a head, for a fifth of
+# the time.
+LARGEST_KEPT = 512 * 512
 
 
 class Where(TypedDict, total=False):
@@ -70,6 +74,7 @@ class KernelAttention(nn.Module):
         heads: H.
         kernel: k_F.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
+        scale: `unscaled` leaves out the division by √D of the exponential kernel.
         positions: the schemes that act together; none when empty.
         value: the value function.
         filter: the keys a query sees.
@@ -103,6 +108,7 @@ class KernelAttention(nn.Module):
         *,
         kernel: Kernel = Kernel.EXPONENTIAL,
         symmetry: Symmetry = Symmetry.ASYMMETRIC,
+        scale: Scale = Scale.SCALED,
         positions: Sequence[Position] = (),
         value: Value = Value.WITHOUT_POSITION,
         filter: Filter = Filter.FULL,
@@ -152,6 +158,9 @@ class KernelAttention(nn.Module):
             summary=summary,
             reach=_word("reach", reach, Reach),
         )
+        self.unscaled = _word("scale", scale, Scale) is Scale.UNSCALED
+        if self.unscaled and kernel != Kernel.EXPONENTIAL:
+            raise ValueError(f"scale: unscaled with the {kernel} kernel; allowed: with the exponential kernel")
         self.kernel = KERNELS[_word("kernel", kernel, Kernel)](options)
         self.normaliser = NORMALISERS[_word("normaliser", normaliser or self.kernel.normaliser, Normaliser)]()
         self.positions = nn.ModuleDict(
@@ -238,7 +247,7 @@ class KernelAttention(nn.Module):
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **where)
         weight = self.kernel.weight(projected.query, projected.key)
-        return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(projected))
+        return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(*projected[4:]))
 
     def extra_repr(self) -> str:
         return f"heads={self.shape[0]}, head_width={self.shape[1]}, path={self.path}"
@@ -257,8 +266,8 @@ class KernelAttention(nn.Module):
             self.kernel.weight(projected.query, projected.key),
             self.normaliser,
             projected.value,
-            visible=self._visible(projected),
-            of_pairs=self._of_pairs(projected),
+            visible=self._visible(*projected[4:]),
+            of_pairs=self._of_pairs(projected.at_query, projected.at_key),
             dropout=self._dropout,
         )
 
@@ -284,44 +293,54 @@ class KernelAttention(nn.Module):
         causal = self.filter.triangular and aligned and padding is None and mask is None and bias is None
         if large and not causal and (self.filter.limits or mask is not None):
             return None
-        visible = None if causal else self._visible(projected)
+        visible = None if causal else self._visible(*projected[4:])
         return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
-        rows, heads, queries, _ = projected.query.shape
-        # What a dot product leaves out cancels in a row sum only.
-        dot_product = self.kernel.dot_product(projected.query, projected.key) if self.normaliser.cancels else None
-        factors = [
-            scheme.by_part(projected.raw, projected.at_query, projected.at_key)
-            for scheme in self._schemes
-            if scheme.weighs
-        ]
+        raw, query, key, value, at_query, at_key, padding, mask = projected
+        rows, heads, queries, width = query.shape
+        size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
+        # Each head's rows together, once, where each product of each block would do it again. Queries in pieces, once,
+        # because the gradient of a slice is as long as what it is of.
+        key, value = key.contiguous(), value.contiguous()
+        dot_product = self.kernel.dot_product(query, key) if self.normaliser.cancels else None
+        compared = torch.split(query.contiguous(), size, 2)
+        features = pieces_of(self.kernel.of_keys(key))
+        if dot_product is not None:
+            compared, key = torch.split(dot_product[0] / math.sqrt(width), size, 2), dot_product[1]
+        weighed = torch.split(raw, size, 2)
+        keys, values = pieces_of(key), pieces_of(value)
+        factors = [scheme.by_part(at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
-            seen = self._seen(projected, asked)
-            part = _part(projected, asked, seen)
+            here, seen = asked.start // size, self._seen(projected, asked)
+            at_asked, at_seen = at_query.part(asked), at_key.part(seen)
             weight = None
             if dot_product is not None:
-                query, key = dot_product[0][:, :, asked], _taken(dot_product[1], seen)
-                log_weight: Tensor | None = query @ key.transpose(-2, -1) / math.sqrt(self.shape[1])
+                log_weight: Tensor | None = compared[here] @ keys(seen).transpose(-2, -1)
             else:
-                log_weight = self.kernel.log_weight(part.query, part.key)
-                weight = self.kernel.weight(part.query, part.key)
+                log_weight = self.kernel.log_weight(compared[here], keys(seen))
+                weight = self.kernel.weight_of(compared[here], features(seen))
             for factor in factors:
-                log_weight = _sum(log_weight, factor(asked, seen))
+                log_weight = _sum(log_weight, factor(weighed[here], asked, seen))
             return smoother.quick(
                 log_weight,
                 weight,
                 self.normaliser,
-                part.value,
-                visible=self._visible(part),
-                of_pairs=self._of_pairs(part),
+                values(seen),
+                visible=self._visible(
+                    at_asked,
+                    at_seen,
+                    padding if padding is None else padding[:, seen],
+                    mask if mask is None else mask[..., asked, :][..., seen],
+                ),
+                of_pairs=self._of_pairs(at_asked, at_seen),
                 dropout=self._dropout,
             )
 
-        size = max(BLOCK // (rows * heads * projected.key.size(2)), SMALLEST_BLOCK)
-        return smoother.in_blocks(block, queries, size, random=self._dropout > 0)
+        again = queries * key.size(2) > LARGEST_KEPT
+        return smoother.in_blocks(block, queries, size, again=again, random=self._dropout > 0)
 
     def _seen(self, projected: _Projected, asked: slice) -> Part:
         """The keys that some of the queries may see."""
@@ -372,6 +391,8 @@ class KernelAttention(nn.Module):
             at_key = Place(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query)
+        if self.unscaled:
+            query = query * math.sqrt(self.shape[1])
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
@@ -417,42 +438,21 @@ class KernelAttention(nn.Module):
             total = _sum(total, scheme.log_weight(projected.raw, projected.at_query, projected.at_key))
         return total
 
-    def _of_pairs(self, projected: _Projected) -> Callable[[Tensor], Tensor] | None:
+    def _of_pairs(self, at_query: Place, at_key: Place) -> Callable[[Tensor], Tensor] | None:
         if not self.value_function.uses_weights:
             return None
-        return lambda weights: self.value_function.of_pairs(weights, projected.at_query, projected.at_key)
+        return lambda weights: self.value_function.of_pairs(weights, at_query, at_key)
 
-    def _visible(self, projected: _Projected) -> Tensor | None:
-        query, key = projected.at_query.positions.unsqueeze(-1), projected.at_key.positions.unsqueeze(-2)
-        visible = self.filter.visible(query, key)
+    def _visible(self, at_query: Place, at_key: Place, padding: Tensor | None, mask: Tensor | None) -> Tensor | None:
+        visible = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
         if visible is not None and visible.dim() == 3:
             visible = visible.unsqueeze(1)  # (B, 1, Tq, Tk)
-        if projected.mask is not None:
-            visible = projected.mask if visible is None else visible & projected.mask
-        if projected.padding is not None:
-            real = ~projected.padding[:, None, None, :]
+        if mask is not None:
+            visible = mask if visible is None else visible & mask
+        if padding is not None:
+            real = ~padding[:, None, None, :]
             visible = real if visible is None else visible & real
         return visible
-
-
-def _part(projected: _Projected, asked: slice, seen: Part) -> _Projected:
-    raw, query, key, value, at_query, at_key, padding, mask = projected
-    return _Projected(
-        raw[:, :, asked],
-        query[:, :, asked],
-        _taken(key, seen),
-        _taken(value, seen),
-        at_query.part(asked),
-        at_key.part(seen),
-        padding if padding is None else padding[:, seen],
-        mask if mask is None else mask[..., asked, :][..., seen],
-    )
-
-
-def _taken(rows: Tensor, part: Part) -> Tensor:
-    """Some of the tokens of (B, H, T, …)."""
-    # Not by indexing: its gradient is slower than that of a selection.
-    return rows[:, :, part] if isinstance(part, slice) else rows.index_select(2, part)
 
 
 def _sum(one: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -76,8 +76,10 @@ def quick(
         assert log_weight is not None
         log_weight = _wide(log_weight)
         if visible is not None:
-            # Finite, so that a row without any key is not NaN; its weights are taken away below.
-            log_weight = log_weight.masked_fill(~visible, torch.finfo(log_weight.dtype).min)
+            # Added, not filled in, which costs a copy, and another for the gradient. Finite, so that a row without any
+            # key is not NaN; what it gives is taken away below.
+            hidden = torch.zeros_like(visible, dtype=log_weight.dtype)
+            log_weight = log_weight + hidden.masked_fill_(~visible, torch.finfo(log_weight.dtype).min / 2)
         kept = log_weight.softmax(-1)
     else:
         kept = _raw(log_weight, weight, normaliser, visible)
@@ -139,19 +141,22 @@ def fused(
     return output[..., :width]
 
 
-def in_blocks(block: Callable[[slice], Tensor], queries: int, size: int, *, random: bool) -> Tensor:
-    """(B, H, Tq, D) from (B, H, size, D) at a time; backward computes each block again, so that none is kept.
+def in_blocks(
+    block: Callable[[slice], Tensor], queries: int, size: int, *, again: bool = True, random: bool = False
+) -> Tensor:
+    """(B, H, Tq, D) from (B, H, size, D) at a time.
 
     Args:
         block: the output for a slice of the queries.
         queries: Tq.
         size: queries in a block.
+        again: whether backward computes each block again, so that what it needs of the pairs is never kept.
         random: whether a block draws random numbers, which are then to be drawn again.
     """
     slices = [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
     if len(slices) == 1:
         return block(slices[0])
-    if not torch.is_grad_enabled():
+    if not again or not torch.is_grad_enabled():
         return torch.cat([block(some) for some in slices], 2)
     blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in slices]
     return torch.cat(blocks, 2)

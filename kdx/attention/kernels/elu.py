@@ -15,4 +15,10 @@ class ELU(KernelFunction):
     """⟨elu(q) + 1, elu(k) + 1⟩."""
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return (F.elu(query) + 1) @ (F.elu(key) + 1).transpose(-2, -1)
+        return self.weight_of(query, self.of_keys(key))
+
+    def of_keys(self, key: Tensor) -> Tensor:
+        return F.elu(key) + 1
+
+    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
+        return (F.elu(query) + 1) @ of_key.transpose(-2, -1)

@@ -19,4 +19,4 @@ class ReLUSquared(KernelFunction):
     normaliser = Normaliser.LENGTH
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return (query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))).relu().square()
+        return (query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)).relu().square()

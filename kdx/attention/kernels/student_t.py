@@ -18,6 +18,6 @@ class StudentT(KernelFunction):
         # The square may be expanded: beside the 1, the digits that a small distance loses do not count.
         wide = torch.promote_types(query.dtype, torch.float32)
         query_norm, key_norm = (x.to(wide).square().sum(-1, keepdim=True) for x in (query, key))
-        inner = query @ key.transpose(-2, -1)
-        distance = query_norm + key_norm.transpose(-2, -1) - 2 * inner
-        return 1 / (1 + distance.clamp(min=0) / math.sqrt(query.size(-1)))
+        inner = (-2 * query) @ key.transpose(-2, -1)
+        distance = (inner + query_norm + key_norm.transpose(-2, -1)).clamp(min=0)
+        return 1 / (1 + distance / math.sqrt(query.size(-1)))

@@ -21,4 +21,4 @@ class Lookup(PositionScheme):
         self.table = Table(options)
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
-        return self.table.products(query, at_query, at_key) / math.sqrt(query.size(-1))
+        return self.table.products(query / math.sqrt(query.size(-1)), at_query, at_key)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme
+from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme, taken
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
@@ -29,12 +29,13 @@ class Product(PositionScheme):
         nn.init.xavier_uniform_(self.projection.weight)
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
-        return self.by_part(query, at_query, at_key)(slice(None), slice(None))
+        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
+        return self.by_part(at_query, at_key)(query, *everything)
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor]:
+    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
         asked, seen = self._columns(at_query, at_key)
-        scale = math.sqrt(self.shape[1])
-        return lambda some, others: asked[..., some, :] @ seen[..., others, :].transpose(-2, -1) / scale
+        asked = asked / math.sqrt(self.shape[1])
+        return lambda _, some, others: taken(asked, some) @ taken(seen, others).transpose(-2, -1)
 
     def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
         small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme
+from kdx.attention.contracts import Options, Part, Place, PositionScheme, taken
 from kdx.attention.distances import known, laid_out, of_pairs
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.axes import XLBias
@@ -37,37 +37,42 @@ class Relative(PositionScheme):
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
-        everything = slice(0, query.size(-2)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(*everything)
+        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
+        return self.by_part(at_query, at_key)(query, *everything)
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[slice, Part], Tensor]:
-        scale = math.sqrt(self.shape[1])
-        if self.v is not None:
-            query = query + self.v.unsqueeze(1).to(query.dtype)
+    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
         distances = known(at_query, at_key)
+        if distances is None and self.dropout and self.training:
+            # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
+            pairs = of_pairs(at_query, at_key)
+            distances = range(int(pairs.min()), int(pairs.max()) + 1)
         if distances is None:
-            if self.dropout and self.training:
-                # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
-                pairs = of_pairs(at_query, at_key)
-                distances = range(int(pairs.min()), int(pairs.max()) + 1)
-            else:
-                asked, seen = self._columns(query, at_query, at_key)
-                return lambda some, others: asked[..., some, :] @ seen[..., others, :].transpose(-2, -1) / scale
-        assert distances is not None
-        projected = self._projected(distances, query.device)
+            sinusoid = self.sinusoid(at_key.positions).unsqueeze(-3)
 
-        def part(asked: slice, seen: Part) -> Tensor:
-            at_asked, at_seen = at_query.part(asked), at_key.part(seen)
+            def by_columns(query: Tensor, asked: slice, seen: Part) -> Tensor:
+                columns = self._columns(self._asked(query), at_query.part(asked))
+                return columns @ taken(sinusoid, seen).transpose(-2, -1).to(columns.dtype)
+
+            return by_columns
+        first, projected = distances.start, self._projected(distances, at_key.positions.device)
+
+        def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
+            query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
             some = known(at_asked, at_seen)
             if some is not None:
-                table = projected[:, some.start - distances.start : some.stop - distances.start]
-                return laid_out(query[:, :, asked] @ table.transpose(-2, -1), len(at_seen.positions)) / scale
-            scores = query[:, :, asked] @ projected.transpose(-2, -1)
-            index = of_pairs(at_asked, at_seen) - distances.start
+                table = taken(projected, slice(some.start - first, some.stop - first))
+                return laid_out(query @ table.transpose(-2, -1))
+            scores = query @ projected.transpose(-2, -1)
+            index = of_pairs(at_asked, at_seen) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
-            return scores.gather(-1, index.expand(*scores.shape[:-1], -1)) / scale
+            return scores.gather(-1, index.expand(*scores.shape[:-1], -1))
 
-        return part
+        return by_distance
+
+    def _asked(self, query: Tensor) -> Tensor:
+        """(q + v) / √D."""
+        query = query if self.v is None else query + self.v.unsqueeze(1).to(query.dtype)
+        return query / math.sqrt(self.shape[1])
 
     def _projected(self, distances: range, device: torch.device) -> Tensor:
         """R W_R at distances from query to key, (H, n, D)."""
@@ -76,12 +81,12 @@ class Relative(PositionScheme):
         projected: Tensor = self.projection(F.dropout(sinusoid, self.dropout, self.training))
         return projected.view(len(distances), *self.shape).transpose(0, 1)
 
-    def _columns(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct:
-        """⟨q + v, R_(i-j) W_R⟩ as a dot product of M columns, by the sine and cosine of a difference."""
+    def _columns(self, query: Tensor, at_query: Place) -> Tensor:
+        """What gives ⟨q, R_(i-j) W_R⟩ as a dot product with the sinusoid of j, (B, H, Tq, M)."""
         coefficients = query @ self.projection.weight.view(*self.shape, -1).to(query.dtype)  # (B, H, Tq, M)
         of_sine, of_cosine = coefficients[..., 0::2], coefficients[..., 1::2]
         place = self.sinusoid(at_query.positions).unsqueeze(-3)
         sine, cosine = place[..., 0::2], place[..., 1::2]
         # sin(a - b) = sin a cos b - cos a sin b, and cos(a - b) = cos a cos b + sin a sin b.
         turned = torch.stack([of_cosine * sine - of_sine * cosine, of_sine * sine + of_cosine * cosine], -1)
-        return turned.flatten(-2).to(query.dtype), self.sinusoid(at_key.positions).unsqueeze(-3).to(query.dtype)
+        return turned.flatten(-2).to(query.dtype)
