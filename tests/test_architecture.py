@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": {"attention", "data", "grid"},
     "training": {"models", "data", "attention", "grid"},
     "sweep": {"training", "data", "store", "grid"},
-    "cli": {"sweep", "report", "store", "grid", "data"},
+    "cli": {"sweep", "report", "store", "grid", "data", "attention"},
 }
 OPEN = {"axes", "errors"}
 

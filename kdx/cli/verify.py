@@ -77,7 +77,7 @@ def _vectors(compared: "list[Agreement]") -> str:
     for variant, row in worst.items():
         cells = [f"{row[way].error:.1e}{'' if row[way].holds else ' MISSED'}".rjust(16) for way in ways]
         lines.append(" ".join([variant.ljust(width), *cells]))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n\n"
 
 
 def _propositions(found: "list[Finding]") -> str:
@@ -85,13 +85,13 @@ def _propositions(found: "list[Finding]") -> str:
     groups: dict[str, list[Finding]] = {}
     for one in found:
         groups.setdefault(one.proposition, []).append(one)
-    width = max(map(len, groups))
+    width = max(map(len, ["proposition", *groups]))
     lines = [f"{'proposition':{width}} variants  largest error"]
     for proposition, members in groups.items():
         largest = max(members, key=_error)
         lines.append(f"{proposition:{width}} {len(members):8}  {largest.error:.1e}")
         lines += [f"  MISSED by {one.variant}: {one.error:.1e}" for one in members if not one.holds]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _error(one: "Agreement | Finding") -> float:

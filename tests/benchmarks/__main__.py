@@ -7,9 +7,9 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import run_cost, startup
+from tests.benchmarks import attention, run_cost, startup
 
-PARTS = {"startup": startup.measure, "run_cost": run_cost.measure}
+PARTS = {"attention": attention.measure, "startup": startup.measure, "run_cost": run_cost.measure}
 
 
 def main() -> None:

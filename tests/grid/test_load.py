@@ -120,7 +120,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, train_lines, max_tokens, seed\n"
         "  hint: did you mean `vocabulary`?",
-        "grid.yaml:4:9: unknown kernel `rfb`\n  allowed: exponential, rbf\n  hint: did you mean `rbf`?",
+        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(Kernel)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer",
         "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a valid number",

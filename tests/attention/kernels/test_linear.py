@@ -1,0 +1,13 @@
+import torch
+
+from kdx.attention.contracts import Options
+from kdx.attention.kernels import Linear
+
+Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
+KERNEL = Linear(Options(4, 1, 4))
+
+
+def test_weight_is_the_dot_product_with_its_sign() -> None:
+    assert KERNEL.weight(Q, K).item() == 4.0
+    assert KERNEL.weight(-Q, K).item() == -4.0
+    assert KERNEL.log_weight(Q, K) is None

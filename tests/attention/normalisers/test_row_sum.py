@@ -1,0 +1,8 @@
+import torch
+
+from kdx.attention.normalisers import RowSum
+
+
+def test_total_is_the_raw_sum_and_nothing_where_it_is_zero() -> None:
+    weight = torch.tensor([[1.0, -3.0], [0.0, 0.0]])
+    assert RowSum().total(weight, None).tolist() == [[-2.0], [1.0]]

@@ -1,0 +1,158 @@
+"""Attention forward and backward on a CPU in fp32: batch 2, 8 heads of 64, projections included, one thread.
+
+Of each pair that is compared, both run in turn and the faster of the rounds counts: read the ratios.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import KernelAttention
+
+WIDTH, HEADS, BATCH = 512, 8, 2
+ROUNDS = 2
+
+# Softmax-form and positive: to be twice as fast as Eq. 2 as printed.
+POSITIVE: dict[str, dict] = {
+    "exponential": {},
+    "rbf": {"kernel": "rbf"},
+    "cosine": {"kernel": "cosine"},
+    "direct-sum": {"positions": ["direct-sum"]},
+    "lookup": {"positions": ["lookup"]},
+    "lookup, table": {"positions": ["lookup"], "value": "table"},
+    "relative": {"positions": ["relative"]},
+    "product": {"positions": ["product"]},
+    "alibi": {"positions": ["alibi"]},
+    "t5": {"positions": ["t5"]},
+    "kerple-log": {"positions": ["kerple-log"]},
+    "rotary": {"positions": ["rotary"]},
+}
+# No softmax: not to be slower.
+OTHERS: dict[str, dict] = {
+    "linear": {"kernel": "linear"},
+    "polynomial": {"kernel": "polynomial"},
+    "student-t": {"kernel": "student-t"},
+    "elu": {"kernel": "elu"},
+    "relu-squared": {"kernel": "relu-squared"},
+}
+LINEAR_IN_MEMORY = ["exponential", "rbf", "direct-sum", "product", "lookup", "relative", "polynomial", "linear"]
+
+
+class Theirs(nn.Module):
+    """torch's own module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+def measure() -> dict[str, object]:
+    """Ratios of time at 256, 512, 1024 and 4096 tokens, and MiB of extra memory at 1024, 2048 and 4096."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return {
+            "literal over fused at 1024": {
+                "positive": _literal_over_fused(POSITIVE, 1024),
+                "positive, causal": _literal_over_fused(POSITIVE, 1024, filter="causal", rounds=1),
+                "others": _literal_over_fused(OTHERS, 1024),
+            },
+            "over nn.MultiheadAttention at 512": _ratios(
+                {"theirs": _pass(Theirs(), 512), "exponential": _pass(_attention(), 512)}, "theirs"
+            ),
+            "over exponential at 512": _ratios(
+                {
+                    name: _pass(_attention(**POSITIVE[name]), 512)
+                    for name in ("exponential", "lookup", "relative", "product", "alibi")
+                },
+                "exponential",
+            ),
+            "over causal at 4096": _ratios(
+                {
+                    name: _pass(_attention(filter=name, stride=128, summary=8), 4096)
+                    for name in ("causal", "strided", "fixed")
+                },
+                "causal",
+            ),
+            "over causal at 4096, with lookup": _ratios(
+                {
+                    name: _pass(_attention(filter=name, stride=128, summary=8, positions=["lookup"]), 4096)
+                    for name in ("causal", "strided", "fixed")
+                },
+                "causal",
+                rounds=1,
+            ),
+            "extra MiB": {name: _memory(name) for name in LINEAR_IN_MEMORY},
+        }
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _attention(**arguments: object) -> KernelAttention:
+    torch.manual_seed(0)
+    return KernelAttention(WIDTH, HEADS, **arguments)
+
+
+def _pass(module: nn.Module, length: int) -> Callable[[], None]:
+    x = torch.randn(BATCH, length, WIDTH, requires_grad=True)
+
+    def forward_and_backward() -> None:
+        module(x).sum().backward()
+        x.grad = None
+        module.zero_grad()
+
+    return forward_and_backward
+
+
+def _seconds(passes: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    fastest = dict.fromkeys(passes, float("inf"))
+    for _ in range(rounds):
+        for name, run in passes.items():
+            start = time.perf_counter()
+            run()
+            fastest[name] = min(fastest[name], time.perf_counter() - start)
+    return fastest
+
+
+def _ratios(passes: dict[str, Callable[[], None]], base: str, rounds: int = ROUNDS) -> dict[str, float]:
+    seconds = _seconds(passes, rounds)
+    return {name: round(value / seconds[base], 2) for name, value in seconds.items() if name != base}
+
+
+def _literal_over_fused(
+    variants: dict[str, dict], length: int, rounds: int = ROUNDS, **more: object
+) -> dict[str, float]:
+    ratios = {}
+    for name, arguments in variants.items():
+        fused, literal = _attention(**arguments, **more), _attention(**arguments, **more)
+        literal.path = "literal"
+        ratios |= _ratios({"fused": _pass(fused, length), name: _pass(literal, length)}, "fused", rounds)
+    return ratios
+
+
+def _memory(name: str) -> dict[int, int] | str:
+    """By length, the peak over what was in use before; its growth from 1024 to 4096 is 4 where it is linear."""
+    arguments = {**POSITIVE, **OTHERS}[name]
+    extra = {}
+    for length in (1024, 2048, 4096):
+        run = _pass(_attention(**arguments, filter="causal"), length)
+        try:
+            # Linux: from now on the high-water mark is that of what follows.
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return "not measured: no /proc/self/clear_refs"
+        before = _status("VmRSS")
+        run()
+        extra[length] = (_status("VmHWM") - before) // 1024
+    return extra
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

@@ -1,0 +1,54 @@
+"""`kdx verify` tells the largest errors, and by its exit code whether all is well."""
+
+import json
+
+import pytest
+import typer
+
+from kdx.attention.verification import propositions
+from kdx.cli.verify import Device, verify
+
+
+@pytest.fixture
+def two_propositions(monkeypatch):
+    """One that holds and one that does not, in place of all."""
+    kept = {
+        "a square is no root": lambda device: iter([("exponential", 1e-12), ("rbf", 0.5)]),
+        "one is one": lambda device: iter([("exponential", 0.0)]),
+    }
+    monkeypatch.setattr(propositions, "PROPOSITIONS", kept)
+
+
+def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
+    with pytest.raises(typer.Exit) as end:
+        verify(None, Device.CPU, False)
+    assert end.value.exit_code == 5
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [
+        "proposition         variants  largest error",
+        "a square is no root        2  5.0e-01",
+        "  MISSED by rbf: 5.0e-01",
+        "one is one                 1  0.0e+00",
+    ]
+    assert told.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
+
+
+def test_programs_get_every_check(two_propositions, capsys):
+    with pytest.raises(typer.Exit):
+        verify(None, Device.CPU, True)
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["variant"], row["check"], row["holds"]) for row in rows] == [
+        ("exponential", "a square is no root", True),
+        ("rbf", "a square is no root", False),
+        ("exponential", "one is one", True),
+    ]
+
+
+def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
+    monkeypatch.setattr(propositions, "PROPOSITIONS", {})
+    verify(str(shared / "golden" / "attention.npz"), Device.CPU, False)
+    told = capsys.readouterr()
+    header, *rows = told.out.partition("\nproposition")[0].strip().splitlines()
+    assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]
+    assert any(row.startswith("linear, symmetric, relative, with-position ") for row in rows)
+    assert "MISSED" not in told.out and told.err.startswith("728 comparisons with vectors, 0 checks")
