@@ -14,7 +14,7 @@ import torch
 import kdx
 
 # The code that decides a run's numbers; the rest of kdx may change without making a result stale.
-_DECIDES = ("attention", "models", "training", "data")
+_DECIDES = ("attention", "models", "training", "data", "grid/spec.py", "axes.py")
 
 
 @cache
@@ -23,7 +23,7 @@ def code_fingerprint() -> str:
     digest = hashlib.sha256()
     root = Path(kdx.__file__).parent
     for part in _DECIDES:
-        for path in sorted((root / part).rglob("*.py")):
+        for path in sorted((root / part).rglob("*.py")) or [root / part]:
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as lightning
+import torch
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import Precision, Split, Task
@@ -103,10 +105,12 @@ def train(
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
         precision=_PRECISION[training.precision],
-        accelerator="auto",
+        # Named, so that what `environment` records is what was used.
+        accelerator="cuda" if torch.cuda.is_available() else "cpu",
         devices=1,
         callbacks=[lifecycle],
-        plugins=[files],
+        # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
+        plugins=[files, LightningEnvironment()],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
