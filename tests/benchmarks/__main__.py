@@ -7,9 +7,14 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, run_cost, startup
+from tests.benchmarks import attention, peers, run_cost, startup
 
-PARTS = {"attention": attention.measure, "startup": startup.measure, "run_cost": run_cost.measure}
+PARTS = {
+    "startup": startup.measure,
+    "run_cost": run_cost.measure,
+    "attention": attention.measure,
+    "peers": peers.measure,
+}
 
 
 def main() -> None:
