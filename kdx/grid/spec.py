@@ -271,7 +271,7 @@ class CellSpec(Section):
                     "direct-sum at the input reaches every attention",
                     hint="write inject: per-layer to place it",
                 )
-            value = Value.WITH_POSITION
+            value = value or Value.WITH_POSITION
         value = value or Value.WITHOUT_POSITION
         uses_vector = not DISTANCES.issuperset(position) or value is Value.WITH_POSITION
         encoding = (self.encoding or Encoding.SINUSOIDAL) if uses_vector else None
@@ -376,10 +376,15 @@ class CellSpec(Section):
 
     def value_in(self, attention: Attention) -> Value:
         """The value function inside `attention`: t stays where it is placed; at the input it is there already."""
-        places = self.placement or (SELF_ATTENTIONS if self.value is Value.TABLE else tuple(Attention))
-        if self.value is None or self.inject is Inject.INPUT or attention not in places:
-            return Value.WITHOUT_POSITION
-        return self.value
+        if self.value is Value.TABLE:
+            # A table of distances goes where distances go.
+            by_distance = self.placement and DISTANCES.issuperset(self.position)
+            places = self.placement if by_distance else SELF_ATTENTIONS
+            return Value.TABLE if places and attention in places else Value.WITHOUT_POSITION
+        placed = not self.placement or attention in self.placement
+        if self.value is Value.WITH_POSITION and self.inject is not Inject.INPUT and placed:
+            return Value.WITH_POSITION
+        return Value.WITHOUT_POSITION
 
     def filter_in(self, attention: Attention) -> Filter:
         """M(x_q, S) of `attention`."""

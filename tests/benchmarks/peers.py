@@ -21,7 +21,7 @@ XL_WIDTH, XL_HEADS = 410, 10
 
 
 def measure() -> dict[str, object]:
-    """Their time over ours: above 1, kdx is faster. Forward and backward, fp32, one thread, the faster of the rounds."""
+    """Their time over ours: above 1, kdx is faster. Forward and backward, fp32, one thread, the fastest round."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -123,3 +123,99 @@ def test_a_value_of_another_kind_is_never_bent_into_one(settings):
 def test_a_cell_does_not_change():
     with pytest.raises(ValidationError):
         cell().kernel = "rbf"
+
+
+def test_a_distance_acts_in_self_attention_unless_it_is_placed():
+    spec = cell(position="lookup")
+    assert spec.placement == (Attention.ENCODER_SELF, Attention.DECODER_SELF)
+    assert spec.positions_in(Attention.ENCODER_DECODER) == ()
+    everywhere = cell(position="relative", placement=list(Attention))
+    assert everywhere.positions_in(Attention.ENCODER_DECODER) == (Position.RELATIVE,)
+    beside = cell(position=["product", "lookup"])
+    assert beside.positions_in(Attention.ENCODER_DECODER) == (Position.PRODUCT,)
+    assert beside.positions_in(Attention.DECODER_SELF) == (Position.LOOKUP, Position.PRODUCT)
+
+
+def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhere():
+    lookup = cell(position="lookup")
+    assert (lookup.clip, lookup.sharing, lookup.xl_bias, lookup.encoding) == (16, "per-head", None, None)
+    assert cell(clip=3, sharing="shared", xl_bias="none", stride=4, summary=1, neighbours=2) == cell()
+    relative = cell(position="relative")
+    assert (relative.xl_bias, relative.position_dropout, relative.clip) == ("learned", 0.0, None)
+    assert cell(position="relative", symmetry="symmetric").xl_bias == "none"
+    fixed = cell(filter={"encoder-self": "fixed"})
+    assert (fixed.stride, fixed.summary) == (16, 2)
+    assert cell(filter={"encoder-self": "strided"}).summary is None
+    assert cell(mixer="convolution").neighbours == 2
+
+
+def test_shaws_table_of_values_belongs_to_self_attention():
+    spec = cell(value="table")
+    assert spec.value_in(Attention.ENCODER_SELF) is spec.value_in(Attention.DECODER_SELF) is Value.TABLE
+    assert spec.value_in(Attention.ENCODER_DECODER) is Value.WITHOUT_POSITION
+    assert spec.clip == 16
+    beside_a_sum = cell(value="table", position="direct-sum")
+    assert beside_a_sum.value_in(Attention.DECODER_SELF) is beside_a_sum.value is Value.TABLE
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "field", "problem"),
+    [
+        ("translation", {"memory": 8}, "memory", "sentences have nothing before them to remember"),
+        (
+            "prediction",
+            {"memory": 8, "position": "direct-sum"},
+            "memory",
+            "what is remembered would keep the positions of its own segment",
+        ),
+        ("prediction", {"memory": 8, "mixer": "equivariant"}, "memory", "the equivariant mixer has none"),
+        (
+            "prediction",
+            {"memory": 1000, "position": "product", "encoding": "learned"},
+            "encoding",
+            "a learned table has 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "relative", "symmetry": "symmetric", "xl_bias": "learned"},
+            "xl_bias",
+            "with u a symmetric kernel is not symmetric",
+        ),
+        ("translation", {"scale": "unscaled", "kernel": "rbf"}, "scale", "the rbf kernel is defined with its scale"),
+        (
+            "translation",
+            {"position": "rotary", "model": {"width": 12, "heads": 4}},
+            "model.heads",
+            "rotary turns pairs of features, and a head has 3",
+        ),
+        (
+            "translation",
+            {"position": "relative", "model": {"width": 9, "heads": 3}},
+            "model.width",
+            "sinusoids need an even width, not 9",
+        ),
+        (
+            "translation",
+            {"filter": {"encoder-self": "fixed"}, "stride": 4, "summary": 5},
+            "summary",
+            "5 tokens of a block of 4",
+        ),
+        (
+            "translation",
+            {"filter": {"encoder-self": "strided"}, "mixer": "convolution"},
+            "filter",
+            "the convolution mixer has no sparse filter",
+        ),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, field, problem):
+    detail = refusal(task, **settings)
+    assert detail["ctx"]["field"] == field
+    assert detail["ctx"]["problem"] == problem
+
+
+@pytest.mark.parametrize("clip", [-1, 1.5, "never", True])
+def test_a_clip_is_a_distance_or_none(clip):
+    with pytest.raises(ValidationError):
+        cell(position="lookup", clip=clip)
+    assert cell(position="lookup", clip="none").clip == "none"
