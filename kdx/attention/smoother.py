@@ -154,12 +154,11 @@ def in_blocks(
         random: whether a block draws random numbers, which are then to be drawn again.
     """
     slices = [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
-    if len(slices) == 1:
-        return block(slices[0])
-    if not again or not torch.is_grad_enabled():
+    if not again or len(slices) == 1 or not torch.is_grad_enabled():
         return torch.cat([block(some) for some in slices], 2)
-    blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in slices]
-    return torch.cat(blocks, 2)
+    # The last first: under a causal filter it is the largest, and leaves holes in the heap into which all others fit.
+    blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in reversed(slices)]
+    return torch.cat(blocks[::-1], 2)
 
 
 def _raw(

@@ -37,6 +37,18 @@ def count(module: nn.Module) -> int:
             {"value": "with-position", "encoding": None},
             "encoding: None, but positions or values use it; allowed: sinusoidal, learned",
         ),
+        ({"normaliser": "sum"}, "normaliser: 'sum'; allowed: row-sum, length"),
+        ({"tables": "one"}, "tables: 'one'; allowed: per-head, shared"),
+        ({"xl_bias": "on"}, "xl_bias: 'on'; allowed: none, learned"),
+        ({"reach": "future"}, "reach: 'future'; allowed: past, both"),
+        ({"memory_length": -1}, "memory_length: -1; allowed: 0 or more"),
+        ({"positions": ("lookup",), "clip": -1}, "clip: -1; allowed: 0 or more"),
+        ({"filter": "strided", "stride": 0}, "stride: 0; allowed: 1 or more"),
+        ({"filter": "fixed", "stride": 4}, "summary: 8; allowed: 0 to the stride, 4"),
+        (
+            {"symmetry": "symmetric", "positions": ("relative",), "xl_bias": "learned"},
+            "xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none",
+        ),
         (
             {"width": 9, "heads": 3, "positions": ("product",)},
             "width: sinusoids come in pairs, not 9; allowed: an even number",
@@ -163,8 +175,73 @@ def test_dropout_acts_in_training_only() -> None:
     assert torch.equal(module(x), module(x))
 
 
-def test_it_compiles_into_one_graph() -> None:
-    positions = (Position.DIRECT_SUM, Position.PRODUCT)
-    module = KernelAttention(8, 2, positions=positions, filter=Filter.CAUSAL, encoding=Encoding.LEARNED).double()
-    x = draw(2, 5, 8)
-    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
+def test_a_memory_needs_a_length() -> None:
+    with pytest.raises(ValueError, match="memory: given where memory_length is 0; allowed: memory_length of 1 or more"):
+        KernelAttention(8, 2)(torch.zeros(1, 2, 8), memory=torch.zeros(1, 2, 8))
+
+
+def test_queries_keep_their_positions_while_the_memory_fills() -> None:
+    module = KernelAttention(
+        8, 2, positions=(Position.DIRECT_SUM,), encoding=Encoding.LEARNED, longest=7, memory_length=4
+    ).double()
+    x, memory = draw(1, 3, 8), draw(1, 6, 8, seed=1)
+    # A learned table is reached neither below 0 nor at its end.
+    places = [
+        (projected.at_query.positions.tolist(), projected.at_key.positions.tolist())
+        for length in (0, 2, 6)
+        for projected in [module._project(x, None, memory=memory[:, :length])]
+    ]
+    assert places == [([4, 5, 6], [*range(first, 7)]) for first in (4, 2, 0)]
+    torch.testing.assert_close(module(x, memory=memory[:, :0]), module(x))
+    torch.testing.assert_close(module(x, memory=memory), module(x, memory=memory[:, 2:]))
+
+
+def test_a_memory_of_the_source_is_seen_before_it() -> None:
+    module = KernelAttention(8, 2, positions=(Position.LOOKUP,), memory_length=3, clip=2).double()
+    x, source = draw(1, 3, 8), draw(1, 5, 8, seed=1)
+    hidden = torch.tensor([[False, True]])
+    joined = module(
+        x,
+        source,
+        query_positions=torch.arange(3, 6),
+        key_padding=torch.tensor([[False, False, False, False, True]]),
+    )
+    split = module(x, source[:, 3:], memory=source[:, :3], key_padding=hidden)
+    whole = module(x, source, query_positions=torch.arange(3, 6), key_positions=torch.arange(5),
+                   key_padding=torch.tensor([[False, False, False, False, True]]))  # fmt: skip
+    torch.testing.assert_close(split, whole)
+    assert not torch.allclose(joined, whole)  # without a memory, keys count from 3 as queries do
+
+
+def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
+    # Long enough for blocks that are computed again.
+    variants = ({"positions": ["lookup"]}, {"kernel": "polynomial", "filter": "fixed"}, {"filter": "strided"})
+    x = draw(1, 520, 8)
+    for more in variants:
+        module = KernelAttention(8, 2, stride=200, **more).double()
+        gradients = []
+        for module.path in ("fused", "literal"):
+            module.zero_grad()
+            module(x).square().sum().backward()
+            gradients.append([parameter.grad for parameter in module.parameters()])
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+COMPILED = [
+    {"positions": ["direct-sum", "product"], "encoding": "learned"},
+    {"positions": ["lookup"], "value": "table"},
+    {"positions": ["relative"], "kernel": "rbf"},
+    {"kernel": "linear", "positions": ["alibi", "rotary"]},
+    {"kernel": "polynomial", "filter": "fixed"},
+    {"kernel": "relu-squared", "positions": ["t5"], "filter": "strided"},
+]
+
+
+@pytest.mark.parametrize("variant", COMPILED, ids=lambda variant: "-".join(map(str, variant.values())))
+def test_it_compiles_into_one_graph(variant: dict) -> None:
+    module = KernelAttention(8, 2, **{"filter": "causal"} | variant).double()
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, backend="eager")
+    for x in (draw(2, 5, 8), draw(1, 600, 8)):  # whole, and in blocks
+        torch.testing.assert_close(compiled(x), module(x))

@@ -92,7 +92,7 @@ def test_blocks_are_computed_again_for_the_gradient_only(gradients: bool) -> Non
     with torch.set_grad_enabled(gradients):
         output = smoother.in_blocks(block, 7, 3)
     torch.testing.assert_close(output, x.square())
-    assert computed == [(0, 3), (3, 6), (6, 7)]
+    assert sorted(computed) == [(0, 3), (3, 6), (6, 7)]
     if gradients:
         output.sum().backward()
         assert sorted(computed) == sorted(2 * [(0, 3), (3, 6), (6, 7)])
