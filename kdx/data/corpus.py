@@ -21,7 +21,7 @@ from kdx.data.storage import data_home
 from kdx.data.text import Lines
 from kdx.data.vocabulary import END, Vocabulary
 from kdx.errors import KdxError
-from kdx.grid.spec import Data
+from kdx.grid.sections import Data
 
 Tokens = NDArray[np.int32]
 

@@ -12,7 +12,7 @@ from kdx.data import BUILT_IN
 from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora, read_about
 from kdx.data.text import GeneratedText, Lines
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.spec import Data
+from kdx.grid.sections import Data
 
 
 @dataclass(frozen=True)

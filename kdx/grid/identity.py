@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kdx.grid.spec import CellSpec, Neutral
+from kdx.grid.sections import Neutral
+from kdx.grid.spec import CellSpec
 
 
 def canonical(spec: BaseModel) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from kdx.grid.spec import CellSpec, Section
+from kdx.grid.sections import Section
+from kdx.grid.spec import CellSpec
 
 
 class TableSpec(Section):

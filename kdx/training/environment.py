@@ -14,7 +14,7 @@ import torch
 import kdx
 
 # The code that decides a run's numbers; the rest of kdx may change without making a result stale.
-_DECIDES = ("attention", "models", "training", "data", "grid/spec.py", "axes.py")
+_DECIDES = ("attention", "models", "training", "data", "grid/spec.py", "grid/sections.py", "axes.py")
 
 
 @cache

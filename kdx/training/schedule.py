@@ -3,7 +3,7 @@
 import math
 
 from kdx.axes import Schedule
-from kdx.grid.spec import Training
+from kdx.grid.sections import Training
 
 
 def rate_factor(training: Training, step: int) -> float:

@@ -12,7 +12,7 @@ from kdx.data.corpus import load_parallel, load_stream
 from kdx.data.prepare import prepare
 from kdx.data.vocabulary import END, UNKNOWN
 from kdx.errors import KdxError, StorageError
-from kdx.grid.spec import Data
+from kdx.grid.sections import Data
 
 BPE = axes.Vocabulary.BPE
 
@@ -221,7 +221,7 @@ def test_multi30k_with_byte_pairs(shared, home):
 
 def test_loading_needs_no_torch(letters, home):
     script = (
-        "import sys; from kdx.data.corpus import load_stream; from kdx.grid.spec import Data\n"
+        "import sys; from kdx.data.corpus import load_stream; from kdx.grid.sections import Data\n"
         "load_stream(Data(corpus='letters')); print({'torch', 'tokenizers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"KDX_DATA": str(home)})

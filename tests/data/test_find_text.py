@@ -4,7 +4,7 @@ from kdx.axes import Split
 from kdx.data.find_text import corpus_names, find_text
 from kdx.data.prepare import prepare
 from kdx.errors import KdxError
-from kdx.grid.spec import Data
+from kdx.grid.sections import Data
 
 
 def refusal(data, home) -> str:

@@ -3,7 +3,7 @@ from kdx.data import wikitext2
 from kdx.data.corpus import load_stream
 from kdx.data.prepare import prepare
 from kdx.data.text import file_names
-from kdx.grid.spec import Data
+from kdx.grid.sections import Data
 
 
 def test_every_file_is_known():

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 from kdx.axes import Kernel, Norm, Position, Symmetry, Task, Value
 from kdx.grid.identity import canonical, cell_id
 from kdx.grid.load import load_grid
+from kdx.grid.sections import Neutral
 from kdx.grid.shipped import names
-from kdx.grid.spec import CellSpec, Neutral
+from kdx.grid.spec import CellSpec
 
 SHIPPED = Path(__file__).parent / "shipped_ids.json"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.axes import Schedule
-from kdx.grid.spec import Training
+from kdx.grid.sections import Training
 from kdx.training.schedule import rate_factor
 
 
