@@ -14,8 +14,8 @@ def test_every_word_has_its_attention() -> None:
 
 def test_a_space_leaves_every_part_open_that_it_does_not_set() -> None:
     offered = set(inspect.signature(KernelAttention).parameters)
-    # A memory is of streams, which are sequences.
-    assert set(get_type_hints(PlacedParts)) == offered - {"width", "heads", "positions", "memory_length"}
+    # A memory is of streams, which are sequences; how wide a compared vector is, and so its scale, is the space's own.
+    assert set(get_type_hints(PlacedParts)) == offered - {"width", "heads", "positions", "memory_length", "scale"}
 
 
 def test_parts_of_features_are_parts() -> None:
