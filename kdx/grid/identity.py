@@ -22,6 +22,11 @@ def canonical(spec: BaseModel) -> str:
     return json.dumps(_hashed(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+def resolved(text: str) -> dict[str, Any]:
+    """The whole cell of its canonical JSON, with the fields that the hash leaves out."""
+    return CellSpec.model_validate_json(text).model_dump(mode="json", by_alias=True)
+
+
 def cell_id(spec: CellSpec) -> str:
     """128 bits of the SHA-256 of the canonical JSON, as 32 hexadecimal digits."""
     return hashlib.sha256(canonical(spec).encode()).hexdigest()[:32]

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, exists, func, or_, select, true
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.identity import resolved
 from kdx.store.database import Database
 from kdx.store.records import (
     FINAL,
@@ -90,7 +91,7 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         name=row.name,
         created=row.created,
         grid=row.grid,
-        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, json.loads(each.spec)) for each in cells),
+        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec)) for each in cells),
         runs=records,
         metrics=metrics,
     )

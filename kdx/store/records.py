@@ -64,7 +64,7 @@ class CellRecord:
     labels: Mapping[str, str]
     """Axis → the choice as the grid words it."""
     spec: Mapping[str, Any]
-    """The resolved cell, as canonical JSON gives it back."""
+    """The resolved cell, every field of it."""
 
 
 @dataclass(frozen=True)

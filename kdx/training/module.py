@@ -11,6 +11,7 @@ from torch.nn import functional
 from kdx.axes import Split
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
+from kdx.training.entropy import watched
 from kdx.training.schedule import rate_factor
 
 
@@ -29,6 +30,8 @@ class TaskModule(lightning.LightningModule):
         """Of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
         self._nats = torch.zeros((), dtype=torch.float64)
         self._tokens = 0
+        self.entropies: dict[str, float] = {}
+        """Of the last validation: `entropy/encoder-self`, …"""
 
     def configure_optimizers(self) -> Any:
         """AdamW (Loshchilov & Hutter 2019) under the cell's schedule."""
@@ -93,10 +96,15 @@ class TaskModule(lightning.LightningModule):
         self._start()
 
     def validation_step(self, batch: Any, index: int) -> None:
+        if index == 0:
+            # One batch tells enough, and Eq. 2 as printed is dear.
+            with watched(self.model) as found:
+                self.logits_and_targets(batch)
+            self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}
         self.evaluate(batch, Split.VALID)
 
     def on_validation_epoch_end(self) -> None:
-        self.metrics = self.summarise(Split.VALID)
+        self.metrics = self.summarise(Split.VALID) | self.entropies
 
     def on_test_epoch_start(self) -> None:
         self._start()

@@ -15,6 +15,7 @@ from kdx.axes import Precision, Split, Task
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import load_parallel, load_stream
 from kdx.grid.spec import CellSpec
+from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
@@ -180,7 +181,8 @@ def _newest(files: CheckpointFiles) -> tuple[Path | None, int]:
 
 
 def _named(module: TaskModule) -> dict[str, str]:
-    return {f"{split}/{name}": text for name, text in module.definitions().items() for split in ("valid", "test")}
+    defined = {f"{split}/{name}": text for name, text in module.definitions().items() for split in ("valid", "test")}
+    return defined | {f"valid/{name}": entropy.DEFINITION for name in module.entropies}
 
 
 def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kdx.axes import Kernel, Norm, Position, Symmetry, Task, Value
-from kdx.grid.identity import canonical, cell_id
+from kdx.grid.identity import canonical, cell_id, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Neutral
 from kdx.grid.shipped import names
@@ -87,6 +87,8 @@ def test_a_cell_read_back_from_its_canonical_json_is_the_same_cell(choices, task
     spec = CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, "training": training, **choices})
     again = CellSpec.model_validate(json.loads(canonical(spec)))
     assert canonical(again) == canonical(spec)
+    # Fields that the hash leaves out are there again.
+    assert resolved(canonical(spec)) == spec.model_dump(mode="json", by_alias=True)
 
 
 def test_the_ids_of_the_shipped_grids_are_frozen():

@@ -11,6 +11,7 @@ import pytest
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
+from kdx.grid.spec import CellSpec
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
@@ -51,7 +52,15 @@ def claimed(database: Database, folder: Path) -> Order:
     (cell,), (run,) = sweep.cells, sweep.runs
     attempt = writer.claim(database, run.id, "me", 60.0)
     assert attempt is not None
-    return Order(run.id, attempt, "me", str(database.path), json.dumps(cell.spec), run.seed, str(folder / "files"))
+    return Order(
+        run.id,
+        attempt,
+        "me",
+        str(database.path),
+        canonical(CellSpec.model_validate(cell.spec)),
+        run.seed,
+        str(folder / "files"),
+    )
 
 
 @pytest.fixture
@@ -70,7 +79,7 @@ def does(monkeypatch, channels, database):
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     def train(spec, seed, *, folder, recorder, stop):
-        assert canonical(spec) == json.dumps(json.loads(order.spec), sort_keys=True, separators=(",", ":"))
+        assert canonical(spec) == order.spec
         recorder.begin({"torch": "2"}, "data", "code")
         recorder.metric("train/loss", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
