@@ -78,10 +78,28 @@ class Tables(StrEnum):
 
 
 class XLBias(StrEnum):
-    """Whether the relative scheme has Transformer-XL's u and v (Dai et al. 2019), or is Eq. 5 as printed."""
+    """Whether the relative scheme has Transformer-XL's u and v (Dai et al. 2019), or is Eq. 5 as printed.
+
+    They are learned in each layer, or once for all layers, as in Dai et al.'s code.
+    """
 
     NONE = "none"
     LEARNED = "learned"
+    SHARED = "shared"
+
+
+class Bias(StrEnum):
+    """Whether a projection adds a learned bias."""
+
+    NONE = "none"
+    LEARNED = "learned"
+
+
+class Initialisation(StrEnum):
+    """Where weights begin: Xavier's uniform (Glorot & Bengio 2010), or N(0, 0.02²) as Dai et al. 2019 do it."""
+
+    XAVIER = "xavier"
+    NORMAL = "normal"
 
 
 class Encoding(StrEnum):
@@ -89,6 +107,13 @@ class Encoding(StrEnum):
 
     SINUSOIDAL = "sinusoidal"
     LEARNED = "learned"
+
+
+class Sinusoids(StrEnum):
+    """A sinusoid's exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
+
+    VASWANI = "vaswani"
+    FAIRSEQ = "fairseq"
 
 
 class Inject(StrEnum):
@@ -153,10 +178,21 @@ class Embeddings(StrEnum):
 
 
 class Vocabulary(StrEnum):
-    """How text becomes tokens: whole words, or byte pairs learned on source and target together."""
+    """How text becomes tokens: whole words, or byte pairs learned on source and target together.
+
+    subword-nmt is byte pairs as the tool of Sennrich et al. 2016 learns them, by a number of merges.
+    """
 
     WORD = "word"
     BPE = "bpe"
+    SUBWORD_NMT = "subword-nmt"
+
+
+class Dictionaries(StrEnum):
+    """Whether source and target share one list of tokens, or each has those that its own training text holds."""
+
+    JOINT = "joint"
+    SEPARATE = "separate"
 
 
 class Schedule(StrEnum):
@@ -165,6 +201,13 @@ class Schedule(StrEnum):
     INVERSE_SQRT = "inverse-sqrt"
     COSINE = "cosine"
     CONSTANT = "constant"
+
+
+class LengthPenalty(StrEnum):
+    """What a log-probability of n tokens is divided by: n^a (Ott et al. 2019), or ((5 + n) / 6)^a (Wu et al. 2016)."""
+
+    LENGTH = "length"
+    GNMT = "gnmt"
 
 
 class Precision(StrEnum):

@@ -12,13 +12,13 @@ from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
 from kdx.grid.placing import place as place_cells
 from kdx.grid.plan import Plan, TableSpec
-from kdx.grid.shipped import find
+from kdx.grid.shipped import find, names
 from kdx.grid.source import Node, read, shortened
 from kdx.grid.spec import CellSpec
 
 MOST_RUNS = 10_000
 SETTINGS = tuple(CellSpec.model_fields)
-_SUB_GRID = ("axes", "approaches")
+_SUB_GRID = ("axes", "approaches", "preset")
 _GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
 
 
@@ -156,6 +156,11 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
 
 def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) -> SubGrid:
     base = Node(node.place, {key: value for key, value in node.value.items() if key in SETTINGS}, node.keys)
+    if "preset" in node.value:
+        preset = _preset(node.value["preset"], base, faults)
+        if preset is None:
+            return SubGrid(base, (Dimension("preset", ()),))
+        base = preset.overlaid(base)
     dimensions = [*first]
     approaches = []
     for name, bundle in _mapping(node.value.get("approaches"), faults, "approaches").items():
@@ -171,6 +176,23 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
         assert axes is not None
         _axis(name, choices, axes.key((name,)), approaches, dimensions, faults)
     return SubGrid(base, tuple(dimensions))
+
+
+def _preset(name: Node, base: Node, faults: list[KdxError]) -> Node | None:
+    """The settings of a grid under `presets/`, which lie under those of `base`; None, and a fault, where none fits."""
+    known = tuple(grid.removeprefix("presets/") for grid in names() if grid.startswith("presets/"))
+    if name.value not in known:
+        problem, hint = f"unknown preset `{name}`", did_you_mean(str(name.value), known)
+        faults.append(KdxError(problem, place=name.place, allowed=known, hint=hint))
+        return None
+    root = _extended(find(f"presets/{name.value}"), (), faults)
+    preset = Node(base.place, {key: value for key, value in root.value.items() if key in SETTINGS}, root.keys)
+    own, other = (node.value.get("task") for node in (base, preset))
+    if own and other and own.value != other.value:
+        problem = f"preset `{name}` is for {other}, not for {own}"
+        faults.append(KdxError(problem, place=name.place, hint="take another preset"))
+        return None
+    return preset
 
 
 def _axis(

@@ -1,12 +1,24 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from kdx.axes import Direction, Embeddings, Filter, Precision, Schedule, Vocabulary
+from kdx.axes import (
+    Bias,
+    Dictionaries,
+    Direction,
+    Embeddings,
+    Filter,
+    Initialisation,
+    LengthPenalty,
+    Precision,
+    Schedule,
+    Vocabulary,
+)
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
@@ -60,6 +72,10 @@ class Data(Section):
     """What a token is."""
     vocabulary_size: Count | None = None
     """Tokens at most, special ones included; None: every word of the training text (words only)."""
+    merges: Annotated[Count | None, Neutral(None)] = None
+    """Merges to learn, of subword-nmt only, whose vocabulary is what they leave."""
+    dictionaries: Annotated[Dictionaries, Neutral(Dictionaries.JOINT)] = Dictionaries.JOINT
+    """Of parallel text: one vocabulary for both languages, or one for each."""
     train_lines: Count | None = None
     """Use the first so many lines of the training text; None: all of them."""
     max_tokens: Count = 128
@@ -71,6 +87,13 @@ class Data(Section):
     def _check(self) -> Self:
         if self.vocabulary is Vocabulary.BPE and self.vocabulary_size is None:
             raise refuse("vocabulary_size", "byte pairs need a vocabulary size", hint="write vocabulary_size: 4000")
+        subword_nmt = self.vocabulary is Vocabulary.SUBWORD_NMT
+        if subword_nmt and self.merges is None:
+            raise refuse("merges", "subword-nmt needs a number of merges", hint="write merges: 10000")
+        if subword_nmt and self.vocabulary_size is not None:
+            raise refuse("vocabulary_size", "the merges of subword-nmt decide the vocabulary's size", hint="remove it")
+        if self.merges is not None and not subword_nmt:
+            raise refuse("merges", f"a vocabulary of kind {self.vocabulary} has none", allowed="with subword-nmt")
         if (self.source is None) != (self.target is None):
             raise refuse("source" if self.source else "target", "source and target go together")
         return self
@@ -89,7 +112,17 @@ class Model(Section):
     """Width of the feed-forward layer."""
     dropout: Fraction = 0.1
     """On embeddings and on the output of every sublayer."""
+    inner_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
+    """Inside the feed-forward layer, after its ReLU."""
+    output_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
+    """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
+    cutoffs: Annotated[tuple[Count, ...], Neutral(())] = ()
+    """Of an adaptive softmax (Grave et al. 2017; prediction only): where each cluster of rarer tokens begins, by rank;
+    none: a full softmax."""
+    bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    """Of the projections of queries, keys, values and outputs in every attention."""
+    initialisation: Annotated[Initialisation, Neutral(Initialisation.XAVIER)] = Initialisation.XAVIER
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -100,6 +133,8 @@ class Model(Section):
                 hint=f"take {self.width // self.heads * self.heads or self.heads}"
                 f" or {(self.width // self.heads + 1) * self.heads}",
             )
+        if any(low >= high for low, high in pairwise(self.cutoffs)):
+            raise refuse("cutoffs", "cutoffs do not rise", hint="write cutoffs: [20000, 40000, 200000]")
         return self
 
 
@@ -128,11 +163,33 @@ class Training(Section):
     """Largest norm of the gradient; None: no clipping."""
     validate_every: Count | None = None
     """Steps between validations; None: one pass over the training text."""
+    average: Annotated[Natural, Neutral(0)] = 0
+    """Test the mean of the weights at the last so many validations; 0: the weights of the best validation."""
     record_every: Count = 10
     """Steps between two rows of the training loss."""
     threads: Count = 1
     """CPU threads of one run; another count gives other bits."""
     precision: Precision = Precision.FP32
+
+
+class Evaluation(Section):
+    """How validation and test read or write text. The first four concern translation, the last three prediction."""
+
+    beam: Count = 1
+    """Hypotheses kept at each word of a test translation; 1 is greedy."""
+    valid_beam: Count = 1
+    """The same for validation, which comes often."""
+    length_penalty: Annotated[float, Field(ge=0, strict=True)] = 1.0
+    """a of the penalty below; 0 compares plain log-probabilities."""
+    penalty: LengthPenalty = LengthPenalty.LENGTH
+    longest: tuple[Annotated[float, Field(ge=0, strict=True)], Natural] = (2.0, 10)
+    """Tokens of a translation at most: so many for each source token, and so many more."""
+    streams: Count | None = None
+    """Streams read side by side; None: as many as in training."""
+    length: Count | None = None
+    """Tokens of a stream in one batch; None: as in training."""
+    memory: Natural | None = None
+    """Tokens of the segment before that stay visible; None: as in training."""
 
 
 class Select(Section):

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from kdx.axes import (
     Attention,
+    Dictionaries,
     Direction,
     Embeddings,
     Encoding,
@@ -22,13 +23,27 @@ from kdx.axes import (
     Normaliser,
     Position,
     Scale,
+    Sinusoids,
     Symmetry,
     Tables,
     Task,
     Value,
     XLBias,
 )
-from kdx.grid.sections import Count, Data, Filters, Fraction, Model, Natural, Neutral, Section, Select, Training, refuse
+from kdx.grid.sections import (
+    Count,
+    Data,
+    Evaluation,
+    Filters,
+    Fraction,
+    Model,
+    Natural,
+    Neutral,
+    Section,
+    Select,
+    Training,
+    refuse,
+)
 
 # The metrics a validation pass can give, and which end of each is good.
 METRICS: dict[Task, dict[str, Direction]] = {
@@ -63,6 +78,8 @@ class CellSpec(Section):
     """The schemes that act together; none at all when empty."""
     encoding: Encoding | None = None
     """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
+    sinusoids: Annotated[Sinusoids, Neutral(Sinusoids.VASWANI)] = Sinusoids.VASWANI
+    """Of a sinusoidal encoding."""
     inject: Inject | None = None
     """Of direct-sum: at the input unless said otherwise."""
     placement: Annotated[tuple[Attention, ...], BeforeValidator(_one_or_many)] | None = None
@@ -96,6 +113,7 @@ class CellSpec(Section):
     data: Data
     model: Model = Field(default_factory=Model)
     training: Training = Field(default_factory=Training)
+    evaluation: Annotated[Evaluation, Neutral(Evaluation())] = Evaluation()
     select: Select | None = None
     """BLEU for translation and perplexity for prediction unless said otherwise."""
 
@@ -140,7 +158,10 @@ class CellSpec(Section):
         encoding = (self.encoding or Encoding.SINUSOIDAL) if uses_vector else None
         if encoding is Encoding.SINUSOIDAL and self.model.width % 2:
             raise refuse("model.width", f"sinusoids need an even width, not {self.model.width}")
-        self._settle(position=position, placement=placement, inject=inject, value=value, encoding=encoding)
+        sinusoids = self.sinusoids if encoding is Encoding.SINUSOIDAL else Sinusoids.VASWANI
+        self._settle(
+            position=position, placement=placement, inject=inject, value=value, encoding=encoding, sinusoids=sinusoids
+        )
 
     def _resolve_parts(self) -> None:
         """Options of parts that the cell does not have come to nothing; those it has get their defaults."""
@@ -151,7 +172,7 @@ class CellSpec(Section):
         symmetric = self.symmetry is Symmetry.SYMMETRIC
         convolution = self.mixer is Mixer.CONVOLUTION
         head_width = self.model.width // self.model.heads
-        if relative and symmetric and self.xl_bias is XLBias.LEARNED:
+        if relative and symmetric and self.xl_bias not in (None, XLBias.NONE):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
         if self.scale is Scale.UNSCALED and self.kernel is not Kernel.EXPONENTIAL:
             raise refuse("scale", f"the {self.kernel} kernel is defined with its scale", allowed="scaled")
@@ -191,6 +212,7 @@ class CellSpec(Section):
             raise refuse("memory", f"the {self.mixer} mixer has none", allowed="0")
         prediction = self.task is Task.PREDICTION
         model, training, data = self.model, self.training, self.data
+        self._refuse_foreign()
         if prediction:
             if training.batch_tokens % (training.length or 128):
                 raise refuse(
@@ -201,7 +223,11 @@ class CellSpec(Section):
                 model = model.model_copy(update={"embeddings": Embeddings.TIED})
             model = model.model_copy(update={"encoder_layers": 0})
             training = training.model_copy(update={"length": training.length or 128})
-            seen = (training.length or 128) + self.memory
+            evaluation = self.evaluation
+            memory = self.memory if evaluation.memory is None else evaluation.memory
+            if evaluation.memory and not self.memory:
+                raise refuse("evaluation.memory", "a model that was trained without a memory has none", allowed="0")
+            seen = max((training.length or 128) + self.memory, (evaluation.length or 0) + memory)
             if self.encoding is Encoding.LEARNED and seen > LONGEST:
                 raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
         elif not model.encoder_layers:
@@ -209,6 +235,29 @@ class CellSpec(Section):
         elif training.length is not None:
             raise refuse("training.length", "only prediction reads streams of a fixed length", hint="remove it")
         self._settle(model=model, training=training, data=data)
+
+    def _refuse_foreign(self) -> None:
+        """Settings that only the other task has."""
+        default, evaluation, model = Evaluation(), self.evaluation, self.model
+        own = {
+            Task.TRANSLATION: ("beam", "valid_beam", "length_penalty", "penalty", "longest"),
+            Task.PREDICTION: ("streams", "length", "memory"),
+        }
+        for task, fields in own.items():
+            for field in fields:
+                if task is not self.task and getattr(evaluation, field) != getattr(default, field):
+                    raise refuse(f"evaluation.{field}", f"{self.task} has no such setting, {task} has")
+        if self.task is Task.PREDICTION:
+            if self.data.dictionaries is Dictionaries.SEPARATE:
+                raise refuse("data.dictionaries", "prediction reads one language", allowed="joint")
+            return
+        for field in ("cutoffs", "output_dropout"):
+            if getattr(model, field):
+                raise refuse(f"model.{field}", f"only prediction has {field}", hint="remove it")
+        if self.data.dictionaries is Dictionaries.SEPARATE and model.embeddings is Embeddings.SHARED:
+            raise refuse(
+                "model.embeddings", "separate dictionaries cannot share one embedding", allowed="tied, separate"
+            )
 
     def _resolve_select(self) -> None:
         known = METRICS[self.task]

@@ -102,6 +102,44 @@ def test_the_name_of_a_grid_without_one_is_its_files(tmp_path):
     assert load_grid(write(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
 
 
+def test_a_preset_lies_under_all_that_the_grid_sets(tmp_path):
+    plan = load_grid(write(tmp_path, "preset: translation-mini\nmodel: {heads: 8}\naxes: {training.steps: [3, 5]}\n"))
+    preset = load_grid("presets/translation-mini").cells[0].spec
+    first, second = (cell.spec for cell in plan.cells)
+    assert first.data == preset.data
+    assert first.model == preset.model.model_copy(update={"heads": 8})
+    assert first.training == preset.training.model_copy(update={"steps": 3})
+    assert second.training.steps == 5
+
+
+def test_the_preset_of_a_task_takes_the_place_of_the_grids(tmp_path):
+    text = "preset: translation-mini\ntasks: {translation: {}, prediction: {preset: prediction-mini}}\n"
+    corpora = [cell.spec.data.corpus for cell in load_grid(write(tmp_path, text)).cells]
+    assert corpora == ["multi30k", "wikitext2"]
+
+
+def test_an_extending_grid_takes_another_preset(tmp_path):
+    write(tmp_path, "preset: translation-paper\nkernel: rbf\n", "base.yaml")
+    plan = load_grid(write(tmp_path, "extends: base.yaml\npreset: translation-mini\n"))
+    assert plan.cells[0].spec.data.corpus == "multi30k"
+    assert plan.cells[0].spec.kernel == "rbf"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("preset: translation-mimi", "grid.yaml:1:9: unknown preset `translation-mimi`"),
+        ("preset: [a]", "grid.yaml:1:9: unknown preset `['a']`"),
+        (
+            "tasks: {prediction: {preset: translation-mini}}",
+            "grid.yaml:1:30: preset `translation-mini` is for translation, not for prediction",
+        ),
+    ],
+)
+def test_a_preset_that_does_not_fit_is_told(tmp_path, text, fault):
+    assert faults_of(tmp_path, text)[0].startswith(fault)
+
+
 def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
     told = faults_of(
         tmp_path,
@@ -118,7 +156,8 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
     )
     assert told == [
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
-        "  allowed: corpus, source, target, vocabulary, vocabulary_size, train_lines, max_tokens, seed\n"
+        "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines, max_tokens,"
+        " seed\n"
         "  hint: did you mean `vocabulary`?",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(Kernel)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
