@@ -237,11 +237,7 @@ class KernelAttention(nn.Module):
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
-        projected = self._project(queries, keys, **where)
-        if self.path == "literal":
-            return self._smooth_literally(projected)
-        output = self._smooth_in_one_call(projected)
-        return self._smooth_in_blocks(projected) if output is None else output
+        return self._smoothed(self._project(queries, keys, **where))
 
     def weights(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
@@ -259,6 +255,12 @@ class KernelAttention(nn.Module):
     @property
     def _dropout(self) -> float:
         return self.dropout if self.training else 0.0
+
+    def _smoothed(self, projected: _Projected) -> Tensor:
+        if self.path == "literal":
+            return self._smooth_literally(projected)
+        output = self._smooth_in_one_call(projected)
+        return self._smooth_in_blocks(projected) if output is None else output
 
     def _smooth_literally(self, projected: _Projected) -> Tensor:
         return smoother.literal(
@@ -323,7 +325,9 @@ class KernelAttention(nn.Module):
                 log_weight = self.kernel.log_weight(compared[here], keys(seen))
                 weight = self.kernel.weight_of(compared[here], features(seen))
             for factor in factors:
-                log_weight = _sum(log_weight, factor(weighed[here], asked, seen))
+                # In place where no gradient needs the product itself: new memory costs more than the sum.
+                added = factor(weighed[here], asked, seen)
+                log_weight = _sum(log_weight, added, in_place=dot_product is not None)
             return smoother.quick(
                 log_weight,
                 weight,
@@ -455,10 +459,10 @@ class KernelAttention(nn.Module):
         return visible
 
 
-def _sum(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+def _sum(one: Tensor | None, other: Tensor | None, *, in_place: bool = False) -> Tensor | None:
     if one is None or other is None:
         return one if other is None else other
-    return one + other
+    return one.add_(other) if in_place else one + other
 
 
 def _word(argument: str, word: str, enum: type[Word]) -> Word:

@@ -1,4 +1,6 @@
-"""Attention forward and backward on a CPU in fp32: batch 2, 8 heads of 64, projections included, one thread.
+"""Attention forward and backward on a CPU in fp32: batch 2, 8 heads of 64, one thread.
+
+The projections, which every path has in common, are included unless a measure says otherwise.
 
 Of each pair that is compared, both run in turn and the faster of the rounds counts: read the ratios.
 """
@@ -59,6 +61,7 @@ def measure() -> dict[str, object]:
     try:
         return {
             "extra MiB": {name: _memory(name) for name in LINEAR_IN_MEMORY},
+            "literal over fused at 1024, without the projections": _paths(1024),
             "literal over fused at 1024": {
                 "positive": _literal_over_fused(POSITIVE, 1024),
                 "positive, causal": _literal_over_fused(POSITIVE, 1024, filter="causal", rounds=1),
@@ -134,6 +137,29 @@ def _literal_over_fused(
         literal.path = "literal"
         ratios |= _ratios({"fused": _pass(fused, length), name: _pass(literal, length)}, "fused", rounds)
     return ratios
+
+
+def _paths(length: int) -> dict[str, float]:
+    """Of Definition 1 alone: queries, keys and values in each head are given."""
+    ratios = {}
+    for name, arguments in POSITIVE.items():
+        fused, literal = _attention(**arguments), _attention(**arguments)
+        literal.path = "literal"
+        ratios |= _ratios({"fused": _smoothing(fused, length), name: _smoothing(literal, length)}, "fused")
+    return ratios
+
+
+def _smoothing(module: KernelAttention, length: int) -> Callable[[], None]:
+    with torch.no_grad():
+        projected = module._project(torch.randn(BATCH, length, WIDTH), None)
+
+    def forward_and_backward() -> None:
+        # A direct sum and a rotation are part of the projections; other positions weigh the raw query.
+        raw, query, key, value = (part.detach().requires_grad_() for part in projected[:4])
+        module._smoothed(projected._replace(raw=raw, query=query, key=key, value=value)).sum().backward()
+        module.zero_grad()
+
+    return forward_and_backward
 
 
 def _memory(name: str) -> list[int]:
