@@ -1,5 +1,7 @@
 import math
+import os
 import pickle
+import shutil
 
 import pytest
 import torch
@@ -226,6 +228,19 @@ def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
             gradients.append([parameter.grad for parameter in module.parameters()])
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_it_compiles_to_machine_code_with_its_gradient() -> None:
+    if shutil.which("g++") is None and not os.environ.get("CI"):
+        pytest.skip("torch compiles with a C++ compiler, and there is none here")
+    module = KernelAttention(8, 2, kernel="rbf", positions=["relative"], filter="causal").double()
+    torch._dynamo.reset()
+    gradients = []
+    for run in (torch.compile(module, fullgraph=True), module):
+        x = draw(2, 5, 8).requires_grad_()
+        run(x).square().sum().backward()
+        gradients.append(x.grad)
+    torch.testing.assert_close(*gradients)
 
 
 COMPILED = [

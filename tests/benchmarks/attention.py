@@ -36,6 +36,8 @@ POSITIVE: dict[str, dict] = {
 OTHERS: dict[str, dict] = {
     "linear": {"kernel": "linear"},
     "polynomial": {"kernel": "polynomial"},
+    # Positive, but nearly all its time goes into distances that no product gives.
+    "laplacian": {"kernel": "laplacian"},
     "student-t": {"kernel": "student-t"},
     "elu": {"kernel": "elu"},
     "relu-squared": {"kernel": "relu-squared"},
