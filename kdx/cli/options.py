@@ -26,7 +26,19 @@ Workers = Annotated[
     ),
 ]
 
+HangAfter = Annotated[
+    float,
+    typer.Option(
+        "--hang-after",
+        envvar="KDX_HANG_AFTER",
+        metavar="SECONDS",
+        min=1,
+        help="End and try again a run that gives no sign of life for so long.",
+    ),
+]
+
 MOST_RUNS = 10_000
+HANG_AFTER = 600.0
 MOST_SEEDS = 1_000_000
 DATABASE = "runs.db"
 

@@ -57,6 +57,9 @@ class Lines:
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")
 
+    def hung(self, run: PlannedRun, seconds: float) -> None:
+        self.note(f"{run_name(run)} gave no sign of life for {seconds:.0f} s: ending it; its log.txt has the stacks")
+
     def note(self, text: str) -> None:
         """One line to stderr."""
         say(text)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Workers, in_database
+from kdx.cli.options import DATABASE, HANG_AFTER, Db, HangAfter, Workers, in_database
 
 
 def resume(
@@ -14,6 +14,7 @@ def resume(
     db: Db = DATABASE,
     workers: Workers = None,
     failed: Annotated[bool, typer.Option("--failed", envvar="KDX_FAILED", help="Try failed runs again, too.")] = False,
+    hang_after: HangAfter = HANG_AFTER,
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
 
@@ -35,7 +36,7 @@ def resume(
                 record = reader.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
                 continue
-            codes.append(run(plan_of(record), database, db, workers))
+            codes.append(run(plan_of(record), database, db, workers, hang_after))
             if codes[-1] not in (0, FAILED):
                 break
     if not codes:

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, MaxRuns, Seeds, Workers, in_database, seeds_of
+from kdx.cli.options import (
+    DATABASE,
+    HANG_AFTER,
+    MOST_RUNS,
+    Db,
+    HangAfter,
+    MaxRuns,
+    Seeds,
+    Workers,
+    in_database,
+    seeds_of,
+)
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -21,6 +32,7 @@ def sweep(
     workers: Workers = None,
     seeds: Seeds = None,
     max_runs: MaxRuns = MOST_RUNS,
+    hang_after: HangAfter = HANG_AFTER,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
     ] = False,
@@ -41,11 +53,12 @@ def sweep(
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     with open_database(db, write=True, create=True) as database:
-        raise typer.Exit(run(wanted, database, db, workers))
+        raise typer.Exit(run(wanted, database, db, workers, hang_after))
 
 
-def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int:
+def run(plan: "Plan", database: "Database", db: str, workers: int | None, hang_after: float) -> int:
     """Run a plan to its end, showing how it goes; the exit code."""
+    import faulthandler
     import os
     import signal
     from types import FrameType
@@ -59,15 +72,22 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int
         # Before anything is recorded: a corpus that is missing starts nothing.
         prepare_data(plan)
         writer.register(database, plan, plan.grid)
-        local = LocalSweep(plan, database, db, database.path.with_suffix(".files"), count, listener)
+        files = database.path.with_suffix(".files")
+        local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
-            local.stop(signum)
+            local.dump() if signum == signal.SIGUSR1 else local.stop(signum)
 
-        before = {signum: signal.signal(signum, on_signal) for signum in (signal.SIGINT, signal.SIGTERM)}
+        heeded = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            heeded.append(signal.SIGHUP)
+        before = {signum: signal.signal(signum, on_signal) for signum in heeded}
+        # Its own stacks even where it hangs too deep for a handler.
+        faulthandler.register(signal.SIGUSR1, chain=True)
         try:
             stopped = local.run()
         finally:
+            faulthandler.unregister(signal.SIGUSR1)
             for signum, handler in before.items():
                 signal.signal(signum, handler)
     return _close(listener.counts, stopped, plan.name, db)

@@ -14,18 +14,21 @@ from typing import Any, Protocol
 
 from kdx.axes import Task
 from kdx.data.corpus import load_parallel, load_stream
+from kdx.errors import KdxError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store import reader, writer
 from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
-from kdx.sweep.orders import Order, receive, send, start
+from kdx.sweep.orders import Order, receive, send, start, told
 from kdx.sweep.owner import is_gone, owner
 
 LEASE = 60.0  # seconds
 RENEW_EVERY = 10.0  # seconds
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
+HANG_AFTER = 600.0  # seconds without a sign of life, after which a worker counts as hung
+HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point all the same
 
 
 class Listener(Protocol):
@@ -44,7 +47,22 @@ class Listener(Protocol):
         """A worker has ended; the record tells how."""
 
     def stopping(self) -> None:
-        """The sweep was asked to stop, and waits for its workers."""
+        """The sweep was asked to stop, or cannot go on, and waits for its workers."""
+
+    def hung(self, run: PlannedRun, seconds: float) -> None:
+        """A worker gave no sign of life for so long and is being ended."""
+
+
+@dataclass
+class _Running:
+    """A run that a worker of this sweep has."""
+
+    run: PlannedRun
+    attempt: int
+    heard: float
+    """When its worker last gave a sign of life, by the monotonic clock."""
+    hung_since: float | None = None
+    """When it was asked to end because it gave none."""
 
 
 def prepare_data(plan: Plan) -> None:
@@ -72,27 +90,39 @@ class LocalSweep:
     workers: int
     listener: Listener
     owner: str = field(default_factory=owner)
+    hang_after: float = HANG_AFTER
+    """Seconds."""
 
     def __post_init__(self) -> None:
         self._stopping: int | None = None
-        self._active: dict[int, tuple[PlannedRun, int]] = {}
+        self._trouble: KdxError | None = None
+        self._active: dict[int, _Running] = {}
+        self._looked = time.monotonic()
         self._server: subprocess.Popen[bytes] | None = None
         self._wake, self._wake_end = os.pipe()
         os.set_blocking(self._wake_end, False)
 
     def run(self) -> int | None:
-        """Until nothing is left to do here; the signal that stopped it before that, or None."""
+        """Until nothing is left to do here; the signal that stopped it before that, or None.
+
+        Raises:
+            DatabaseError: workers could no longer write the database.
+            StorageError: they could no longer write the disk. Either way their runs are interrupted.
+        """
         renewed = time.monotonic()
         try:
             while True:
                 decisions = self._decide()
-                if self._stopping is None:
+                if self._stopping is None and self._trouble is None:
                     self._start(decisions)
+                if not self._active and self._trouble is not None:
+                    raise self._trouble
                 if not self._active and not _unfinished(decisions):
                     return None
                 if not self._active and self._stopping is not None:
                     return self._stopping
                 self._listen(LOOK_AGAIN if not self._active else 1.0)
+                self._end_hung()
                 if time.monotonic() - renewed > RENEW_EVERY:
                     writer.renew(self.database, self.owner, LEASE)
                     renewed = time.monotonic()
@@ -110,6 +140,10 @@ class LocalSweep:
             raise KeyboardInterrupt
         self._stopping = signum
         os.write(self._wake_end, b"!")
+
+    def dump(self) -> None:
+        """Have every worker write the stacks of its threads to its log."""
+        self._signal(signal.SIGUSR1)
 
     def _decide(self) -> tuple[Decision, ...]:
         decisions = decide(self.plan, self._records(), is_gone)
@@ -141,7 +175,7 @@ class LocalSweep:
                 folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
             )
             send(self._channel(), start(order))
-            self._active[record.id] = run, attempt
+            self._active[record.id] = _Running(run, attempt, heard=time.monotonic())
             self.listener.started(run, attempt)
 
     def _channel(self) -> socket.socket:
@@ -180,25 +214,62 @@ class LocalSweep:
 
     def _hear(self, message: Mapping[str, Any]) -> bool:
         """Whether the event calls for a decision."""
-        if message["event"] == "progress" and message["run"] in self._active:
-            self.listener.progressed(self._active[message["run"]][0], message["step"], message["loss"])
-        if message["event"] != "exit":
+        running = self._active.get(message["run"])
+        if running is None:
             return False
-        run, attempt = self._active.pop(message["run"])
-        code = message["code"]
-        reason = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        running.heard = time.monotonic()
+        match message["event"]:
+            case "progress":
+                self.listener.progressed(running.run, message["step"], message["loss"])
+            case "trouble":
+                self._give_up(told(message))
+            case "exit":
+                self._ended(message["run"], self._active.pop(message["run"]), message["code"])
+                return True
+        return False
+
+    def _give_up(self, trouble: KdxError) -> None:
+        """What one worker cannot write, none can: the others stop where they can go on later."""
+        if self._trouble is None:
+            self._trouble = trouble
+            self._signal(signal.SIGTERM)
+            self.listener.stopping()
+
+    def _ended(self, run_id: int, running: _Running, code: int) -> None:
+        if running.hung_since is not None:
+            reason = f"hung: no sign of life for {self.hang_after:.0f} s"
+        elif code < 0:
+            reason = f"killed by {signal.Signals(-code).name}"
+        else:
+            reason = f"ended with code {code}"
         # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
-        writer.abandon(self.database, message["run"], self.owner, attempt, reason)
-        self.listener.ended(run, self._records()[run.key])
-        return True
+        writer.abandon(self.database, run_id, self.owner, running.attempt, reason)
+        self.listener.ended(running.run, self._records()[running.run.key])
+
+    def _end_hung(self) -> None:
+        """A heartbeat proves a process, not its progress: one that does nothing would hold its run for ever."""
+        now = time.monotonic()
+        slept, self._looked = now - self._looked, now
+        for run_id, running in self._active.items():
+            if slept > LOOK_AGAIN + 5:
+                # This process was stopped, and its workers perhaps with it: their silence proves nothing.
+                running.heard += slept
+            if running.hung_since is None and now - running.heard > self.hang_after:
+                running.hung_since = now
+                self.listener.hung(running.run, now - running.heard)
+                self._signal(signal.SIGUSR1, run_id)
+                self._signal(signal.SIGTERM, run_id)
+            elif running.hung_since is not None and now - running.hung_since > HANG_GRACE:
+                self._signal(signal.SIGKILL, run_id)
 
     def _records(self) -> dict[tuple[str, int], RunRecord]:
         """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
         return reader.recorded(self.database, {cell.id for cell in self.plan.cells})
 
-    def _signal(self, signum: int) -> None:
+    def _signal(self, signum: int, run_id: int | None = None) -> None:
+        """To the worker of a run, or to all."""
         if self._server:
-            send(self._socket, {"do": "signal", "signal": signum})
+            send(self._socket, {"do": "signal", "signal": signum, "run": run_id})
 
     def _close(self) -> None:
         if self._server:

@@ -1,13 +1,16 @@
 """What a sweep tells its server and hears from it: one JSON object a packet.
 
-To the server: a run to start, or a signal for every worker. From the workers: `progress`. From the server: `exit` of
-a worker.
+To the server: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a step
+takes long, and `trouble`, what made a run stop that is no fault of its own. From the server: `exit` of a worker.
 """
 
 import json
 import socket
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from kdx.errors import DatabaseError, KdxError, StorageError
 
 LARGEST_PACKET = 1 << 20  # bytes
 
@@ -46,3 +49,17 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
 def start(order: Order) -> dict[str, Any]:
     """The packet that starts a run."""
     return {"do": "start", "order": asdict(order)}
+
+
+def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
+    """The packet that tells why a run cannot go on, though it could elsewhere or later."""
+    place = None if error.place is None else str(error.place)
+    fields = {"problem": error.problem, "place": place, "allowed": error.allowed, "hint": error.hint}
+    return {"event": "trouble", "run": run_id, "code": error.exit_code, "error": fields}
+
+
+def told(message: Mapping[str, Any]) -> KdxError:
+    """The error of a `trouble`."""
+    kinds = {kind.exit_code: kind for kind in (KdxError, DatabaseError, StorageError)}
+    fields = dict(message["error"])
+    return kinds[message["code"]](fields.pop("problem"), **fields)

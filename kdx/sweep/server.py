@@ -52,14 +52,17 @@ def main(descriptor: int) -> NoReturn:
 def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
         order = Order(**message["order"])
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
         pid = os.fork()
         if pid == 0:
             _become_worker(order, channel, worker)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         children[pid] = order.run_id
     elif message["do"] == "signal":
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, message["signal"])
+        for pid, run_id in children.items():
+            if message["run"] in (None, run_id):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, message["signal"])
 
 
 def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoReturn:

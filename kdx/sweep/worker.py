@@ -1,9 +1,12 @@
 """One claimed run, in a process of its own: from the order to the run's final state in the database."""
 
 import contextlib
+import errno
+import faulthandler
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -12,16 +15,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kdx.errors import KdxError
+from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.spec import CellSpec
-from kdx.store.database import open_database
+from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
-from kdx.sweep.orders import Order
+from kdx.sweep.orders import Order, trouble
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds
 PROGRESS_EVERY = 0.2  # seconds
+
+# Full, over quota, past the largest file, failing, mounted read-only.
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes, for the server's eyes
 
@@ -30,44 +36,72 @@ def work(order: Order, channel: socket.socket) -> int:
     """Do the run and record how it ended; the exit code of the process."""
     stop = StopRequest()
     stop.listen()
+    faulthandler.register(signal.SIGUSR1, file=2)
+    # Blocked since before the fork, so that a signal that came early waited for its handler.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        with open_database(order.database, write=True) as database:
+            return _attempt(order, channel, database, stop)
+    except (DatabaseError, StorageError) as error:
+        channel.send(json.dumps(trouble(order.run_id, error)).encode())
+        return STOPPED
+
+
+def _attempt(order: Order, channel: socket.socket, database: Database, stop: StopRequest) -> int:
     folder = Path(order.folder)
-    with open_database(order.database, write=True) as database:
-        writer = RunWriter(database, order.run_id, order.owner, order.attempt)
-        recorder = DatabaseRecorder(writer, order.run_id, channel)
-        try:
-            if order.attempt == 1 and folder.exists():
-                # Left by a run of a database that is gone; going on from it would give curves without a beginning.
-                shutil.rmtree(folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            _log_to(folder / "log.txt")
-            spec = CellSpec.model_validate(json.loads(order.spec))
-            outcome = train(spec, order.seed, folder=folder, recorder=recorder, stop=stop)
-            scores: dict[str, Any] = {
-                "valid_score": outcome.valid_score,
-                "valid_step": outcome.valid_step,
-                "test_score": outcome.test_score,
-                "definitions": outcome.definitions,
-                "last_step": outcome.step,
-            }
-            recorder.flush(outcome.step)
-            if outcome.diverged:
-                writer.diverge(outcome.diverged, **scores)
-            else:
-                writer.complete(**scores)
-            return DONE
-        except Stopped:
-            writer.interrupt(recorder.step)
-            return STOPPED
-        except Fenced:
-            return TAKEN
-        except Exception as error:
-            trace = traceback.format_exc()
-            print(trace, file=sys.stderr, flush=True)
-            with contextlib.suppress(Fenced):
-                recorder.flush(recorder.step)
-                told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-                writer.fail(told.partition("\n")[0], trace, recorder.step)
-            return CRASHED
+    writer = RunWriter(database, order.run_id, order.owner, order.attempt)
+    recorder = DatabaseRecorder(writer, order.run_id, channel)
+    try:
+        if order.attempt == 1 and folder.exists():
+            # Left by a run of a database that is gone; going on from it would give curves without a beginning.
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        _log_to(folder / "log.txt")
+        spec = CellSpec.model_validate(json.loads(order.spec))
+        outcome = train(spec, order.seed, folder=folder, recorder=recorder, stop=stop)
+        scores: dict[str, Any] = {
+            "valid_score": outcome.valid_score,
+            "valid_step": outcome.valid_step,
+            "test_score": outcome.test_score,
+            "definitions": outcome.definitions,
+            "last_step": outcome.step,
+        }
+        recorder.flush(outcome.step)
+        if outcome.diverged:
+            writer.diverge(outcome.diverged, **scores)
+        else:
+            writer.complete(**scores)
+        return DONE
+    except Stopped:
+        writer.interrupt(recorder.step)
+        return STOPPED
+    except Fenced:
+        return TAKEN
+    except Exception as error:
+        trace = traceback.format_exc()
+        print(trace, file=sys.stderr, flush=True)
+        here_and_now = _of_the_machine(error)
+        if here_and_now is not None:
+            # Where not even this can be written, the sweep sees that the process is gone.
+            with contextlib.suppress(Fenced, KdxError):
+                writer.interrupt(recorder.step)
+            raise here_and_now from error
+        with contextlib.suppress(Fenced):
+            recorder.flush(recorder.step)
+            told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
+            writer.fail(told.partition("\n")[0], trace, recorder.step)
+        return CRASHED
+
+
+def _of_the_machine(error: Exception) -> KdxError | None:
+    """What would stop any run here and now, so that this one is not to be recorded as failed."""
+    if isinstance(error, DatabaseError | StorageError):
+        return error
+    if isinstance(error, OSError) and error.errno in _DISK:
+        place = None if error.filename is None else str(error.filename)
+        problem = f"the disk is full or failed: {error.strerror}"
+        return StorageError(problem, place=place, hint="free some space or mend it, then kdx resume")
+    return None
 
 
 class DatabaseRecorder:
@@ -89,12 +123,17 @@ class DatabaseRecorder:
 
     def progress(self, step: int, loss: float) -> None:
         self.step = step
-        now = time.monotonic()
-        if now - self._flushed >= FLUSH_EVERY:
+        if time.monotonic() - self._flushed >= FLUSH_EVERY:
             self.flush(step)
+        self._tell({"event": "progress", "run": self.run_id, "step": step, "loss": loss})
+
+    def alive(self) -> None:
+        self._tell({"event": "alive", "run": self.run_id})
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        now = time.monotonic()
         if now - self._told >= PROGRESS_EVERY:
             self._told = now
-            message = {"event": "progress", "run": self.run_id, "step": step, "loss": loss}
             # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
             with contextlib.suppress(OSError):
                 self.channel.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)

@@ -16,6 +16,9 @@ class Recorder(Protocol):
     def progress(self, step: int, loss: float) -> None:
         """After every step, for whoever watches; may be dropped."""
 
+    def alive(self) -> None:
+        """Now and then in what takes long between two steps, such as a validation; may be dropped."""
+
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from grids import MIXED, TINY
 
-from kdx.errors import KdxError
+from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
 from kdx.sweep.local import LocalSweep, prepare_data
-from kdx.sweep.orders import Order, receive, send
+from kdx.sweep.orders import Order, receive, send, trouble
 
 
 class Heard:
@@ -41,6 +41,9 @@ class Heard:
 
     def stopping(self):
         self.told_to_stop = True
+
+    def hung(self, run, seconds):
+        self.hung_runs = [*getattr(self, "hung_runs", []), run.seed]
 
 
 @pytest.fixture
@@ -197,8 +200,11 @@ class FakeServer:
                 code = self.end(order)
                 ended = {order.run_id: code} if code is not None else {}
                 going += [order.run_id] if code is None else []
+            elif message["signal"] == signal.SIGUSR1:
+                ended = {}
             else:
-                ended, going = dict.fromkeys(going, -message["signal"]), []
+                ended = {run: -message["signal"] for run in going if message["run"] in (None, run)}
+                going = [run for run in going if run not in ended]
             for run, code in ended.items():
                 send(self.channel, {"event": "exit", "run": run, "code": code})
 
@@ -210,7 +216,7 @@ class FakeServer:
 @pytest.fixture
 def fake(monkeypatch):
     """Puts a fake server in the place of the real one."""
-    return lambda end: monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", FakeServer(end))
+    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", kind(end))
 
 
 def complete(order: Order) -> int:
@@ -259,6 +265,38 @@ def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(d
     local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
     assert local.run() == signal.SIGTERM
     assert [(seed, attempt) for (_, seed), attempt in heard.started_runs] == [(0, 1), (1, 1), (2, 1)]
+
+
+def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):
+    fake(lambda order: None if (order.seed, order.attempt) == (1, 1) else complete(order))
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
+    local.hang_after = 0.5
+    assert local.run() is None
+    assert heard.hung_runs == [1]
+    hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
+    assert hung.seed == 1
+    assert reader.attempts(database, hung.id)[0].outcome == writer.LOST
+    assert all(record.state is RunState.COMPLETED for record in records(database, local))
+
+
+def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
+    class Full(FakeServer):
+        def serve(self):
+            order = Order(**receive(self.channel)["order"])
+            send(self.channel, trouble(order.run_id, StorageError("full", place="/somewhere", hint="free some")))
+            send(self.channel, {"event": "exit", "run": order.run_id, "code": 75})
+            while receive(self.channel) is not None:
+                pass
+
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=1)
+    fake(None, Full)
+    with pytest.raises(StorageError, match="/somewhere: full"):
+        local.run()
+    assert heard.told_to_stop
+    states = {record.seed: record.state for record in records(database, local)}
+    assert states == {0: RunState.INTERRUPTED, 1: RunState.PENDING, 2: RunState.PENDING}
 
 
 def test_a_sweep_that_is_done_when_it_is_stopped_is_done(database, fake):

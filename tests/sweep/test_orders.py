@@ -2,10 +2,12 @@
 
 import socket
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.sweep.orders import Order, receive, send, start
+from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.sweep.orders import Order, receive, send, start, told, trouble
 
 texts = st.text(max_size=200)
 orders = st.builds(Order, st.integers(1), st.integers(1), texts, texts, texts, st.integers(0, 2**32), texts)
@@ -24,6 +26,17 @@ def test_orders_arrive_as_they_were_sent(sent):
         received = [receive(there) for _ in sent]
     assert [Order(**message["order"]) for message in received] == sent
     assert all(message["do"] == "start" for message in received)
+
+
+@pytest.mark.parametrize("kind", [KdxError, DatabaseError, StorageError])
+def test_a_trouble_arrives_as_the_error_it_was(kind):
+    here, there = pair()
+    with here, there:
+        sent = kind("the disk is full", place="/here", allowed="less", hint="free some space")
+        send(here, trouble(3, sent))
+        message = receive(there)
+    assert (message["event"], message["run"]) == ("trouble", 3)
+    assert type(told(message)) is kind and str(told(message)) == str(sent)
 
 
 def test_the_end_of_the_other_side_is_heard_after_its_last_word():

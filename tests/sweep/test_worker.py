@@ -1,22 +1,24 @@
 """However a run ends, the database knows it, and nobody waits for who only watches."""
 
+import errno
 import json
 import os
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kdx.errors import KdxError
+from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
-from kdx.sweep import worker
-from kdx.sweep.orders import Order
+from kdx.sweep import orders, worker
+from kdx.sweep.orders import Order, receive
 from kdx.training.run import Outcome
 from kdx.training.stopping import Stopped
 
@@ -127,6 +129,33 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
     assert reader.curve(database, run.id, "train/loss") == [(1, 2.0)]
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full or failed"),
+        (OSError(errno.EIO, "Input/output error"), "the disk is full or failed: Input/output error"),
+        (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
+        (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
+    ],
+)
+def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
+    def train(spec, seed, *, folder, recorder, stop):
+        recorder.flush(12)
+        raise error
+
+    code, run = does(order, train)
+    assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
+    message = receive(channels[1])
+    assert (message["event"], message["run"]) == ("trouble", run.id)
+    assert str(orders.told(message)).startswith(told)
+
+
+def test_a_database_that_is_gone_is_told(order, channels):
+    code = worker.work(replace(order, database=f"{order.database}.gone"), channels[0])
+    assert code == worker.STOPPED
+    assert isinstance(orders.told(receive(channels[1])), DatabaseError)
+
+
 def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, tmp_path):
     (tmp_path / "files").touch()
     code, run = does(order, None)
@@ -210,6 +239,18 @@ def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatc
     now += worker.PROGRESS_EVERY
     recorder.progress(3000, 0.5)
     assert recorder.step == 3000
+
+
+def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):
+    moments = iter([0.0, 0.1, 5.0])
+    monkeypatch.setattr(worker.time, "monotonic", lambda: next(moments))
+    recorder = worker.DatabaseRecorder(None, 3, channels[0])
+    recorder.alive()
+    recorder.alive()
+    assert receive(channels[1]) == {"event": "alive", "run": 3}
+    channels[1].setblocking(False)
+    with pytest.raises(BlockingIOError):
+        channels[1].recv(1)
 
 
 def test_what_libraries_print_goes_to_the_log(tmp_path):
