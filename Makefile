@@ -27,6 +27,9 @@ lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff check kdx tests
 	$(BIN)/mypy
 
+faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=450 TREE_KILLS=50 GRIDS=1000 RUNS=300 …
+	$(BIN)/pytest tests/faults
+
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks
 
@@ -39,4 +42,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint bench example clean
+.PHONY: help demo test lint faults bench example clean

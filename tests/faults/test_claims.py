@@ -1,0 +1,112 @@
+"""Many workers, one database: each run is done once, whoever dies or hangs."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from conftest import count
+
+from kdx.grid.load import load_grid
+from kdx.store import reader, schema, writer
+from kdx.store.database import open_database
+from kdx.store.records import FINAL
+from kdx.store.writer import Fenced, RunWriter
+
+LEASE = 0.6  # seconds
+STEPS = 6
+WORKERS = 8
+GRID = """
+name: many
+task: prediction
+data: {corpus: synthetic-language}
+"""
+
+
+def work(path: Path, seed: int) -> None:
+    """Claims what there is and does it, step by step, until all is done."""
+    random_ = random.Random(seed)
+    owner = f"worker {os.getpid()}"
+    with open_database(path, write=True) as database:
+        while True:
+            open_runs = [run.id for run in reader.load_sweep(database).runs if run.state not in FINAL]
+            if not open_runs:
+                os._exit(0)
+            run_id = random_.choice(open_runs[: 2 * WORKERS])
+            number = writer.claim(database, run_id, owner, LEASE)
+            if number is None:
+                time.sleep(0.01)
+                continue
+            hand = RunWriter(database, run_id, owner, number)
+            try:
+                for step in range(1, STEPS + 1):
+                    time.sleep(random_.uniform(0, 0.02))
+                    writer.renew(database, owner, LEASE)
+                    hand.record([("train/loss", step, run_id + 1 / step)], step)
+                hand.complete(1.0, STEPS, 1.0, {}, STEPS)
+            except Fenced:
+                (path.parent / f"fenced-{run_id}-{number}").touch()
+
+
+def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch):
+    runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
+    monkeypatch.setattr(writer, "STALLS", 10**6)
+    path = tmp_path / "runs.db"
+    (tmp_path / "grid.yaml").write_text(GRID)
+    plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))
+    with open_database(path, write=True, create=True) as database:
+        writer.register(database, plan, plan.grid)
+
+    workers = {start(path, series.random()) for _ in range(WORKERS)}
+    asleep: dict[int, float] = {}
+    done = {"kills": 0, "stops": 0}
+    faults = ["kills"] * kills + ["stops"] * stops
+    series.shuffle(faults)
+    while workers:
+        time.sleep(0.05)
+        for pid in [pid for pid, since in asleep.items() if time.monotonic() - since > 2 * LEASE]:
+            os.kill(pid, signal.SIGCONT)
+            del asleep[pid]
+        for pid in list(workers):
+            if pid not in asleep and os.waitpid(pid, os.WNOHANG)[0]:
+                workers.remove(pid)
+        awake = sorted(workers - set(asleep))
+        if not faults or not awake:
+            continue
+        pid, fault = series.choice(awake), faults.pop()
+        done[fault] += 1
+        if fault == "stops":
+            os.kill(pid, signal.SIGSTOP)
+            asleep[pid] = time.monotonic()
+        else:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            workers.remove(pid)
+            workers.add(start(path, series.random()))
+
+    with open_database(path, write=False) as database:
+        found = reader.load_sweep(database).runs
+        with database.read() as connection:
+            ends = connection.execute(schema.attempt.select().where(schema.attempt.c.outcome == "completed")).all()
+            rows = {(row.run_id, row.step): row.value for row in connection.execute(schema.metric.select())}
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    again = sum(run.attempt > 1 for run in found)
+    fenced = len(list(tmp_path.glob("fenced-*")))
+    assert all(run.state == "completed" for run in found)
+    assert sorted(end.run_id for end in ends) == sorted(run.id for run in found), "each completed once"
+    assert rows == {(run.id, step): run.id + 1 / step for run in found for step in range(1, STEPS + 1)}
+    figure(
+        f"{runs} runs by {WORKERS} workers, {done['kills']} kills, {done['stops']} stops longer than the lease: "
+        f"{len(ends)} completed once, {again} tried again, {fenced} late writes refused"
+    )
+
+
+def start(path: Path, seed: float) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work(path, int(seed * 2**32))
+        finally:
+            os._exit(1)
+    return pid

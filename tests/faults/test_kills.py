@@ -1,0 +1,114 @@
+"""A run that is killed at any moment, again and again, ends with the bits of one that never was."""
+
+import itertools
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from conftest import count
+from runs import SPECS, Run, killed
+
+from kdx.store import writer
+from kdx.store.records import FINAL
+
+# Operation → what it is called by. A kill comes before it or after it.
+POINTS = {
+    "rows are committed": ("kdx.store.writer", "RunWriter.record"),
+    "a file is forced to disk": ("os", "fsync"),
+    "a checkpoint gets its name": ("pathlib", "Path.rename"),
+    "an old checkpoint goes": ("pathlib", "Path.unlink"),
+    "the translations are kept": ("kdx.store.writer", "RunWriter.outputs"),
+    "the run is completed": ("kdx.store.writer", "RunWriter.complete"),
+}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch, data_home):
+    # Kills come faster than steps, and a run without progress would count as one that kills its workers.
+    monkeypatch.setattr(writer, "STALLS", 10**6)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """What each run leaves when nothing happens to it, and how long it takes."""
+    made = {}
+
+    def of(name: str):
+        if name not in made:
+            run = Run(tmp_path_factory.mktemp(name) / "whole", SPECS[name])
+            start = time.monotonic()
+            run.to_the_end()
+            made[name] = run.left(), time.monotonic() - start
+        return made[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_run_killed_at_random_moments_ends_as_if_it_had_never_been(name, unbroken, series, figure, tmp_path):
+    whole, seconds = unbroken(name)
+    kills = runs = replayed = 0
+    while kills < count("KILLS", 9) / len(SPECS):
+        run = Run(tmp_path / str(runs), SPECS[name])
+        acknowledged: dict[tuple[str, int], int] = {}
+        while run.record().state not in FINAL and kills < count("KILLS", 9) / len(SPECS):
+            kills += killed(run.attempt(), series.uniform(0.02, 0.8 * seconds))
+            seen = run.rows()
+            assert acknowledged.items() <= seen.items(), "an acknowledged row was lost"
+            acknowledged = seen
+        run.to_the_end()
+        assert run.left() == whole
+        runs += 1
+        replayed += run.attempts - 1
+    figure(f"{kills} kills, {runs} of {runs} runs identical, 0 acknowledged rows lost, integrity ok {runs}/{runs}")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been(
+    point, moment, unbroken, figure, tmp_path
+):
+    whole, _ = unbroken("averaged")
+    met = 0
+    for occurrence in itertools.islice(itertools.count(1), count("OCCURRENCES", 1)):
+        nth = occurrence if occurrence < 4 else 3 * occurrence
+        run = Run(tmp_path / str(occurrence), SPECS["averaged"])
+        pid = run.attempt(partial(kill_at, *POINTS[point], moment, nth))
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != -signal.SIGKILL:
+            break
+        met += 1
+        run.to_the_end()
+        assert run.left() == whole
+    assert met, "the run never came to this point"
+    figure(f"{met} of {met} identical")
+
+
+def kill_at(module: str, name: str, moment: str, occurrence: int) -> None:
+    """Has this process kill itself at the n-th call of a function."""
+    holder = __import__(module, fromlist=["_"])
+    *path, last = name.split(".")
+    for step in path:
+        holder = getattr(holder, step)
+    real, calls = getattr(holder, last), itertools.count(1)
+
+    def dies(*arguments, **keywords):
+        dying = next(calls) == occurrence
+        if dying and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*arguments, **keywords)
+        if dying:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(holder, last, dies)
+
+
+def test_every_named_point_exists():
+    for module, name in POINTS.values():
+        holder = __import__(module, fromlist=["_"])
+        for step in name.split("."):
+            holder = getattr(holder, step)
+    assert Path.rename and os.fsync

@@ -1,0 +1,151 @@
+"""A full disk, a killed sweep, a killed machine: nothing is lost, and nobody is left behind."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import count
+from runs import SPECS, Run
+
+from kdx.store import reader
+from kdx.store.database import open_database
+from kdx.store.records import FINAL, RunState
+
+GRID = """
+name: machine
+task: translation
+data: {corpus: synthetic-translation, train_lines: 300}
+model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 16}
+training: {steps: 120, batch_tokens: 300, warmup: 5, validate_every: 40, learning_rate: 1e-2}
+axes: {kernel: [exponential, rbf]}
+select: {metric: loss}
+seeds: 2
+"""
+
+
+def kdx(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    with (folder / "said.txt").open("ab") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "kdx", *arguments], cwd=folder, stdout=said, stderr=said, start_new_session=True
+        )
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *(one for child in children for one in family(int(child)))]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def rows(folder: Path) -> dict[tuple[str, int, str, int], int]:
+    with open_database(folder / "runs.db", write=False) as database:
+        named = {run.id: (run.cell_id, run.seed) for run in reader.load_sweep(database).runs}
+        with database.read() as connection:
+            found = connection.exec_driver_sql("SELECT run_id, name, step, bits, differs FROM metric").all()
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    assert not any(row.differs for row in found)
+    return {(*named[row.run_id], row.name, row.step): row.bits for row in found}
+
+
+def wait_for_rows(folder: Path, process: subprocess.Popen[bytes], more_than: int) -> None:
+    deadline = time.monotonic() + 300
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        if (folder / "runs.db").exists() and (folder / "runs.db").stat().st_size:
+            try:
+                if len(rows(folder)) > more_than:
+                    return
+            except Exception as error:
+                assert "older kdx" in str(error) or "empty" in str(error) or "no sweep" in str(error), error
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken")
+    (folder / "grid.yaml").write_text(GRID)
+    assert kdx(folder, "sweep", "grid.yaml", "--workers", "2").wait(600) == 0
+    return rows(folder)
+
+
+def test_a_machine_that_dies_again_and_again_ends_with_every_cell_once_and_the_same(
+    unbroken, series, figure, tmp_path, data_home
+):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    kills, wanted, acknowledged = 0, count("TREE_KILLS", 2), {}
+    command = ("sweep", "grid.yaml", "--workers", "2")
+    while kills < wanted:
+        process = kdx(tmp_path, *command)
+        wait_for_rows(tmp_path, process, len(acknowledged))
+        time.sleep(series.uniform(0, 1.0))
+        everyone = family(process.pid)
+        for pid in everyone:
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+        seen = rows(tmp_path)
+        assert acknowledged.items() <= seen.items()
+        acknowledged = seen
+        if process.returncode == 0:
+            break
+        command = ("resume", "--workers", "2")
+    assert kdx(tmp_path, "resume", "--workers", "2").wait(600) == 0
+    assert rows(tmp_path) == unbroken
+    with open_database(tmp_path / "runs.db", write=False) as database:
+        runs = reader.load_sweep(database).runs
+        ends = [a.outcome for run in runs for a in reader.attempts(database, run.id)]
+    assert {run.state for run in runs} == {RunState.COMPLETED} and ends.count("completed") == len(runs)
+    figure(f"{kills} times all processes killed, {len(runs)} of {len(runs)} runs identical, completed once each")
+
+
+def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):
+    (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
+    process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2")
+    wait_for_rows(tmp_path, process, 0)
+    everyone = family(process.pid)
+    assert len(everyone) == 4, "a sweep, its server, two workers"
+    os.kill(process.pid, signal.SIGKILL)
+    killed = time.monotonic()
+    process.wait()
+    while any(alive(pid) for pid in everyone):
+        assert time.monotonic() - killed < 60, "somebody is left"
+        time.sleep(0.05)
+    figure(f"{time.monotonic() - killed:.1f} s until no process was left")
+
+
+@pytest.mark.parametrize("kilobytes", [40, 120, 200, 300])
+def test_a_run_on_a_full_disk_is_interrupted_and_goes_on_when_there_is_room(
+    kilobytes, figure, tmp_path, data_home, capfd
+):
+    whole, full = Run(tmp_path / "whole", SPECS["prediction"]), Run(tmp_path / "full", SPECS["prediction"])
+    whole.to_the_end()
+
+    def little_room() -> None:
+        # A file that may not grow stands for a disk that is full; the errors are EFBIG and SQLite's own.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, resource.RLIM_INFINITY))
+
+    pid = full.attempt(little_room)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    record = full.record()
+    acknowledged = full.rows()
+    if record.state not in FINAL:
+        assert code == 75 and record.state in (RunState.INTERRUPTED, RunState.RUNNING) and record.error is None
+        full.to_the_end()
+    assert acknowledged.items() <= full.rows().items()
+    assert full.left() == whole.left()
+    figure(f"{kilobytes} KiB a file: {record.state} at step {record.progress_step}, then identical")
