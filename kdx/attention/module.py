@@ -18,7 +18,20 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.pieces import pieces_of
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Encoding, Filter, Kernel, Normaliser, Position, Reach, Scale, Symmetry, Tables, Value, XLBias
+from kdx.axes import (
+    Encoding,
+    Filter,
+    Kernel,
+    Normaliser,
+    Position,
+    Reach,
+    Scale,
+    Sinusoids,
+    Symmetry,
+    Tables,
+    Value,
+    XLBias,
+)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -80,6 +93,7 @@ class KernelAttention(nn.Module):
         filter: the keys a query sees.
         normaliser: what a row of weights is divided by; the kernel's own unless given.
         encoding: of t, where positions or values use it; else it is ignored, and may be None.
+        sinusoids: the exponents of a sinusoidal t.
         head_width: D; M / H unless given.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
@@ -89,7 +103,8 @@ class KernelAttention(nn.Module):
         clip: of lookup and table: the distance from which on all have one vector; None: each its own.
         tables: of lookup and table: for each head, or shared.
         xl_bias: of relative: u and v. Learned unless said otherwise; with `symmetric` there are none, for with u a
-            symmetric kernel would not be symmetric.
+            symmetric kernel would not be symmetric. `shared` ones are learned, too; whoever stacks layers makes them
+            one pair.
         position_dropout: of relative: probability of dropping a feature of R in training.
         stride: l of strided and fixed.
         summary: c of fixed.
@@ -114,6 +129,7 @@ class KernelAttention(nn.Module):
         filter: Filter = Filter.FULL,
         normaliser: Normaliser | None = None,
         encoding: Encoding | None = Encoding.SINUSOIDAL,
+        sinusoids: Sinusoids = Sinusoids.VASWANI,
         head_width: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
@@ -140,7 +156,7 @@ class KernelAttention(nn.Module):
             raise ValueError(f"positions: a scheme stands twice in {', '.join(schemes)}; allowed: each once")
         symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
         xl_bias = _word("xl_bias", xl_bias or (XLBias.NONE if symmetric else XLBias.LEARNED), XLBias)
-        if symmetric and xl_bias is XLBias.LEARNED and Position.RELATIVE in schemes:
+        if symmetric and xl_bias is not XLBias.NONE and Position.RELATIVE in schemes:
             raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
         self.path = path
         self.dropout = dropout
@@ -172,7 +188,8 @@ class KernelAttention(nn.Module):
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
             if encoding is None:
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(Encoding)}")
-            self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, longest)
+            sinusoids = _word("sinusoids", sinusoids, Sinusoids)
+            self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, longest, sinusoids)
 
         inner = heads * self.shape[1]
         self.query = nn.Linear(width, inner, bias)

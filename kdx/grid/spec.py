@@ -5,7 +5,7 @@ that two spellings of one cell are one cell. What is hashed and how fields may b
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -60,6 +60,17 @@ ATTENTIONS: dict[Task, tuple[Attention, ...]] = {
 DISTANCES = frozenset(Position) - {Position.NONE, Position.DIRECT_SUM, Position.PRODUCT}
 SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 LONGEST = 1024  # positions of a learned encoding
+
+
+class Reading(NamedTuple):
+    """How a stream is cut for an evaluation."""
+
+    streams: int
+    """Read side by side."""
+    length: int
+    """Tokens of each in a batch."""
+    memory: int
+    """Tokens before them that stay visible."""
 
 
 def _one_or_many(value: Any) -> Any:
@@ -214,20 +225,22 @@ class CellSpec(Section):
         model, training, data = self.model, self.training, self.data
         self._refuse_foreign()
         if prediction:
-            if training.batch_tokens % (training.length or 128):
+            length = training.length or 128
+            if training.batch_tokens % length:
                 raise refuse(
-                    "training.batch_tokens",
-                    f"{training.batch_tokens} tokens do not divide into streams of {training.length or 128}",
+                    "training.batch_tokens", f"{training.batch_tokens} tokens do not divide into streams of {length}"
                 )
             if model.embeddings is Embeddings.SHARED:
                 model = model.model_copy(update={"embeddings": Embeddings.TIED})
             model = model.model_copy(update={"encoder_layers": 0})
-            training = training.model_copy(update={"length": training.length or 128})
+            training = training.model_copy(update={"length": length})
             evaluation = self.evaluation
-            memory = self.memory if evaluation.memory is None else evaluation.memory
             if evaluation.memory and not self.memory:
                 raise refuse("evaluation.memory", "a model that was trained without a memory has none", allowed="0")
-            seen = max((training.length or 128) + self.memory, (evaluation.length or 0) + memory)
+            # Positions begin after the longer memory, in training and evaluation alike.
+            seen = max(length, evaluation.length or 0) + max(self.memory, evaluation.memory or 0)
+            if model.cutoffs and training.label_smoothing:
+                raise refuse("training.label_smoothing", "an adaptive softmax cannot be smoothed", allowed="0")
             if self.encoding is Encoding.LEARNED and seen > LONGEST:
                 raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
         elif not model.encoder_layers:
@@ -277,6 +290,17 @@ class CellSpec(Section):
         """The resolved validation metric, such as `valid/bleu`, and its direction."""
         assert self.select is not None and self.select.direction is not None
         return self.select.metric, self.select.direction
+
+    @property
+    def reading(self) -> Reading:
+        """How validation and test read a stream (prediction only)."""
+        evaluation, training = self.evaluation, self.training
+        assert training.length is not None
+        return Reading(
+            streams=evaluation.streams or training.batch_tokens // training.length,
+            length=evaluation.length or training.length,
+            memory=self.memory if evaluation.memory is None else evaluation.memory,
+        )
 
     def positions_in(self, attention: Attention) -> tuple[Position, ...]:
         """The schemes that act inside `attention`; a direct sum at the input acts before it."""

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from kdx.axes import Attention, Embeddings
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
-from kdx.models.transformer import Input, Stack, embedding_of, output_of
+from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
 
 
 class LanguageModel(nn.Module):
@@ -17,8 +17,15 @@ class LanguageModel(nn.Module):
         self.input = Input(spec, embedding)
         self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF)
         tied = None if spec.model.embeddings is Embeddings.SEPARATE else embedding
-        self.output = output_of(vocabulary_size, spec.model.width, tied)
+        self.dropout = nn.Dropout(spec.model.output_dropout)
+        self.output = output_of(vocabulary_size, spec.model.width, tied, spec.model.cutoffs)
+        initialise(self, spec.model.initialisation)
+
+    def hidden(self, tokens: Tensor, memory: Memory | None = None) -> Tensor:
+        """tokens (B, T) → (B, T, M). A memory of the tokens before is read, and renewed by these."""
+        hidden: Tensor = self.dropout(self.decoder(self.input(tokens), memory=memory))
+        return hidden
 
     def forward(self, tokens: Tensor, memory: Memory | None = None) -> Tensor:
-        """tokens (B, T) → logits (B, T, V). A memory of the tokens before is read, and renewed by these."""
-        return self.output(self.decoder(self.input(tokens), memory=memory))
+        """tokens (B, T) → logits (B, T, V); memory as in `hidden`."""
+        return self.output(self.hidden(tokens, memory))

@@ -9,9 +9,12 @@ from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import encoding_of
 from kdx.attention.mixers.convolution import Convolution
 from kdx.attention.mixers.equivariant import Equivariant
-from kdx.axes import Attention, Inject, Mixer, Norm, Reach, Tables
+from kdx.attention.positions.relative import Relative
+from kdx.axes import Attention, Bias, Initialisation, Inject, Mixer, Norm, Reach, Tables, XLBias
+from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import LONGEST, CellSpec
 from kdx.models.memory import Memory
+from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
 
 
 def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
@@ -28,9 +31,12 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
         normaliser=spec.normaliser,
         encoding=spec.encoding,
         longest=LONGEST,
-        memory_length=spec.memory,
+        # Of both, so that a token's position in training is its position in an evaluation.
+        memory_length=max(spec.memory, spec.evaluation.memory or 0),
         clip=None if spec.clip == "none" else spec.clip,
         tables=spec.sharing or Tables.PER_HEAD,
+        sinusoids=spec.sinusoids,
+        bias=spec.model.bias is Bias.LEARNED,
         xl_bias=spec.xl_bias,
         position_dropout=spec.position_dropout or 0.0,
         stride=spec.stride or 1,
@@ -70,19 +76,20 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2, position by position."""
+    """dropout(max(0, x W1 + b1)) W2 + b2, position by position."""
 
-    def __init__(self, width: int, inner: int) -> None:
+    def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.up = nn.Linear(width, inner)
         self.down = nn.Linear(inner, width)
+        self.dropout = nn.Dropout(dropout)
         for linear in (self.up, self.down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, M) → (B, T, M)."""
-        return self.down(torch.relu(self.up(x)))
+        return self.down(self.dropout(torch.relu(self.up(x))))
 
 
 class Layer(nn.Module):
@@ -95,7 +102,7 @@ class Layer(nn.Module):
         if across:
             self.across = attention_of(spec, across)
             self.across_residual = Residual(spec)
-        self.feed_forward = FeedForward(spec.model.width, spec.model.inner)
+        self.feed_forward = FeedForward(spec.model.width, spec.model.inner, spec.model.inner_dropout)
         self.feed_residual = Residual(spec)
 
     def forward(
@@ -126,11 +133,15 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """Layers one on another, with the pre-norm's closing normalisation."""
+    """Layers one on another, with the pre-norm's closing normalisation; u and v may be one pair for all of them."""
 
     def __init__(self, spec: CellSpec, depth: int, own: Attention, across: Attention | None = None) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Layer(spec, own, across) for _ in range(depth))
+        if spec.xl_bias is XLBias.SHARED:
+            schemes = [module for module in self.modules() if isinstance(module, Relative)]
+            for scheme in schemes[1:]:
+                scheme.u, scheme.v = schemes[0].u, schemes[0].v
         self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
@@ -165,8 +176,9 @@ class Input(nn.Module):
         self.embedding = embedding
         self.scale = math.sqrt(spec.model.width)
         self.dropout = nn.Dropout(spec.model.dropout)
-        at_input = spec.inject is Inject.INPUT and spec.encoding is not None
-        self.encoding = encoding_of(spec.encoding, spec.model.width, LONGEST) if at_input else None  # type: ignore[arg-type]
+        self.encoding: nn.Module | None = None
+        if spec.inject is Inject.INPUT and spec.encoding is not None:
+            self.encoding = encoding_of(spec.encoding, spec.model.width, LONGEST, spec.sinusoids)
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
         """tokens (B, T) → (B, T, M)."""
@@ -187,11 +199,26 @@ def embedding_of(size: int, width: int) -> nn.Embedding:
     return embedding
 
 
-def output_of(size: int, width: int, tied_to: nn.Embedding | None) -> nn.Linear:
-    """Logits over the vocabulary; without bias, and the embedding's own matrix where the two are one."""
-    output = nn.Linear(width, size, bias=False)
-    if tied_to is None:
-        nn.init.xavier_uniform_(output.weight)
-    else:
-        output.weight = tied_to.weight
-    return output
+def output_of(
+    size: int, width: int, tied_to: nn.Embedding | None, cutoffs: tuple[int, ...] = ()
+) -> FullSoftmax | AdaptiveSoftmax:
+    """The distribution over the vocabulary, by the embedding's own matrix where the two are one."""
+    return AdaptiveSoftmax(width, size, cutoffs, tied_to) if cutoffs else FullSoftmax(width, size, tied_to)
+
+
+def initialise(model: nn.Module, initialisation: Initialisation) -> None:
+    """Draws weights anew where the cell asks for it, as Dai et al. 2019 do in their code.
+
+    `normal`: gains of normalisations from N(1, 0.02²), all matrices and tables, embeddings, u and v from N(0, 0.02²),
+    biases zero, and padding's vector zero. Parameters that are numbers of a formula, as KERPLE's, stay what they are.
+    """
+    if initialisation is Initialisation.XAVIER:
+        return
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.02)
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            nn.init.normal_(module.weight, 1.0, 0.02)
+        elif isinstance(module, nn.Embedding):
+            nn.init.zeros_(module.weight[PADDING])

@@ -7,7 +7,7 @@ from kdx.attention import Cache
 from kdx.axes import Attention, Embeddings
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.grid.spec import CellSpec
-from kdx.models.transformer import Input, Stack, embedding_of, output_of
+from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
 
 
 class TranslationModel(nn.Module):
@@ -23,19 +23,23 @@ class TranslationModel(nn.Module):
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF)
         self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, across=Attention.ENCODER_DECODER)
         self.output = output_of(vocabulary_size, width, None if embeddings is Embeddings.SEPARATE else target)
+        initialise(self, spec.model.initialisation)
 
     def encode(self, source: Tensor, source_padding: Tensor) -> Tensor:
         """source (B, Ts), source_padding (B, Ts) True where padding → (B, Ts, M)."""
         return self.encoder(self.source_input(source), padding=source_padding)
 
-    def forward(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, Tt, V) of the token after each of target (B, Tt).
+    def hidden(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
+        """What the last layer gives at each of target (B, Tt): (B, Tt, M).
 
         Target padding lies to the right, where no causal query sees it.
         """
         memory = self.encode(source, source_padding)
-        hidden = self.decoder(self.target_input(target), source=memory, source_padding=source_padding)
-        return self.output(hidden)
+        return self.decoder(self.target_input(target), source=memory, source_padding=source_padding)
+
+    def forward(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, Tt, V) of the token after each of target (B, Tt)."""
+        return self.output(self.hidden(source, source_padding, target))
 
     @torch.no_grad()
     def translate(self, source: Tensor, source_padding: Tensor, longest: int) -> list[list[int]]:

@@ -1,16 +1,16 @@
 """What the two tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from kdx.axes import Split
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
+from kdx.models.softmax import Softmax
 from kdx.training.entropy import watched
 from kdx.training.schedule import rate_factor
 
@@ -53,30 +53,25 @@ class TaskModule(lightning.LightningModule):
         if clip is not None:
             nn.utils.clip_grad_norm_(self.parameters(), clip)
 
-    def logits_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """Logits (B, T, V) and the tokens (B, T) that they should give; padding is not counted."""
+    def hidden_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """What the last layer gives (B, T, M), and the tokens (B, T) to predict from it; padding is not counted."""
         raise NotImplementedError
+
+    @property
+    def _softmax(self) -> Softmax:
+        return cast(Softmax, self.model.output)
 
     def training_step(self, batch: Any, index: int) -> Tensor:
         """Mean loss a token, in nats, with label smoothing where the cell has it."""
-        logits, targets = self.logits_and_targets(batch)
-        loss = functional.cross_entropy(
-            logits.flatten(0, 1).float(),
-            targets.flatten(),
-            ignore_index=PADDING,
-            label_smoothing=self.spec.training.label_smoothing,
-        )
+        loss = self._softmax.loss(*self.hidden_and_targets(batch), self.spec.training.label_smoothing)
         if not torch.isfinite(loss):
             raise Diverged(f"training loss is {loss.item()} at step {self.trainer.global_step}")
         return loss
 
     def evaluate(self, batch: Any, split: Split) -> None:
         """Adds a batch to the sums of an evaluation."""
-        logits, targets = self.logits_and_targets(batch)
-        nats = functional.cross_entropy(
-            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=PADDING, reduction="sum"
-        )
-        self._nats += nats.double().cpu()
+        hidden, targets = self.hidden_and_targets(batch)
+        self._nats += self._softmax.nats(hidden, targets).double().sum().cpu()
         self._tokens += int((targets != PADDING).sum())
 
     def summarise(self, split: Split) -> dict[str, float]:
@@ -99,7 +94,7 @@ class TaskModule(lightning.LightningModule):
         if index == 0:
             # One batch tells enough, and Eq. 2 as printed is dear.
             with watched(self.model) as found:
-                self.logits_and_targets(batch)
+                self.hidden_and_targets(batch)
             self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}
         self.evaluate(batch, Split.VALID)
 

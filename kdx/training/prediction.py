@@ -22,13 +22,13 @@ class PredictionModule(TaskModule):
         super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size))
         self.corpus = corpus
         # A validation in the midst of training must not touch what training remembers.
-        self.remembered = {True: Memory(spec.memory), False: Memory(spec.memory)}
+        self.remembered = {True: Memory(spec.memory), False: Memory(spec.reading.memory)}
 
-    def logits_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
+    def hidden_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
+        memory = self.remembered[self.training]
         if batch.begins:
-            self.remembered[self.training] = Memory(self.spec.memory)
-        memory = self.remembered[self.training] if self.spec.memory else None
-        return self.model(batch.inputs, memory), batch.targets
+            memory.layers = []
+        return self.model.hidden(batch.inputs, memory if memory.length else None), batch.targets
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["memory"] = self.remembered[True].layers
@@ -44,8 +44,9 @@ class PredictionModule(TaskModule):
 
     def definitions(self) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
-        memory = f"a memory of {self.spec.memory}" if self.spec.memory else "no memory"
-        context = f"segments of {self.spec.training.length} tokens, {memory}"
+        streams, length, memory = self.spec.reading
+        before = f"a memory of {memory}" if memory else "no memory"
+        context = f"{streams} streams in segments of {length} tokens, {before}"
         loss = f"mean over {unit}s and one end mark a line of -ln p, in nats; {context}"
         return {
             "loss": loss,

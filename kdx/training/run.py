@@ -164,8 +164,9 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
     stream = load_stream(spec.data, home)
     streams = training.batch_tokens // training.length
     batches = StreamBatches(stream.splits[Split.TRAIN], streams, training.length)
+    reading = spec.reading
     evaluation = {
-        split: list(StreamBatches(stream.splits[split], streams, training.length).in_order())
+        split: list(StreamBatches(stream.splits[split], reading.streams, reading.length).in_order())
         for split in (Split.VALID, Split.TEST)
     }
     return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss

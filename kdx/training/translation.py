@@ -28,8 +28,8 @@ class TranslationModule(TaskModule):
         """Of sacrebleu; None before the first scoring, which sets it."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
-    def logits_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
-        return self.model(batch.source, batch.source_padding, batch.target_in), batch.target_out
+    def hidden_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
+        return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out
 
     def _start(self) -> None:
         super()._start()

@@ -176,6 +176,18 @@ def test_shaws_table_of_values_belongs_to_self_attention():
             "a learned table has 1024 positions, and 1128 are in sight",
         ),
         (
+            "prediction",
+            {"memory": 8, "position": "product", "encoding": "learned", "evaluation": {"memory": 900}},
+            "encoding",
+            "a learned table has 1024 positions, and 1028 are in sight",
+        ),
+        (
+            "prediction",
+            {"model": {"cutoffs": [100]}, "training": {"label_smoothing": 0.1}},
+            "training.label_smoothing",
+            "an adaptive softmax cannot be smoothed",
+        ),
+        (
             "translation",
             {"position": "relative", "symmetry": "symmetric", "xl_bias": "learned"},
             "xl_bias",
@@ -212,6 +224,13 @@ def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, 
     detail = refusal(task, **settings)
     assert detail["ctx"]["field"] == field
     assert detail["ctx"]["problem"] == problem
+
+
+def test_an_evaluation_reads_as_training_does_unless_said_otherwise():
+    training = {"batch_tokens": 640, "length": 64}
+    assert cell("prediction", training=training, memory=8).reading == (10, 64, 8)
+    evaluation = {"streams": 3, "length": 16, "memory": 0}
+    assert cell("prediction", training=training, memory=8, evaluation=evaluation).reading == (3, 16, 0)
 
 
 @pytest.mark.parametrize("clip", [-1, 1.5, "never", True])

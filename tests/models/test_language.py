@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from kdx.grid.load import load_grid
 from kdx.models.language import LanguageModel
 
 # Rounding of double precision alone.
@@ -73,3 +74,37 @@ def test_weights_that_were_kept_give_the_same_logits(tmp_path):
     other.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
     assert torch.equal(model(tokens(2, 5)), other(tokens(2, 5)))
     assert other.output.weight is other.input.embedding.weight
+
+
+def test_the_base_model_of_transformer_xl_has_the_published_number_of_parameters():
+    (run,) = load_grid("presets/prediction-paper").runs
+    with torch.device("meta"):
+        model = LanguageModel(run.cell.spec, 267_735)
+    assert count(model) == 151_107_538
+    # Without embeddings, softmax, and the u and v that all layers share.
+    assert count(model.decoder) - 2 * 410 == 41_066_400
+
+
+CLUSTERS = {"embeddings": "tied", "cutoffs": [5, 8]}
+
+
+def test_with_an_adaptive_softmax_a_model_gives_log_probabilities_and_learns_everywhere():
+    model = language(CLUSTERS)
+    text = tokens(2, 9)
+    torch.testing.assert_close(model(text).exp().sum(-1), torch.ones(2, 9, dtype=torch.float64), **EXACT)
+    nats = model.output.nats(model.hidden(text[:, :-1]), text[:, 1:])
+    wanted = functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten(), reduction="none")
+    torch.testing.assert_close(nats, wanted, **EXACT)
+    nats.sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert model.output.weight is model.input.embedding.weight
+
+
+def test_what_the_last_layer_gives_to_the_softmax_can_be_dropped():
+    model = LanguageModel(cell("prediction", {"output_dropout": 0.5}), VOCABULARY)
+    text = tokens(4, 50)
+    whole = model.eval().hidden(text)
+    dropped = model.train().hidden(text)
+    gone = dropped == 0
+    assert gone.double().mean() == pytest.approx(0.5, abs=0.05)
+    torch.testing.assert_close(dropped[~gone], 2 * whole[~gone])

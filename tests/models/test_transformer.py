@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens
+from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, translation
 from torch.nn import functional
 
 from kdx.axes import Attention
@@ -56,6 +56,108 @@ def test_the_feed_forward_is_its_formula():
     x = draw(2, 3, WIDTH)
     hidden = (x @ module.up.weight.T + module.up.bias).clamp(min=0)
     torch.testing.assert_close(module(x), hidden @ module.down.weight.T + module.down.bias)
+
+
+def test_the_feed_forward_can_drop_what_its_relu_leaves():
+    module = FeedForward(WIDTH, WIDTH, 0.5)
+    for linear in (module.up, module.down):
+        torch.nn.init.eye_(linear.weight)
+    x = torch.ones(100, 10, WIDTH)
+    assert set(module(x).unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(module.eval()(x), x)
+    assert FeedForward(WIDTH, 12)(x).isfinite().all()
+
+
+@pytest.mark.parametrize("which", Attention)
+def test_without_biases_an_attention_is_its_four_matrices(which):
+    attention = attention_of(cell("translation", {"bias": "none"}), which)
+    assert count(attention) == 4 * WIDTH * WIDTH
+
+
+@pytest.mark.parametrize("task", ["prediction", "translation"])
+def test_u_and_v_are_learned_in_each_layer_or_once_in_each_stack(task):
+    models = {}
+    for word in ("none", "learned", "shared"):
+        model = (language if task == "prediction" else translation)(position="relative", xl_bias=word)
+        models[word] = model, count(model)
+    stacks = 1 if task == "prediction" else 2
+    base = models["none"][1]
+    assert models["learned"][1] - base == 2 * stacks * 2 * WIDTH
+    assert models["shared"][1] - base == stacks * 2 * WIDTH
+    first, second = (layer.own.positions["relative"] for layer in models["shared"][0].decoder.layers)
+    assert first.u is second.u and first.v is second.v and first.u is not first.v
+
+
+def test_shared_u_and_v_come_back_from_a_state_as_one_pair(tmp_path):
+    model, other = (language(position="relative", xl_bias="shared", seed=seed) for seed in (0, 1))
+    torch.nn.init.normal_(model.decoder.layers[0].own.positions["relative"].u)
+    torch.save(model.state_dict(), tmp_path / "weights")
+    other.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
+    assert torch.equal(model(tokens(2, 5)), other(tokens(2, 5)))
+    first, second = (layer.own.positions["relative"] for layer in other.decoder.layers)
+    assert first.u is second.u and first.u.any()
+
+
+def test_only_a_stack_that_has_distances_has_u_and_v():
+    model = translation(position="relative", xl_bias="shared", placement="decoder-self")
+    assert not any("positions" in name for name, _ in model.encoder.named_parameters())
+
+
+@pytest.mark.parametrize("task", ["prediction", "translation"])
+def test_the_normal_initialisation_draws_every_matrix_alike(task):
+    size = {"width": 64, "inner": 96, "initialisation": "normal"}
+    make = language if task == "prediction" else translation
+    model = make(size, position=["lookup", "relative", "kerple-log"], norm="pre")
+    names = dict(model.named_parameters())
+    for name, parameter in names.items():
+        module = model.get_submodule(name.rpartition(".")[0])
+        if isinstance(module, torch.nn.LayerNorm):
+            mean, deviation = (1.0, 0.02) if name.endswith("weight") else (0.0, 0.0)
+        elif name.endswith("bias"):
+            mean, deviation = 0.0, 0.0
+        elif "kerple" in name:
+            continue
+        else:
+            mean, deviation = 0.0, 0.02
+        values = parameter[1:] if isinstance(module, torch.nn.Embedding) else parameter
+        assert values.std().item() == pytest.approx(deviation, rel=0.3), name
+        assert values.mean().item() == pytest.approx(mean, abs=0.008), name
+    assert any(name.endswith("relative.u") for name in names)
+    embedding = model.input if task == "prediction" else model.source_input
+    assert not embedding.embedding.weight[0].any()
+    kerple = "decoder.layers.0.own.positions.kerple-log.scale"
+    # A parameter of a formula is drawn as the formula asks.
+    assert names[kerple].abs().max() > 0.1
+
+
+def test_kdxs_own_initialisation_is_left_as_it_was_drawn():
+    assert language(seed=3).decoder.layers[0].feed_forward.up.weight.std() > 0.1
+
+
+def test_a_direct_sum_has_the_sinusoids_of_the_cell():
+    positions = torch.arange(5)
+    for axes in ({"inject": "input"}, {"inject": "per-layer"}):
+        vectors = {}
+        for word in ("vaswani", "fairseq"):
+            model = language(position="direct-sum", sinusoids=word, **axes)
+            own = model.input if axes["inject"] == "input" else model.decoder.layers[0].own
+            vectors[word] = own.encoding(positions)
+        # Between the first frequency, 1 in both, and the last, WIDTH / 2 - 1 of them have other exponents.
+        same = (vectors["vaswani"] == vectors["fairseq"])[1:].all(0)
+        assert same.tolist() == [True, True] + [False] * (WIDTH - 2)
+
+
+def test_an_evaluation_with_more_memory_leaves_a_tokens_position_what_it_was_in_training():
+    axes = {"position": "direct-sum", "inject": "per-layer", "memory": 4}
+    longer = language(evaluation={"memory": 7}, **axes)
+    text, before = tokens(1, 3), torch.zeros(1, 4, WIDTH, dtype=torch.float64)
+    attention = longer.decoder.layers[0].own
+    assert attention.memory_length == 7
+    for memory in (None, before, torch.zeros(1, 7, WIDTH, dtype=torch.float64)):
+        projected = attention._project(torch.zeros(1, 3, WIDTH, dtype=torch.float64), None, memory)
+        assert projected.at_query.positions.tolist() == [7, 8, 9]
+        assert projected.at_key.positions[-3:].tolist() == [7, 8, 9]
+    assert longer(text).isfinite().all()
 
 
 @pytest.mark.parametrize(("depth", "norm"), [(1, "post"), (3, "post"), (1, "pre"), (3, "pre")])

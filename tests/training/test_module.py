@@ -9,24 +9,30 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.axes import Split
+from kdx.models.softmax import FullSoftmax
 from kdx.training.module import TaskModule, exponential
+
+WORDS = 7
 
 
 class Guesses(TaskModule):
-    """Scores a batch of (logits, targets) as it is; its one parameter is the logits' factor."""
+    """Scores a batch of (logits, targets) as it is; its one trained parameter is the logits' factor."""
 
     def __init__(self, **training) -> None:
-        super().__init__(cell("prediction", **training), nn.Linear(1, 1, bias=False))
-        nn.init.ones_(self.model.weight)
+        model = nn.Linear(1, 1, bias=False)
+        nn.init.ones_(model.weight)
+        super().__init__(cell("prediction", **training), model)
+        model.output = FullSoftmax(WORDS, WORDS).requires_grad_(False)
+        nn.init.eye_(model.output.weight)
 
-    def logits_and_targets(self, batch):
+    def hidden_and_targets(self, batch):
         logits, targets = batch
         return logits * self.model.weight, targets
 
 
 def draw(*shape: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, 7, generator=generator), torch.randint(1, 7, shape, generator=generator)
+    return torch.randn(*shape, WORDS, generator=generator), torch.randint(1, WORDS, shape, generator=generator)
 
 
 def test_padding_counts_neither_in_training_nor_in_evaluation():
@@ -62,6 +68,15 @@ def test_an_evaluation_is_a_mean_over_tokens_not_over_batches_and_starts_anew():
     )
     assert module.metrics["loss"] == pytest.approx(nats / 38)
     assert module.metrics["perplexity"] == math.exp(module.metrics["loss"])
+
+
+def test_nats_are_summed_in_sixty_four_bits():
+    module = Guesses()
+    logits, targets = torch.zeros(1, 5000, WORDS), torch.ones(1, 5000, dtype=torch.long)
+    for _ in range(3):
+        module.evaluate((logits, targets), Split.TEST)
+    of_one = functional.cross_entropy(logits[0, :1], targets[0, :1]).double().item()
+    assert module.summarise(Split.TEST)["loss"] == pytest.approx(of_one, rel=1e-14)
 
 
 @pytest.mark.parametrize(("clip", "expected"), [(None, 5.0), (1.0, 1.0), (10.0, 5.0)])

@@ -5,17 +5,27 @@ import math
 
 import pytest
 import torch
-from runs import VALIDATIONS, cell
+from runs import VALIDATIONS, cell, run, same_bits
 
 from kdx.axes import Split
 from kdx.data.batching import StreamBatches
 from kdx.data.corpus import StreamCorpus, load_stream
+from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec
+from kdx.models.language import LanguageModel
 from kdx.training.prediction import PredictionModule
 
 
 @pytest.fixture(scope="module")
 def corpus(home) -> StreamCorpus:
     return load_stream(cell("prediction").data, home)
+
+
+def xl(**axes) -> CellSpec:
+    """As Transformer-XL, with one layer."""
+    base = cell("prediction").model_dump(exclude={"position", "placement", "encoding", "select"}, by_alias=True)
+    base["model"] |= axes.pop("model", {})
+    return CellSpec.model_validate(base | {"position": "relative", "xl_bias": "shared", "memory": 8} | axes)
 
 
 def evaluated(module: PredictionModule, split: Split, streams: int = 16) -> dict[str, float]:
@@ -52,7 +62,60 @@ def test_the_definitions_say_what_a_token_and_a_context_are(corpus):
     defined = PredictionModule(cell("prediction"), corpus).definitions()
     assert defined.keys() == {"loss", "perplexity", "word_perplexity"}
     assert "mean over words and one end mark a line" in defined["loss"]
-    assert all("segments of 16 tokens, no memory" in text for text in defined.values())
+    assert all("16 streams in segments of 16 tokens, no memory" in text for text in defined.values())
+    read = xl(evaluation={"streams": 3, "length": 4, "memory": 9})
+    for text in PredictionModule(read, corpus).definitions().values():
+        assert "3 streams in segments of 4 tokens, a memory of 9" in text
+
+
+def test_an_evaluation_reads_its_own_streams_lengths_and_memory_and_training_its_own(train, monkeypatch):
+    spec, read = xl(evaluation={"streams": 3, "length": 5, "memory": 11}), {True: set(), False: set()}
+    hidden = LanguageModel.hidden
+
+    def watched(model, tokens, memory):
+        # A memory is renewed in place.
+        before = memory.layers[0].size(1) if memory.layers else 0
+        read[model.training].add((tokens.size(0), tokens.size(1), before))
+        return hidden(model, tokens, memory)
+
+    monkeypatch.setattr(LanguageModel, "hidden", watched)
+    done = train(spec)
+    assert read[True] == {(16, 16, 0), (16, 16, 8)}
+    whole = {batch for batch in read[False] if batch[1] == 5}  # the last stretch of a text is shorter
+    assert whole == {(3, 5, 0), (3, 5, 5), (3, 5, 10), (3, 5, 11)}
+    assert "3 streams in segments of 5 tokens, a memory of 11" in done.outcome.definitions["test/perplexity"]
+
+
+def test_one_layer_sees_as_much_in_short_segments_with_memory_as_in_long_ones(corpus):
+    """The memory of an evaluation is worth as much as its segments' own tokens, whatever training had."""
+    scores = []
+    for length, memory in ((8, 40), (16, 40)):
+        torch.manual_seed(0)
+        spec = xl(evaluation={"streams": 1, "length": length, "memory": memory})
+        module = PredictionModule(spec, corpus)
+        nats = []
+        module.eval()
+        with torch.no_grad():
+            for batch in StreamBatches(corpus.splits[Split.VALID][:48], 1, length).in_order():
+                hidden, targets = module.hidden_and_targets(batch)
+                nats.append(module.model.output.nats(hidden, targets))
+        scores.append(torch.cat(nats))
+    torch.testing.assert_close(scores[0], scores[1], rtol=1e-4, atol=1e-5)
+
+
+def test_with_an_adaptive_softmax_a_run_learns_and_goes_on_to_the_same_bits(home, tmp_path):
+    spec = xl(model={"cutoffs": [20, 40], "bias": "none", "initialisation": "normal", "inner_dropout": 0.1})
+    whole = run(spec, tmp_path / "whole", home)
+    losses = list(whole.column("valid/loss").values())
+    assert losses == sorted(losses, reverse=True) and whole.outcome.diverged is None
+    assert run(spec, tmp_path / "broken", home, stop_after=7).outcome is None
+    resumed = run(spec, tmp_path / "broken", home)
+    assert resumed.outcome == whole.outcome and same_bits(resumed.weights, whole.weights)
+
+
+def test_cutoffs_that_the_vocabulary_does_not_reach_are_refused_when_the_text_is_known(train):
+    with pytest.raises(KdxError, match=r"model\.cutoffs: the cluster of words from rank 9000 on is empty"):
+        train(xl(model={"cutoffs": [20, 9000]}))
 
 
 def test_every_validation_of_a_run_gives_the_three_metrics_and_there_is_no_text_to_keep(unbroken):

@@ -227,13 +227,13 @@ def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, ste
 
 
 def test_a_run_that_diverges_late_keeps_its_best_score_and_leaves_no_checkpoint(train, monkeypatch):
-    score = PredictionModule.logits_and_targets
+    score = PredictionModule.hidden_and_targets
 
     def overflow(module, batch):
-        logits, targets = score(module, batch)
-        return logits * (math.inf if module.trainer.global_step >= 7 else 1.0), targets
+        hidden, targets = score(module, batch)
+        return hidden * (math.inf if module.trainer.global_step >= 7 else 1.0), targets
 
-    monkeypatch.setattr(PredictionModule, "logits_and_targets", overflow)
+    monkeypatch.setattr(PredictionModule, "hidden_and_targets", overflow)
     save_every_step(monkeypatch)
     done = train(cell("prediction"))
     outcome, valid = done.outcome, done.column("valid/loss")

@@ -2,7 +2,7 @@
 
 from kdx.attention.encodings.learned import Learned
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.axes import Encoding
+from kdx.axes import Encoding, Sinusoids
 
 ENCODINGS: dict[Encoding, type[Sinusoidal] | type[Learned]] = {
     Encoding.SINUSOIDAL: Sinusoidal,
@@ -10,6 +10,8 @@ ENCODINGS: dict[Encoding, type[Sinusoidal] | type[Learned]] = {
 }
 
 
-def encoding_of(encoding: Encoding, width: int, longest: int) -> Sinusoidal | Learned:
+def encoding_of(
+    encoding: Encoding, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI
+) -> Sinusoidal | Learned:
     """The encoding of that name, M = `width` wide; a learned one has positions 0 to `longest` - 1."""
-    return ENCODINGS[encoding](width, longest)
+    return ENCODINGS[encoding](width, longest, sinusoids)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from kdx.axes import Sinusoids
+
 
 class Learned(nn.Module):
     """A table of positions 0 to longest - 1, drawn from N(0, 1/M).
@@ -10,9 +12,10 @@ class Learned(nn.Module):
     Args:
         width: M.
         longest: number of positions.
+        sinusoids: not used; every encoding takes it.
     """
 
-    def __init__(self, width: int, longest: int) -> None:
+    def __init__(self, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(longest, width))
         nn.init.normal_(self.weight, std=width**-0.5)

@@ -1,10 +1,16 @@
 """Sinusoids of a position, sines and cosines interleaved, for any integer position.
 
 t[2p] = sin(pos / 10000^(2p/M)),  t[2p+1] = cos(pos / 10000^(2p/M))          [Vaswani et al. 2017, Sec. 3.5]
+
+The code of Ott et al. 2019 has the exponent p/(M/2 - 1) in place of 2p/M. It also puts all sines before all cosines and
+calls the first position 2. Neither matters here: the one is another order of features, which nothing depends on but
+the draw of the weights; and how two sinusoids compare depends on their distance alone.
 """
 
 import torch
 from torch import Tensor, nn
+
+from kdx.axes import Sinusoids
 
 
 class Sinusoidal(nn.Module):
@@ -13,6 +19,7 @@ class Sinusoidal(nn.Module):
     Args:
         width: M, even.
         longest: not used; every encoding takes it.
+        sinusoids: the exponents.
 
     Raises:
         ValueError: if the width is odd.
@@ -20,17 +27,19 @@ class Sinusoidal(nn.Module):
 
     like: Tensor
 
-    def __init__(self, width: int, longest: int) -> None:
+    def __init__(self, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
         super().__init__()
         if width % 2:
             raise ValueError(f"width: sinusoids come in pairs, not {width}; allowed: an even number")
         self.width = width
+        # Two features have one frequency, whose exponent is 0 by either rule.
+        self.last = max(width - 2, 1) if sinusoids is Sinusoids.FAIRSEQ else width
         # Follows the module to its number format. The frequencies themselves would lose digits on the way to float64.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Integers (…, T) to (…, T, M)."""
         exact = torch.promote_types(self.like.dtype, torch.float32)
-        exponent = torch.arange(0, self.width, 2, device=positions.device, dtype=exact) / self.width
+        exponent = torch.arange(0, self.width, 2, device=positions.device, dtype=exact) / self.last
         angle = positions.unsqueeze(-1) * 10000.0**-exponent
         return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2).to(self.like.dtype)

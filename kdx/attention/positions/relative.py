@@ -3,7 +3,8 @@
 k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)          [Dai et al. 2019; Tsai et al. 2019, Eq. 5]
 
 R_(i-j) is the sinusoid of the distance, M wide, and W_R is M × D for each head, without bias. √D, and the M/2
-frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer.
+frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer,
+unless a stack of layers makes them one pair.
 
 The factor has two exact forms: computed for each distance and laid out over the pairs, or, since sines and cosines of
 a difference expand, as M more columns of one dot product. Where positions are known the first is taken: forward and
@@ -34,7 +35,7 @@ class Relative(PositionScheme):
         self.dropout = options.position_dropout
         self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
-        learned = options.xl_bias is XLBias.LEARNED
+        learned = options.xl_bias is not XLBias.NONE
         self.u = nn.Parameter(torch.zeros(self.shape)) if learned else None
         self.v = nn.Parameter(torch.zeros(self.shape)) if learned else None
 

@@ -21,7 +21,7 @@ def test_factor_is_that_of_transformer_xl(bias: XLBias, known: bool) -> None:
     torch.manual_seed(0)
     scheme, query = Relative(Options(8, heads=2, head_width=4, xl_bias=bias)), torch.randn(1, 2, 3, 4)
     v = torch.zeros(4)
-    if bias is XLBias.LEARNED:
+    if bias is not XLBias.NONE:
         torch.nn.init.normal_(scheme.v)
         v = scheme.v[1]
     log_weight = scheme.log_weight(query, *places(known))
@@ -48,6 +48,9 @@ def test_u_is_for_the_kernel_alone() -> None:
 def test_symmetric_has_neither_u_nor_v() -> None:
     module = KernelAttention(8, 2, positions=(Position.RELATIVE,), symmetry=Symmetry.SYMMETRIC)
     assert [name for name, _ in module.positions.named_parameters()] == ["relative.projection.weight"]
+    for bias in (XLBias.LEARNED, XLBias.SHARED):
+        with pytest.raises(ValueError, match="allowed with symmetric: none"):
+            KernelAttention(8, 2, positions=(Position.RELATIVE,), symmetry=Symmetry.SYMMETRIC, xl_bias=bias)
 
 
 @pytest.mark.parametrize("known", [True, False])

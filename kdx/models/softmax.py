@@ -1,0 +1,130 @@
+"""From the last layer to the distribution of the next token: over all words at once, or by clusters of rarer words.
+
+Both give a target's -ln p without the model having to know which of the two it has. N is the number of targets.
+"""
+
+from itertools import pairwise
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kdx.data.vocabulary import PADDING
+from kdx.errors import KdxError
+
+
+class Softmax(Protocol):
+    """What training and evaluation ask of either."""
+
+    def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """Mean nats of the targets (B, T) that are not padding, from hidden (B, T, M); `smoothing` as Szegedy et al."""
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """-ln p of each target, (N,); 0 for padding."""
+
+
+class FullSoftmax(nn.Linear):
+    """One dot product for every word; without bias.
+
+    Args:
+        width: M.
+        size: V.
+        tied_to: the embedding whose matrix is the output's as well; None: its own, Xavier-uniform.
+    """
+
+    def __init__(self, width: int, size: int, tied_to: nn.Embedding | None = None) -> None:
+        super().__init__(width, size, bias=False)
+        if tied_to is None:
+            nn.init.xavier_uniform_(self.weight)
+        else:
+            self.weight = tied_to.weight
+
+    def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """As `Softmax.loss`."""
+        logits = _wide(self(hidden).flatten(0, 1))
+        return functional.cross_entropy(logits, targets.flatten(), ignore_index=PADDING, label_smoothing=smoothing)
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """As `Softmax.nats`."""
+        return _nats(self(hidden).flatten(0, 1), targets.flatten())
+
+
+class AdaptiveSoftmax(nn.Module):
+    """p(word) = p(its cluster) p(word | its cluster)          [Grave et al. 2017]
+
+    The first cluster's words stand beside one more logit for each other cluster, and a cluster's own logits are
+    computed for the targets in it alone, which are few as long as ids go from frequent words to rare ones. Nothing is
+    as large as targets times vocabulary. All clusters have the width M, and each logit has a bias (Dai et al. 2019).
+
+    Args:
+        width: M.
+        size: V.
+        cutoffs: the first id of each cluster but the first, rising.
+        tied_to: as for `FullSoftmax`.
+
+    Raises:
+        KdxError: a cutoff is not below V.
+    """
+
+    cutoffs: Tensor
+
+    def __init__(self, width: int, size: int, cutoffs: tuple[int, ...], tied_to: nn.Embedding | None = None) -> None:
+        super().__init__()
+        if cutoffs[-1] >= size:
+            raise KdxError(
+                f"the cluster of words from rank {cutoffs[-1]} on is empty: the vocabulary has {size} tokens",
+                place="model.cutoffs",
+                allowed=f"below {size}",
+                hint="drop the cutoffs that the text is too small for",
+            )
+        self.sizes = [stop - start for start, stop in pairwise((0, *cutoffs, size))]
+        self.register_buffer("cutoffs", torch.tensor(cutoffs), persistent=False)
+        self.weight = nn.Parameter(torch.empty(size, width)) if tied_to is None else tied_to.weight
+        self.bias = nn.Parameter(torch.zeros(size))
+        self.cluster_weight = nn.Parameter(torch.empty(len(cutoffs), width))
+        self.cluster_bias = nn.Parameter(torch.zeros(len(cutoffs)))
+        nn.init.xavier_uniform_(self.cluster_weight)
+        if tied_to is None:
+            nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities of all words, (…, M) to (…, V); neither training nor evaluation needs them."""
+        head, *tails = (_wide(functional.linear(hidden, *cluster)).log_softmax(-1) for cluster in self._clusters())
+        words, shares = head[..., : self.sizes[0]], head[..., self.sizes[0] :]
+        return torch.cat([words, *(shares[..., [number]] + tail for number, tail in enumerate(tails))], -1)
+
+    def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """As `Softmax.loss`; a cell with smoothing, which would need every word's probability, is refused before."""
+        assert not smoothing
+        return self.nats(hidden, targets).sum() / (targets != PADDING).sum()
+
+    def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """As `Softmax.nats`."""
+        hidden, targets = hidden.flatten(0, 1), targets.flatten()
+        head, *tails = self._clusters()
+        cluster = torch.bucketize(targets, self.cutoffs, right=True)
+        in_head = torch.where(cluster == 0, targets, self.sizes[0] - 1 + cluster)
+        # Padding is in the head, whatever else is where.
+        nats = _nats(functional.linear(hidden, *head), in_head)
+        for number, tail in enumerate(tails):
+            rows = (cluster == number + 1).nonzero()[:, 0]
+            logits = functional.linear(hidden.index_select(0, rows), *tail)
+            inside = functional.cross_entropy(_wide(logits), targets[rows] - self.cutoffs[number], reduction="none")
+            nats = nats.index_add(0, rows, inside)
+        return nats
+
+    def _clusters(self) -> list[tuple[Tensor, Tensor]]:
+        """Weights (words, M) and biases (words,) of each cluster's logits; the first's end with the other clusters'."""
+        # Split, not sliced: the gradient of each slice would be as large as the whole matrix.
+        weights, biases = torch.split(self.weight, self.sizes), torch.split(self.bias, self.sizes)
+        head = torch.cat([weights[0], self.cluster_weight]), torch.cat([biases[0], self.cluster_bias])
+        return [head, *zip(weights[1:], biases[1:], strict=True)]
+
+
+def _nats(logits: Tensor, targets: Tensor) -> Tensor:
+    return functional.cross_entropy(_wide(logits), targets, ignore_index=PADDING, reduction="none")
+
+
+def _wide(logits: Tensor) -> Tensor:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,0 +1,273 @@
+"""Training in tokens per second: `kdx.training.run.train`, with all that it does besides, against a plain loop.
+
+The plain loop has torch's own Transformer of the same size, brought to the same function (no dropout inside attention
+and feed-forward, no closing norms), the same batches, loss, clipping and optimiser. It neither makes batches nor
+records anything, and never asks what the loss is. Both go in turn in one process, with one thread; read the ratios.
+
+The text is random tokens, as many a sentence as Multi30k has.
+"""
+
+import math
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kdx.attention import encoding_of
+from kdx.axes import Encoding, Split
+from kdx.data.batching import ParallelBatches, StreamBatches
+from kdx.data.corpus import ParallelCorpus, ParallelText, StreamCorpus, TokenLists, Tokens
+from kdx.data.vocabulary import END, PADDING, SPECIAL, WordVocabulary
+from kdx.grid.load import load_grid
+from kdx.grid.spec import CellSpec
+from kdx.models.language import LanguageModel
+from kdx.models.translation import TranslationModel
+from kdx.training import run
+from kdx.training.schedule import rate_factor
+from kdx.training.stopping import Stopped, StopRequest
+
+WARM, STEPS, ROUNDS = 20, 5, 25
+LEAST = 0.95
+
+
+def measure() -> dict[str, object]:
+    """Tokens per second of both, and kdx's over the plain loop's: the medians of the rounds."""
+    threads = torch.get_num_threads()
+    try:
+        found = {"translation": _translation(), "prediction": _prediction()}
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(False)
+    return {**found, "least": LEAST, "within": all(each["ratio"] >= LEAST for each in found.values())}
+
+
+class PlainTranslation(nn.Module):
+    """Vaswani et al. 2017 by torch's modules."""
+
+    def __init__(self, spec: CellSpec, size: int) -> None:
+        super().__init__()
+        model = spec.model
+        self.embedding = nn.Embedding(size, model.width, padding_idx=PADDING)
+        nn.init.normal_(self.embedding.weight, std=model.width**-0.5)
+        self.transformer = _same_function(
+            nn.Transformer(
+                model.width,
+                model.heads,
+                model.encoder_layers,
+                model.decoder_layers,
+                model.inner,
+                model.dropout,
+                batch_first=True,
+            )
+        )
+        self.transformer.encoder.norm = self.transformer.decoder.norm = None
+        self.scale, self.dropout = math.sqrt(model.width), nn.Dropout(model.dropout)
+        self.register_buffer("positions", _sinusoids(model.width))
+
+    def forward(self, source: Tensor, source_padding: Tensor, target: Tensor) -> Tensor:
+        hidden = self.transformer(
+            self._input(source),
+            self._input(target),
+            tgt_mask=_causal(target.size(1)),
+            src_key_padding_mask=source_padding,
+            memory_key_padding_mask=source_padding,
+            tgt_is_causal=True,
+        )
+        return functional.linear(hidden, self.embedding.weight)
+
+    def _input(self, tokens: Tensor) -> Tensor:
+        return self.dropout(self.embedding(tokens) * self.scale + self.positions[: tokens.size(1)])
+
+
+class PlainPrediction(nn.Module):
+    """The same with the encoder's modules under a causal mask."""
+
+    def __init__(self, spec: CellSpec, size: int) -> None:
+        super().__init__()
+        model = spec.model
+        self.embedding = nn.Embedding(size, model.width, padding_idx=PADDING)
+        nn.init.normal_(self.embedding.weight, std=model.width**-0.5)
+        layer = nn.TransformerEncoderLayer(model.width, model.heads, model.inner, model.dropout, batch_first=True)
+        self.transformer = _same_function(nn.TransformerEncoder(layer, model.decoder_layers))
+        self.scale, self.dropout = math.sqrt(model.width), nn.Dropout(model.dropout)
+        self.register_buffer("positions", _sinusoids(model.width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.dropout(self.embedding(tokens) * self.scale + self.positions[: tokens.size(1)])
+        hidden = self.transformer(x, mask=_causal(tokens.size(1)), is_causal=True)
+        return functional.linear(hidden, self.embedding.weight)
+
+
+def _same_function(transformer: nn.Module) -> nn.Module:
+    for module in transformer.modules():
+        if isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+        elif isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+            module.dropout.p = 0.0
+    return transformer
+
+
+def _causal(length: int) -> Tensor:
+    return nn.Transformer.generate_square_subsequent_mask(length)
+
+
+def _sinusoids(width: int) -> Tensor:
+    return encoding_of(Encoding.SINUSOIDAL, width, 0)(torch.arange(512))
+
+
+class PlainLoop:
+    """Steps of the plain loop over batches that lie ready: inputs, and the targets."""
+
+    def __init__(self, spec: CellSpec, model: nn.Module, batches: list[tuple[tuple[Tensor, ...], Tensor]]) -> None:
+        self.model, self.batches, self.training = model, batches, spec.training
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), spec.training.learning_rate, spec.training.betas, spec.training.epsilon, fused=True
+        )
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: rate_factor(spec.training, step)
+        )
+
+    def steps(self, first: int, last: int) -> None:
+        for inputs, targets in self.batches[first:last]:
+            self.optimizer.zero_grad()
+            loss = functional.cross_entropy(
+                self.model(*inputs).flatten(0, 1),
+                targets.flatten(),
+                ignore_index=PADDING,
+                label_smoothing=self.training.label_smoothing,
+            )
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+            self.optimizer.step()
+            self.scheduler.step()
+
+
+class Seconds(NamedTuple):
+    elapsed: float
+    busy: float
+    """Of the processor: what other programs take of the machine is not in it."""
+
+
+def now() -> Seconds:
+    return Seconds(time.perf_counter(), time.process_time())
+
+
+def since(start: Seconds) -> Seconds:
+    return Seconds(*(after - before for after, before in zip(now(), start, strict=True)))
+
+
+class Turns:
+    """A recorder that lets the plain loop have its turn, and asks the run to stop after the last."""
+
+    def __init__(self, plain: PlainLoop, stop: StopRequest) -> None:
+        self.plain, self.stop = plain, stop
+        self.ours: list[Seconds] = []
+        self.theirs: list[Seconds] = []
+        self.start = now()
+
+    def progress(self, step: int, loss: float) -> None:
+        if step < WARM or (step - WARM) % STEPS:
+            return
+        ours = since(self.start)
+        # The plain loop need not fill what kdx has filled so that bits are the same.
+        torch.use_deterministic_algorithms(False)
+        start = now()
+        self.plain.steps(max(0, step - STEPS), step)
+        if step > WARM:
+            self.ours.append(ours)
+            self.theirs.append(since(start))
+        torch.use_deterministic_algorithms(True)
+        self.stop.asked = len(self.ours) == ROUNDS
+        self.start = now()
+
+    def begin(self, *told: object) -> None:
+        pass
+
+    metric = flush = outputs = begin
+
+
+class Stop(StopRequest):
+    def listen(self) -> None:
+        """Leaves the signals to this process."""
+
+
+def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamCorpus) -> dict[str, float]:
+    kind = TranslationModel if isinstance(corpus, ParallelCorpus) else LanguageModel
+    assert _size(plain.model) == _size(kind(spec, corpus.vocabulary.size)), "the two models are not of one size"
+    stop = Stop()
+    turns = Turns(plain, stop)
+    loaders = run.load_parallel, run.load_stream
+    run.load_parallel = run.load_stream = lambda data, home: corpus
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run.train(spec, 0, folder=Path(folder), recorder=turns, stop=stop)
+    except Stopped:
+        pass
+    finally:
+        run.load_parallel, run.load_stream = loaders
+    tokens = sum(int((targets != PADDING).sum()) for _, targets in plain.batches[WARM:])
+    ours, theirs = (median(each.elapsed for each in seconds) * ROUNDS for seconds in (turns.ours, turns.theirs))
+    pairs = list(zip(turns.ours, turns.theirs, strict=True))
+    return {
+        "kdx": round(tokens / ours),
+        "plain": round(tokens / theirs),
+        "ratio": round(median(plain.elapsed / kdx.elapsed for kdx, plain in pairs), 3),
+        "ratio by processor time": round(median(plain.busy / kdx.busy for kdx, plain in pairs), 3),
+    }
+
+
+def _size(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _spec(preset: str) -> CellSpec:
+    (planned,) = load_grid(f"presets/{preset}").runs
+    settled = {"position", "inject", "placement", "encoding", "value"}
+    fields = planned.cell.spec.model_dump(by_alias=True, exclude=settled)
+    return CellSpec.model_validate(fields | {"position": "direct-sum"})
+
+
+def _translation() -> dict[str, float]:
+    spec = _spec("translation-mini")
+    size = spec.data.vocabulary_size
+    generator = np.random.default_rng(0)
+    length = generator.normal(2.7, 0.3, 29_000)
+    sides = [
+        _lists(np.exp(length + generator.normal(0, 0.1, len(length))).astype(int).clip(3, 58), size, generator)
+        for _ in range(2)
+    ]
+    text = ParallelText(*sides, references=("",) * len(length))
+    corpus = ParallelCorpus(_words(size), dict.fromkeys(Split, text), "", True, 99.0)
+    batches = ParallelBatches(text, spec.training.batch_tokens, 0)
+    ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
+    plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]
+    return _compared(spec, PlainLoop(spec, PlainTranslation(spec, size), plain), corpus)
+
+
+def _prediction() -> dict[str, float]:
+    spec = _spec("prediction-mini")
+    size, length = spec.data.vocabulary_size, spec.training.length
+    stream = np.random.default_rng(0).integers(SPECIAL, size, 400_000, dtype=np.int32)
+    corpus = StreamCorpus(_words(size), dict.fromkeys(Split, stream), dict.fromkeys(Split, len(stream)), "", 99.0)
+    batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
+    ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
+    plain = [((batch.inputs,), batch.targets) for batch in ready]
+    return _compared(spec, PlainLoop(spec, PlainPrediction(spec, size), plain), corpus)
+
+
+def _words(size: int) -> WordVocabulary:
+    return WordVocabulary([str(id) for id in range(SPECIAL, size)])
+
+
+def _lists(lengths: np.ndarray, size: int, generator: np.random.Generator) -> TokenLists:
+    """Sentences of so many words and an end mark."""
+    offsets = np.concatenate([[0], np.cumsum(lengths + 1)])
+    flat: Tokens = generator.integers(SPECIAL, size, offsets[-1], dtype=np.int32)
+    flat[offsets[1:] - 1] = END
+    return TokenLists(flat, offsets)
