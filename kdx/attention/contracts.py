@@ -45,6 +45,8 @@ class Options(NamedTuple):
     summary: int = 8
     """c of the fixed filter."""
     reach: Reach = Reach.PAST
+    temperature: float = 1.0
+    """What the logarithm of the exponential and the rbf kernel is divided by."""
 
 
 class Place:

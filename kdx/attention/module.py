@@ -35,6 +35,9 @@ from kdx.axes import (
 
 Word = TypeVar("Word", bound=StrEnum)
 
+# In the polynomial and the linear kernel a temperature cancels.
+WITH_TEMPERATURE = (Kernel.EXPONENTIAL, Kernel.RBF)
+
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
 # Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
@@ -88,6 +91,7 @@ class KernelAttention(nn.Module):
         kernel: k_F.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
         scale: `unscaled` leaves out the division by √D of the exponential kernel.
+        temperature: T of the exponential and the rbf kernel, which the logarithm of the weight is divided by.
         positions: the schemes that act together; none when empty.
         value: the value function.
         filter: the keys a query sees.
@@ -124,6 +128,7 @@ class KernelAttention(nn.Module):
         kernel: Kernel = Kernel.EXPONENTIAL,
         symmetry: Symmetry = Symmetry.ASYMMETRIC,
         scale: Scale = Scale.SCALED,
+        temperature: float = 1.0,
         positions: Sequence[Position] = (),
         value: Value = Value.WITHOUT_POSITION,
         filter: Filter = Filter.FULL,
@@ -173,10 +178,17 @@ class KernelAttention(nn.Module):
             stride=stride,
             summary=summary,
             reach=_word("reach", reach, Reach),
+            temperature=temperature,
         )
         self.unscaled = _word("scale", scale, Scale) is Scale.UNSCALED
         if self.unscaled and kernel != Kernel.EXPONENTIAL:
             raise ValueError(f"scale: unscaled with the {kernel} kernel; allowed: with the exponential kernel")
+        if not temperature > 0:
+            raise ValueError(f"temperature: {temperature}; allowed: above 0")
+        if temperature != 1 and kernel not in WITH_TEMPERATURE:
+            raise ValueError(
+                f"temperature: {temperature} with the {kernel} kernel; allowed: with {', '.join(WITH_TEMPERATURE)}"
+            )
         self.kernel = KERNELS[_word("kernel", kernel, Kernel)](options)
         self.normaliser = NORMALISERS[_word("normaliser", normaliser or self.kernel.normaliser, Normaliser)]()
         self.positions = nn.ModuleDict(

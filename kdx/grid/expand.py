@@ -1,11 +1,13 @@
 """A grid's dimensions multiplied out into cells.
 
-A cell is the grid's settings with one bundle of each dimension laid over them. Axes, approaches and tasks are all
-dimensions: an axis' bundles set one factor each, an approach's set several.
+A cell is the grid's settings with one bundle of each dimension laid over them, the last dimension's on top. Axes,
+approaches and tasks are all dimensions: the bundles of an axis over a factor set that one, those of an axis by names
+and of approaches several. A preset lies under all that the grid sets; a bundle's takes the place of the grid's.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from math import prod
 
@@ -25,6 +27,8 @@ class Bundle:
 
     label: str
     settings: Node
+    preset: Node | None = None
+    """Settings that lie under all that the grid sets."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class SubGrid:
 
     base: Node
     dimensions: tuple[Dimension, ...]
+    preset: Node | None = None
+    """As a bundle's."""
 
     @property
     def size(self) -> int:
@@ -62,9 +68,8 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
     for sub_grid in sub_grids:
         names = [dimension.name for dimension in sub_grid.dimensions]
         for bundles in sub_grid.choices():
-            node = sub_grid.base
-            for bundle in bundles:
-                node = node.overlaid(bundle.settings)
+            presets = [preset for preset in (sub_grid.preset, *(bundle.preset for bundle in bundles)) if preset]
+            node = reduce(Node.overlaid, (*presets[-1:], sub_grid.base, *(bundle.settings for bundle in bundles)))
             try:
                 spec = CellSpec.model_validate(node.plain())
             except ValidationError as error:

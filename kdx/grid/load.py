@@ -1,4 +1,9 @@
-"""From a grid file to its plan; every fault of the file at once, before anything starts."""
+"""From a grid file to its plan; every fault of the file at once, before anything starts.
+
+An axis is a factor with a list of values, or a name of its own with a mapping of named choices, each of which sets
+several factors, as an approach does. A preset lies under all that the grid sets; that of a task, an approach or a named
+choice takes the place of the grid's.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -155,64 +160,98 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
 
 
 def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) -> SubGrid:
-    base = Node(node.place, {key: value for key, value in node.value.items() if key in SETTINGS}, node.keys)
-    if "preset" in node.value:
-        preset = _preset(node.value["preset"], base, faults)
-        if preset is None:
-            return SubGrid(base, (Dimension("preset", ()),))
-        base = preset.overlaid(base)
-    dimensions = [*first]
-    approaches = []
-    for name, bundle in _mapping(node.value.get("approaches"), faults, "approaches").items():
-        if not isinstance(bundle.value, dict):
-            faults.append(KdxError(f"`{bundle}` as approach", place=bundle.place, allowed="a mapping"))
-            continue
-        _known_keys(bundle, SETTINGS, faults)
-        approaches.append(Bundle(name, bundle))
+    base = _settings(node)
+    task = base.value.get("task")
+    try:
+        preset = _preset(node, task, faults)
+    except KdxError as error:
+        faults.append(error)
+        return SubGrid(base, (Dimension("preset", ()),))
+    task = task or (preset and preset.value.get("task"))
+    dimensions = []
+    approaches = _mapping(node.value.get("approaches"), faults, "approaches")
     if approaches:
-        dimensions.append(Dimension("approach", tuple(approaches)))
+        dimensions.append(Dimension("approach", _bundles(approaches, "approach", task, faults)))
     axes = node.value.get("axes")
+    factors = []
     for name, choices in _mapping(axes, faults, "axes").items():
         assert axes is not None
-        _axis(name, choices, axes.key((name,)), approaches, dimensions, faults)
-    return SubGrid(base, tuple(dimensions))
+        key = axes.key((name,))
+        if isinstance(choices.value, dict) and name not in _axis_names():
+            if dimension := _named(name, choices, key, task, faults):
+                dimensions.append(dimension)
+        elif dimension := _factor(name, choices, key, faults):
+            dimensions.append(dimension)
+            factors.append(name)
+    _refuse_overruled(factors, dimensions, faults)
+    return SubGrid(base, (*first, *dimensions), preset)
 
 
-def _preset(name: Node, base: Node, faults: list[KdxError]) -> Node | None:
-    """The settings of a grid under `presets/`, which lie under those of `base`; None, and a fault, where none fits."""
+def _settings(node: Node) -> Node:
+    return Node(node.place, {key: value for key, value in node.value.items() if key in SETTINGS}, node.keys)
+
+
+def _named(name: str, choices: Node, key: Place, task: Node | None, faults: list[KdxError]) -> Dimension | None:
+    """An axis by names, from the mapping of its choices."""
+    if name in (*_GRID, *SETTINGS, "approach"):
+        hint = "an axis over a factor has a list, such as training.steps: [100, 200]"
+        faults.append(KdxError(f"`{name}` as the name of an axis", place=key, allowed="a word of its own", hint=hint))
+        return None
+    chosen = _mapping(choices, faults, name)
+    if not chosen:
+        faults.append(KdxError(f"axis `{name}` has no choices", place=key, allowed="at least one"))
+    return Dimension(name, _bundles(chosen, name, task, faults))
+
+
+def _bundles(choices: dict[str, Node], what: str, task: Node | None, faults: list[KdxError]) -> tuple[Bundle, ...]:
+    """Named choices, each a mapping of settings and, where it names one, the preset under them."""
+    bundles = []
+    for name, choice in choices.items():
+        if not isinstance(choice.value, dict):
+            faults.append(KdxError(f"`{choice}` as {what}", place=choice.place, allowed="a mapping"))
+            continue
+        _known_keys(choice, (*SETTINGS, "preset"), faults)
+        try:
+            bundles.append(Bundle(name, _settings(choice), _preset(choice, task, faults)))
+        except KdxError as error:
+            faults.append(error)
+    return tuple(bundles)
+
+
+def _preset(node: Node, task: Node | None, faults: list[KdxError]) -> Node | None:
+    """The settings of the preset that `node` names, a grid under `presets/`; None where it names none.
+
+    Raises:
+        KdxError: there is no such preset, or it is for another task.
+    """
+    name = node.value.get("preset")
+    if name is None:
+        return None
     known = tuple(grid.removeprefix("presets/") for grid in names() if grid.startswith("presets/"))
     if name.value not in known:
-        problem, hint = f"unknown preset `{name}`", did_you_mean(str(name.value), known)
-        faults.append(KdxError(problem, place=name.place, allowed=known, hint=hint))
-        return None
+        hint = did_you_mean(str(name.value), known)
+        raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
     root = _extended(find(f"presets/{name.value}"), (), faults)
-    preset = Node(base.place, {key: value for key, value in root.value.items() if key in SETTINGS}, root.keys)
-    own, other = (node.value.get("task") for node in (base, preset))
-    if own and other and own.value != other.value:
-        problem = f"preset `{name}` is for {other}, not for {own}"
-        faults.append(KdxError(problem, place=name.place, hint="take another preset"))
-        return None
+    preset = Node(node.place, _settings(root).value, root.keys)
+    other = preset.value.get("task")
+    if task and other and task.value != other.value:
+        problem = f"preset `{name}` is for {other}, not for {task}"
+        raise KdxError(problem, place=name.place, hint="take another preset")
     return preset
 
 
-def _axis(
-    name: str, choices: Node, key: Place, approaches: list[Bundle], dimensions: list[Dimension], faults: list[KdxError]
-) -> None:
+def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dimension | None:
+    """An axis over one factor, from the list of its choices."""
     path = tuple(name.split("."))
     known = _axis_names()
     if name not in known:
         problem = f"unknown axis `{shortened(name)}`"
         faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
-        return
+        return None
     if not isinstance(choices.value, list) or not choices.value:
         problem = f"`{choices}` as the choices of `{name}`"
         faults.append(KdxError(problem, place=choices.place, allowed="a list of at least one value"))
-        return
-    for approach in approaches:
-        if _holds(approach.settings, path):
-            problem = f"axis `{name}` would overrule approach `{approach.label}`"
-            place = approach.settings.key((path[0],))
-            faults.append(KdxError(problem, place=place, hint=f"take `{name}` out of the axes or out of the approach"))
+        return None
     bundles = []
     for choice in choices.value:
         wrapped = choice
@@ -221,7 +260,20 @@ def _axis(
         bundles.append(Bundle(_label(choice.plain()), wrapped))
     for label, choice in _repeated([bundle.label for bundle in bundles], choices.value):
         faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choice.place))
-    dimensions.append(Dimension(name, tuple(bundles)))
+    return Dimension(name, tuple(bundles))
+
+
+def _refuse_overruled(factors: Sequence[str], dimensions: Sequence[Dimension], faults: list[KdxError]) -> None:
+    """A named choice and an axis that set the same factor: one would be without effect."""
+    for name in factors:
+        path = tuple(name.split("."))
+        for dimension in dimensions:
+            for bundle in dimension.bundles if dimension.name not in factors else ():
+                if _holds(bundle.settings, path):
+                    problem = f"axis `{name}` would overrule {dimension.name} `{bundle.label}`"
+                    place = bundle.settings.key((path[0],))
+                    hint = f"take `{name}` out of the axes or out of the {dimension.name}"
+                    faults.append(KdxError(problem, place=place, hint=hint))
 
 
 def _axis_names() -> tuple[str, ...]:

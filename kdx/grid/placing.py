@@ -40,17 +40,19 @@ def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
     """Lay the cells out as `table` asks.
 
     Raises:
-        KdxError: a factor or metric that no cell has, or two different cells in one place.
+        KdxError: a factor or metric that no cell has, a word that leaves no cell, or two different cells in one place.
     """
+    chosen = _chosen(cells, table)
+    all_cells, cells = cells, [cells[index] for index in chosen]
     _check_metric(cells, table)
     row_keys, rows = _headers(cells, table.rows, table)
     column_keys, columns = _headers(cells, table.columns, table)
     row_index = {words: index for index, words in enumerate(rows)}
     column_index = {words: index for index, words in enumerate(columns)}
     at: dict[tuple[int, int], int] = {}
-    for index, (row, column) in enumerate(zip(row_keys, column_keys, strict=True)):
+    for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
         first = at.setdefault((row_index[row], column_index[column]), index)
-        if cells[first][1] != cells[index][1]:
+        if all_cells[first][1] != all_cells[index][1]:
             here = [cell for cell, *key in zip(cells, row_keys, column_keys, strict=True) if key == [row, column]]
             raise _collision(here, dict(zip((*table.rows, *table.columns), (*row, *column), strict=True)), table)
     return Placing(rows, columns, at)
@@ -71,6 +73,21 @@ def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _chosen(cells: Sequence[Labelled], table: TableSpec) -> list[int]:
+    """Indices of the cells that the table is of."""
+    chosen = list(range(len(cells)))
+    for factor, word in table.where.items():
+        words = {index: factor_value(*cells[index], factor) for index in chosen}
+        if cells and all(found is None for found in words.values()):
+            raise _unknown(factor, cells, table)
+        chosen = [index for index in chosen if words[index] == word]
+        if cells and not chosen:
+            known = list(dict.fromkeys(found for found in words.values() if found is not None))
+            problem = f"table `{table.name}`: no cell where {factor} = {word}"
+            raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
+    return chosen
+
+
 def _headers(
     cells: Sequence[Labelled], factors: Sequence[str], table: TableSpec
 ) -> tuple[list[tuple[str, ...]], tuple[tuple[str, ...], ...]]:
@@ -89,9 +106,10 @@ def _headers(
 
 def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
     known = list(dict.fromkeys(name for _, spec in cells for name in METRICS[Task(spec["task"])]))
+    known += dict.fromkeys(spec["select"]["metric"] for _, spec in cells)
     if table.metric is not None and known and table.metric not in known:
         raise KdxError(
-            f"table `{table.name}`: unknown test metric `{table.metric}`",
+            f"table `{table.name}`: unknown metric `{table.metric}`",
             allowed=known,
             hint=did_you_mean(table.metric.rpartition("/")[2], known),
         )

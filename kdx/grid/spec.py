@@ -39,6 +39,7 @@ from kdx.grid.sections import (
     Model,
     Natural,
     Neutral,
+    Positive,
     Section,
     Select,
     Training,
@@ -107,6 +108,8 @@ class CellSpec(Section):
     """None: the kernel's own, which is the row sum but for relu-squared."""
     scale: Annotated[Scale, Neutral(Scale.SCALED)] = Scale.SCALED
     """Whether a dot product is divided by √D (exponential kernel only)."""
+    temperature: Annotated[Positive, Neutral(1.0)] = 1.0
+    """What the logarithm of the weight is divided by, beside √D (exponential and rbf only)."""
     clip: Annotated[Natural | Literal["none"] | None, Neutral(None)] = None
     """Of lookup and table: the distance from which on all share a vector, or `none`; 16 unless said otherwise."""
     sharing: Annotated[Tables | None, Neutral(None)] = None
@@ -187,6 +190,8 @@ class CellSpec(Section):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
         if self.scale is Scale.UNSCALED and self.kernel is not Kernel.EXPONENTIAL:
             raise refuse("scale", f"the {self.kernel} kernel is defined with its scale", allowed="scaled")
+        if self.temperature != 1 and self.kernel not in (Kernel.EXPONENTIAL, Kernel.RBF):
+            raise refuse("temperature", f"the {self.kernel} kernel has none", allowed="1")
         if Position.ROTARY in self.position and head_width % 2:
             raise refuse("model.heads", f"rotary turns pairs of features, and a head has {head_width}")
         if Position.RELATIVE in self.position and self.model.width % 2:

@@ -25,6 +25,7 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
         kernel=spec.kernel,
         symmetry=spec.symmetry,
         scale=spec.scale,
+        temperature=spec.temperature,
         positions=spec.positions_in(which),
         value=spec.value_in(which),
         filter=spec.filter_in(which),

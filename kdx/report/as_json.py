@@ -34,7 +34,7 @@ def _values(cell: Cell) -> dict[str, Any]:
     return {
         "cell": cell.id,
         "state": cell.state.value,
-        "metric": f"test/{cell.metric.name}",
+        "metric": cell.metric.name if cell.metric == cell.selected_by else f"test/{cell.metric.name}",
         "direction": cell.metric.direction.value,
         "score": cell.score,
         "best": cell.best,

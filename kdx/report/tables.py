@@ -25,7 +25,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A test metric and its good end."""
+    """A metric and its good end; of the test split, unless its name tells another."""
 
     name: str
     direction: Direction
@@ -52,9 +52,9 @@ class Cell:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score."""
+    """Its test score; in a table of a validation metric, its best validation score."""
     summary: Summary | None
-    """Test scores of every completed run."""
+    """Such scores of every completed run."""
     planned: int
     """Seeds asked for."""
     completed: int
@@ -168,20 +168,22 @@ def _cell(
     selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
     own = selected_by.name.removeprefix("valid/")
     name = asked or own
-    if name not in known:
+    if name not in known and name != selected_by.name:
         return None
 
-    def test_score(run: RunRecord) -> float | None:
+    def score_of(run: RunRecord) -> float | None:
+        if name == selected_by.name:
+            return run.valid_score
         return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
 
     standing = _standing(runs)
     states = Counter(run.state for run in standing)
     completed = [run for run in standing if run.state is RunState.COMPLETED]
     best = best_seed(completed, selected_by.direction)
-    score = test_score(best) if best else None
+    score = score_of(best) if best else None
     return Cell(
         id=record.id,
-        metric=Metric(name, known[name]),
+        metric=selected_by if name == selected_by.name else Metric(name, known[name]),
         selected_by=selected_by,
         state=(
             State.VALUE
@@ -194,7 +196,7 @@ def _cell(
         seed=best.seed if best else None,
         validation=best.valid_score if best else None,
         score=score,
-        summary=summarise([one for run in completed if (one := test_score(run)) is not None]),
+        summary=summarise([one for run in completed if (one := score_of(run)) is not None]),
         planned=len(standing),
         completed=len(completed),
         diverged=states[RunState.DIVERGED],
@@ -243,7 +245,10 @@ def _notes(table: Table, tasks: Mapping[str, str]) -> tuple[str, ...]:
         rule = next(iter(selected_by))
     else:
         rule = " or ".join(f"{name} ({', '.join(of)})" for name, of in selected_by.items())
-    notes = [f"Per cell, the test score of the seed with the best {rule}{_over_seeds(table)}."] if cells else []
+    split = "validation" if any(cell.metric == cell.selected_by for cell in cells) else "test"
+    notes = [f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(table)}."] if cells else []
+    if split == "validation":
+        notes.append("Seed and weights were chosen by this very score, which flatters it.")
     good = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
     metrics = dict.fromkeys(cell.metric for cell in cells)
     notes += [f"{'; '.join(f'{metric}: {good[metric.direction]}' for metric in metrics)}."] if metrics else []

@@ -14,6 +14,7 @@ from kdx.attention.contracts import KernelFunction, PositionScheme
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
+from kdx.attention.module import WITH_TEMPERATURE
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS, Product
 from kdx.attention.positions import product as product_file
@@ -157,6 +158,8 @@ def test_paths_agree_at_any_shape_padding_and_position(
         "summary": data.draw(st.integers(0, 3), "summary"),
         "longest": 30,
     }
+    if variant[0] in WITH_TEMPERATURE:
+        more["temperature"] = data.draw(st.sampled_from([1.0, 0.5, 3.0]), "temperature")
     module = attention(variant, **more)
     inputs = (draw(rows, asked, WIDTH),) if own else (draw(rows, asked, WIDTH), draw(rows, seen, WIDTH, seed=1))
     where = {"memory": draw(rows, remembered, WIDTH, seed=2)} if remembered else {}

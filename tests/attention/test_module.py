@@ -43,6 +43,12 @@ def count(module: nn.Module) -> int:
         ({"tables": "one"}, "tables: 'one'; allowed: per-head, shared"),
         ({"xl_bias": "on"}, "xl_bias: 'on'; allowed: none, learned"),
         ({"reach": "future"}, "reach: 'future'; allowed: past, both"),
+        ({"temperature": 0.0}, "temperature: 0.0; allowed: above 0"),
+        ({"temperature": float("nan")}, "temperature: nan; allowed: above 0"),
+        (
+            {"temperature": 2.0, "kernel": "polynomial"},
+            "temperature: 2.0 with the polynomial kernel; allowed: with exponential, rbf",
+        ),
         ({"memory_length": -1}, "memory_length: -1; allowed: 0 or more"),
         ({"positions": ("lookup",), "clip": -1}, "clip: -1; allowed: 0 or more"),
         ({"filter": "strided", "stride": 0}, "stride: 0; allowed: 1 or more"),

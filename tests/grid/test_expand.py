@@ -46,6 +46,16 @@ def test_a_bundle_sets_several_factors_and_reaches_into_sections():
     assert (cell.spec.kernel, cell.spec.training.steps, cell.spec.training.warmup) == ("rbf", 5, 2)
 
 
+def test_a_preset_lies_under_the_grid_and_that_of_a_bundle_takes_its_place():
+    preset = node({"training": {"steps": 1, "warmup": 1}, "norm": "pre"})
+    own = Bundle("own", node({"kernel": "rbf"}))
+    other = Bundle("other", node({}), node({"training": {"steps": 2, "warmup": 2}, "kernel": "rbf"}))
+    base = node({**BASE, "training": {"warmup": 3}})
+    (one, two), _ = cells(SubGrid(base, (Dimension("size", (own, other)),), preset))
+    assert (one.spec.training.steps, one.spec.training.warmup, one.spec.norm) == (1, 3, "pre")
+    assert (two.spec.training.steps, two.spec.training.warmup, two.spec.norm) == (2, 3, "post")
+
+
 def test_without_dimensions_there_is_one_cell():
     (cell,), faults = cells(SubGrid(node(BASE), ()))
     assert dict(cell.labels) == {} and not faults

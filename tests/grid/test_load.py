@@ -98,6 +98,59 @@ def test_an_extending_grid_takes_out_an_approach_by_null(tmp_path):
     assert [cell.labels["approach"] for cell in plan.cells] == ["One"]
 
 
+def test_an_axis_of_its_own_name_has_named_choices_that_set_several_factors(tmp_path):
+    plan = load_grid(
+        write(
+            tmp_path,
+            SMALL
+            + """
+            model: {dropout: 0.2}
+            approaches: {One: {position: product}, Two: {position: none}}
+            axes:
+              size: {small: {model: {width: 32, inner: 64}}, large: {model: {width: 64, inner: 128}}}
+              kernel: [rbf, exponential]
+            tables: [{name: t, rows: [approach, kernel], columns: [size]}]
+            """.replace("\n            ", "\n"),
+        )
+    )
+    assert plan.axes == ("approach", "size", "kernel") and len(plan.cells) == 8
+    last = plan.cells[-1]
+    assert dict(last.labels) == {"approach": "Two", "size": "large", "kernel": "exponential"}
+    assert (last.spec.model.width, last.spec.model.inner, last.spec.model.dropout) == (64, 128, 0.2)
+
+
+def test_a_later_axis_of_named_choices_lies_over_an_earlier_one(tmp_path):
+    axes = "axes: {size: {large: {model: {dropout: 0.3}}}, language: {de: {}, fr: {model: {dropout: 0.1}}}}\n"
+    plan = load_grid(write(tmp_path, SMALL + axes))
+    assert [cell.spec.model.dropout for cell in plan.cells] == [0.3, 0.1]
+
+
+def test_an_extending_grid_takes_out_a_named_choice_and_adds_another(tmp_path):
+    write(tmp_path, SMALL + "axes: {size: {a: {norm: pre}, b: {norm: post}}}\n", "base.yaml")
+    plan = load_grid(write(tmp_path, "extends: base.yaml\naxes: {size: {a: null, c: {norm: pre}}}\n"))
+    assert [cell.labels["size"] for cell in plan.cells] == ["b", "c"]
+
+
+def test_the_preset_of_a_choice_lies_under_all_that_the_grid_sets(tmp_path):
+    text = """
+    preset: translation-mini
+    training: {warmup: 7}
+    axes:
+      training.steps: [3, 5]
+      size:
+        mini: {}
+        paper: {preset: translation-paper, model: {heads: 8}}
+    """
+    cells = load_grid(write(tmp_path, text)).cells
+    mini, paper = (load_grid(f"presets/translation-{size}").cells[0].spec for size in ("mini", "paper"))
+    assert [cell.labels["size"] for cell in cells] == ["mini", "paper"] * 2
+    assert [cell.spec.training.steps for cell in cells] == [3, 3, 5, 5]
+    assert {cell.spec.training.warmup for cell in cells} == {7}
+    assert (cells[0].spec.model, cells[0].spec.data) == (mini.model, mini.data)
+    assert cells[1].spec.model == paper.model.model_copy(update={"heads": 8})
+    assert cells[1].spec.data == paper.data
+
+
 def test_the_name_of_a_grid_without_one_is_its_files(tmp_path):
     assert load_grid(write(tmp_path, "task: prediction\ndata: {corpus: synthetic-language}\n", "my.yaml")).name == "my"
 
@@ -133,6 +186,14 @@ def test_an_extending_grid_takes_another_preset(tmp_path):
         (
             "tasks: {prediction: {preset: translation-mini}}",
             "grid.yaml:1:30: preset `translation-mini` is for translation, not for prediction",
+        ),
+        (
+            "preset: translation-mini\napproaches: {A: {preset: prediction-mini}}",
+            "grid.yaml:2:26: preset `prediction-mini` is for prediction, not for translation",
+        ),
+        (
+            "preset: translation-mini\naxes: {size: {A: {preset: huge}}}",
+            "grid.yaml:2:27: unknown preset `huge`",
         ),
     ],
 )
@@ -184,12 +245,31 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
             "approaches: {A: {kernel: rbf}}\naxes: {kernel: [rbf]}",
             "grid.yaml:5:18: axis `kernel` would overrule approach `A`",
         ),
+        (
+            "axes: {size: {A: {kernel: rbf}}, kernel: [rbf]}",
+            "grid.yaml:5:19: axis `kernel` would overrule size `A`",
+        ),
+        (
+            "axes: {kernel: [rbf], size: {A: {kernel: rbf}}}",
+            "grid.yaml:5:34: axis `kernel` would overrule size `A`",
+        ),
+        ("axes: {size: {A: rbf}}", "grid.yaml:5:18: `rbf` as size"),
+        ("axes: {size: {A: {kernl: rbf}}}", "grid.yaml:5:19: unknown key `kernl`"),
+        ("axes: {size: {}}", "grid.yaml:5:8: axis `size` has no choices"),
+        ("axes: {size: {A: null}}", "grid.yaml:5:8: axis `size` has no choices"),
+        ("axes: {model: {width: [64, 128]}}", "grid.yaml:5:8: `model` as the name of an axis"),
+        ("axes: {approach: {A: {kernel: rbf}}}", "grid.yaml:5:8: `approach` as the name of an axis"),
         ("seeds: 0", "grid.yaml:5:8: `0` are no seeds"),
         ("seeds: [1, 1]", "grid.yaml:5:8: `[1, 1]` are no seeds"),
         ("seeds: true", "grid.yaml:5:8: `True` are no seeds"),
         ("tables: {rows: [kernel]}", "grid.yaml:5:9: `{'rows': ['kernel']}` under `tables`"),
         ("tables: [{name: t, rows: [kernl]}]", "grid.yaml:5:10: table `t`: unknown factor `kernl`"),
         ("tables: [{name: t, rows: []}]", "grid.yaml:5:26: a list as rows"),
+        (
+            "tables: [{name: t, rows: kernel, where: {norm: pre}}]",
+            "grid.yaml:5:10: table `t`: no cell where norm = pre",
+        ),
+        ("tables: [{name: t, rows: kernel, where: {clip: [4]}}]", "where.clip"),
         ("tables: [{name: t, rows: kernel, colums: x}]", "grid.yaml:5:34: unknown key `colums`"),
         ("select: {metric: test/bleu}", "grid.yaml:5:18: `test/bleu` selects on the test set"),
         ("select: {metric: accuracy}", "grid.yaml:5:18: unknown validation metric `accuracy`"),

@@ -150,8 +150,29 @@ def test_a_section_is_no_factor() -> None:
     )
 
 
-@pytest.mark.parametrize("metric", ["blue", "valid/bleu"])
+@pytest.mark.parametrize("metric", ["blue", "test/bleu", "valid/blue"])
 def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
     assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
-        f"table `main`: unknown test metric `{metric}`\n  allowed: bleu, loss, perplexity\n  hint: did you mean `bleu`?"
+        f"table `main`: unknown metric `{metric}`\n  allowed: bleu, loss, perplexity, valid/bleu\n"
+        "  hint: did you mean `bleu`?"
     )
+
+
+def test_a_validation_metric_that_selects_no_cell_is_refused() -> None:
+    fault = refusal([cell(), cell(select={"metric": "loss"})], rows=("kernel",), metric="valid/perplexity")
+    assert fault.allowed == "bleu, loss, perplexity, valid/bleu, valid/loss"
+
+
+def test_a_table_may_be_of_some_cells_only() -> None:
+    cells = [cell(kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
+    placing = place(cells, TableSpec(name="main", rows=("kernel",), where={"norm": "post"}))
+    assert placing.rows == (("rbf",), ("exponential",))
+    assert placing.at == {(0, 0): 1, (1, 0): 3}
+
+
+def test_a_word_that_leaves_no_cell_is_refused() -> None:
+    cells = [cell({"approach": "Ours"}, kernel=kernel) for kernel in ("rbf", "exponential")]
+    assert str(refusal(cells, rows=("kernel",), where={"approach": "Ours", "kernel": "rfb"})) == (
+        "table `main`: no cell where kernel = rfb\n  allowed: rbf, exponential\n  hint: did you mean `rbf`?"
+    )
+    assert refusal(cells, rows=("kernel",), where={"kernle": "rbf"}).hint == "did you mean `kernel`?"

@@ -194,6 +194,7 @@ def test_shaws_table_of_values_belongs_to_self_attention():
             "with u a symmetric kernel is not symmetric",
         ),
         ("translation", {"scale": "unscaled", "kernel": "rbf"}, "scale", "the rbf kernel is defined with its scale"),
+        ("translation", {"temperature": 2.0, "kernel": "polynomial"}, "temperature", "the polynomial kernel has none"),
         (
             "translation",
             {"position": "rotary", "model": {"width": 12, "heads": 4}},

@@ -51,6 +51,12 @@ def test_dropout_is_on_the_embeddings_and_on_what_each_sublayer_adds():
     assert (embedded == 0).double().mean() == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
+def test_a_temperature_is_that_of_every_attention(kernel):
+    for which in Attention:
+        assert attention_of(cell("translation", kernel=kernel, temperature=0.5), which).kernel.temperature == 0.5
+
+
 def test_the_feed_forward_is_its_formula():
     module = FeedForward(WIDTH, 12).double()
     x = draw(2, 3, WIDTH)

@@ -5,7 +5,7 @@ from math import nan
 import pytest
 from sweeps import cell, run, scored, sweep
 
-from kdx.axes import Direction
+from kdx.axes import Direction, Task
 from kdx.errors import KdxError
 from kdx.report.statistics import Summary
 from kdx.report.tables import Cell, Metric, State, Table, tables
@@ -110,6 +110,37 @@ def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
     assert found.summary is not None and found.summary.mean == 5.5
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
     assert table.notes[1] == "perplexity ↓: lower is better."
+
+
+def test_a_validation_metric_shows_the_score_that_chose_the_seed_and_says_so() -> None:
+    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
+    table = one(*runs, tables=[{"name": "dev", "rows": ["kernel"], "metric": "valid/bleu"}])
+    found = only(table)
+    assert (found.seed, found.score, found.validation) == (1, 30.0, 30.0)
+    assert found.metric == found.selected_by == Metric("valid/bleu", Direction.MAX)
+    assert found.summary is not None and found.summary.mean == 29.5
+    assert table.notes == (
+        "Per cell, the validation score of the seed with the best valid/bleu"
+        "; beside it mean ± standard deviation over n = 2 seeds.",
+        "Seed and weights were chosen by this very score, which flatters it.",
+        "valid/bleu ↑: higher is better.",
+    )
+
+
+def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty() -> None:
+    cells = [cell("a"), cell("b", select={"metric": "loss"}), cell("c", "prediction")]
+    asked = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
+    (table,) = tables(sweep(cells, [], tables=[asked]))
+    assert [row[0] and row[0].id for row in table.body] == ["a", None, None]
+
+
+def test_a_table_of_some_cells_shows_those_only() -> None:
+    cells = [cell(f"{task}-{kernel}", task, kernel=kernel) for task in Task for kernel in ("rbf", "exponential")]
+    runs = scored("prediction-rbf", (9.0, 10.0))
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
+    assert [found.id for found in table.cells] == ["prediction-rbf", "prediction-exponential"]
+    assert table.cells[0].score == 10.0
+    assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
 
 
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:

@@ -18,6 +18,7 @@ DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
         (30.3149, "bleu", "30.31"),
         (4.126, "perplexity", "4.13"),
         (2.34567, "loss", "2.346"),
+        (2.34567, "valid/loss", "2.346"),
         (-0.001, "bleu", "0.00"),
         (123456.789, "perplexity", "123456.79"),
         (1234567.0, "perplexity", "1.23e+06"),

@@ -1,20 +1,26 @@
 """Exponential kernel, the scaled dot product of Vaswani et al. 2017.
 
-k(q, k) = exp(⟨q, k⟩ / √D)          [Tsai et al. 2019, Eq. 3]
+k(q, k) = exp(⟨q, k⟩ / T√D)          [Tsai et al. 2019, Eq. 3]
+
+T, the temperature, is 1 in every paper; rbf's, in these terms, is ½ (see there).
 """
 
 import math
 
 from torch import Tensor
 
-from kdx.attention.contracts import DotProduct, KernelFunction
+from kdx.attention.contracts import DotProduct, KernelFunction, Options
 
 
 class Exponential(KernelFunction):
-    """exp(⟨q, k⟩ / √D)."""
+    """exp(⟨q, k⟩ / T√D)."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.temperature = options.temperature
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+        return query @ key.transpose(-2, -1) / (self.temperature * math.sqrt(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
-        return query, key
+        return query if self.temperature == 1 else query / self.temperature, key

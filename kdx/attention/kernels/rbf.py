@@ -1,8 +1,10 @@
 """Radial-basis-function kernel.
 
-k(q, k) = exp(-|q - k|² / √D)          [Tsai et al. 2019, Table 2]
+k(q, k) = exp(-|q - k|² / T√D)          [Tsai et al. 2019, Table 2]
 
-The scale is √D on the squared distance, as printed, not 2√D.
+The scale is √D on the squared distance, as printed, not 2√D: T = 1. What the row sum leaves of it is
+exp((2⟨q, k⟩ - |k|²) / T√D), the exponential kernel at half the temperature with a penalty on long keys; at T = 2 only
+the penalty sets the two apart.
 """
 
 import math
@@ -11,16 +13,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.attention.contracts import DotProduct, KernelFunction
+from kdx.attention.contracts import DotProduct, KernelFunction, Options
 
 
 class RBF(KernelFunction):
-    """exp(-|q - k|² / √D)."""
+    """exp(-|q - k|² / T√D)."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.temperature = options.temperature
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The differences themselves: expanding the square loses the digits of a small distance between long vectors.
         distance = torch.cdist(query, key, compute_mode="donot_use_mm_for_euclid_dist")
-        return -distance.square() / math.sqrt(query.size(-1))
+        return -distance.square() / (self.temperature * math.sqrt(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
         """-|q - k|² = 2⟨q, k⟩ - |k|² - |q|², and |q|² cancels in the row sum: one more column."""
@@ -29,4 +35,5 @@ class RBF(KernelFunction):
         if norm.dtype != key.dtype:
             # 8 bits of |k|² alone would be off by several per cent of the weight; the remainder brings it to 16.
             columns.append((norm - columns[0]).to(key.dtype))
-        return F.pad(query, (0, len(columns)), value=-1.0), torch.cat([2 * key, *columns], -1)
+        query = F.pad(query, (0, len(columns)), value=-1.0)
+        return query if self.temperature == 1 else query / self.temperature, torch.cat([2 * key, *columns], -1)
