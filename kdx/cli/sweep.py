@@ -52,6 +52,7 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int
 
     from kdx.cli.progress import progress
     from kdx.store import writer
+    from kdx.sweep.files import files_beside
     from kdx.sweep.local import LocalSweep, prepare_data
 
     count = workers or len(os.sched_getaffinity(0))
@@ -59,7 +60,7 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None) -> int
         # Before anything is recorded: a corpus that is missing starts nothing.
         prepare_data(plan)
         writer.register(database, plan, plan.grid)
-        local = LocalSweep(plan, database, db, database.path.with_suffix(".files"), count, listener)
+        local = LocalSweep(plan, database, db, files_beside(database.path), count, listener)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             local.stop(signum)
