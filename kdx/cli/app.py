@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, init, plan, report, resume, sweep, verify
+from kdx.cli import data, db, doctor, gc, init, plan, report, resume, sweep, verify
 from kdx.cli.console import error
 from kdx.cli.group import Group
 from kdx.errors import KdxError
@@ -46,7 +46,10 @@ app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
 app.command("report")(report.report)
 app.command("verify")(verify.verify)
+app.command("doctor")(doctor.doctor)
+app.command("gc")(gc.gc)
 app.add_typer(data.app, name="data")
+app.add_typer(db.app, name="db")
 
 
 def main() -> NoReturn:

@@ -65,6 +65,7 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None, hang_a
 
     from kdx.cli.progress import progress
     from kdx.store import writer
+    from kdx.sweep.files import files_beside
     from kdx.sweep.local import LocalSweep, prepare_data
 
     count = workers or len(os.sched_getaffinity(0))
@@ -72,7 +73,7 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None, hang_a
         # Before anything is recorded: a corpus that is missing starts nothing.
         prepare_data(plan)
         writer.register(database, plan, plan.grid)
-        files = database.path.with_suffix(".files")
+        files = files_beside(database.path)
         local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:

@@ -8,3 +8,11 @@ def run_name(run: PlannedRun) -> str:
     """The first digits of its cell, the choices on each axis, and the seed, on one line."""
     choices = " · ".join(run.cell.labels.values()) or run.cell.spec.task.value
     return inert(f"{run.cell.id[:8]} {choices} · seed {run.seed}")
+
+
+def size(count: int) -> str:
+    """So many bytes, in the unit that suits them."""
+    number, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
+    while number >= 1000 and len(units) > 1:
+        number, units = number / 1000, units[1:]
+    return f"{number:.0f} {units[0]}" if units[0] == "bytes" else f"{number:.1f} {units[0]}"

@@ -1,17 +1,23 @@
 """Opening a results database, and its transactions.
 
-Opening creates, migrates or refuses; it never touches a file of another application or of a newer kdx. Whatever goes
-wrong with the file is told as a `DatabaseError`, and a full or failing disk as a `StorageError`, also from inside a
-transaction.
+Opening creates, migrates or refuses; it never touches a file of another application or of a newer kdx, and copies the
+file before it migrates. Whatever goes wrong with the file is told as a `DatabaseError`, and a full or failing disk as a
+`StorageError`, also from inside a transaction.
+
+A transaction waits for those of others in slices, between which signals are heard: `BUSY_SECONDS` while opening, so
+that somebody at a terminal soon knows, and `PATIENT_SECONDS` once a database is open to write, so that a program which
+keeps it locked for a while costs a sweep that while and no more.
 """
 
+import itertools
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import Connection, create_engine, event, make_url
@@ -19,12 +25,27 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.store.filesystem import NETWORK, filesystem
 from kdx.store.schema import APPLICATION_ID, REVISION, VERSION_TABLE
 
 BUSY_SECONDS = 30
-"""How long a transaction waits for those of other processes."""
+"""How long a transaction waits for those of other processes while a database is opened, or when it is only read."""
+
+PATIENT_SECONDS = 600
+"""How long one waits in a database that is open to write."""
+
+ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
+"""Set in the environment, kdx writes a database on a network file system too: somebody knows that its locks hold."""
 
 OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
+
+_SLICE = 1.0  # seconds
+
+_T = TypeVar("_T")
+
+
+class DamagedDatabaseError(DatabaseError):
+    """The file is a database, yet its pages contradict each other."""
 
 
 class Database:
@@ -37,6 +58,11 @@ class Database:
     def __init__(self, path: Path, *, write: bool) -> None:
         self.path = path
         self.writable = write
+        self.patience: float = BUSY_SECONDS
+        """Seconds that a transaction waits for those of other processes."""
+        self.backup: Path | None = None
+        """The copy that opening made before it migrated."""
+        self._identity: tuple[int, int] | None = None
         # The working directory may change; the file that was opened does not.
         self._file = path.absolute()
         self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
@@ -44,7 +70,14 @@ class Database:
 
         @event.listens_for(self._engine, "begin")
         def begin(connection: Connection) -> None:
-            connection.exec_driver_sql(connection.get_execution_options().get("kdx_begin", "BEGIN"))
+            statement = connection.get_execution_options().get("kdx_begin", "BEGIN")
+            self._patiently(lambda: _lock(_driver_of(connection), statement))
+
+        @event.listens_for(self._engine, "commit")
+        def commit(connection: Connection) -> None:
+            # A reader holds up a commit; the transaction stands, and can be committed later. SQLAlchemy's own commit,
+            # which comes after this one, finds nothing to do.
+            self._patiently(lambda: _driver_of(connection).execute("COMMIT"))
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +100,8 @@ class Database:
         """One transaction that holds the write lock from its start; committed at the end, rolled back on an exception.
 
         Raises:
-            DatabaseError: the file cannot be written, is damaged or stayed locked for `BUSY_SECONDS`.
+            DatabaseError: the file cannot be written, is damaged, is no longer the one that was opened, or stayed
+                locked all the while that `patience` gives.
             StorageError: the disk is full or failed; nothing of this transaction stands.
         """
         assert self.writable, "opened to read"
@@ -87,15 +121,88 @@ class Database:
         if pages and application != APPLICATION_ID:
             raise _foreign(self.path)
 
+    def back_up(self, target: Path) -> None:
+        """Copies one state of the database to a new file, which is empty until it is whole.
+
+        Others may read and write meanwhile; what they commit waits for the copy.
+
+        Raises:
+            KdxError: there is a file of that name.
+            StorageError: it cannot be written.
+            DamagedDatabaseError: the database is damaged, and so would be the copy.
+        """
+        temporary = target.with_name(f".tmp-{os.getpid()}-{target.name}")
+        try:
+            # Takes the name, so that nothing is ever overwritten; a hard link would too, but not every disk has them.
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileExistsError:
+            raise KdxError(
+                "there is a file of this name", place=str(target), hint="name another; nothing is overwritten"
+            ) from None
+        except OSError as error:
+            raise _no_backup(target, error) from error
+        try:
+            with self._told(), closing(self._connect()) as source:
+                self._patiently(lambda: _lock(source, "BEGIN"))
+                try:
+                    _copy(source, temporary)
+                    temporary.replace(target)
+                    _sync(target.parent)
+                except (OSError, sqlite3.Error) as error:
+                    raise _no_backup(target, error) from error
+        except BaseException:
+            with suppress(OSError):
+                target.unlink()
+            raise
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
     def _connect(self) -> sqlite3.Connection:
-        if not self.writable:
-            return self._connect_to_read()
+        return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
+
+    def _connect_to_write(self) -> sqlite3.Connection:
         connection = self._driver("rw")
-        # Per connection: SQLite does not keep these in the file.
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            self._refuse_another_file()
+            # Per connection: SQLite does not keep these in the file.
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    def _refuse_another_file(self) -> None:
+        """Raises DatabaseError when the file of this name is no longer the one that was written before."""
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            raise self._gone() from None
+        identity = found.st_dev, found.st_ino
+        if self._identity not in (None, identity):
+            raise self._gone()
+        self._identity = identity
+
+    def _gone(self) -> DatabaseError:
+        if self._identity is None:
+            return _absent(self.path)
+        return DatabaseError(
+            "the database was deleted or replaced while it was open",
+            place=str(self.path),
+            hint="nothing was written to what is there now; put the right file back, then kdx resume",
+        )
+
+    def _patiently(self, do: Callable[[], _T]) -> _T:
+        """What `do` gives, once nobody else keeps the database locked."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                return do()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                    raise
 
     def _connect_to_read(self) -> sqlite3.Connection:
         connection = self._driver("ro")
@@ -120,7 +227,7 @@ class Database:
         return sqlite3.connect(
             f"file:{quote(os.fsencode(self._file))}?mode={mode}",
             uri=True,
-            timeout=BUSY_SECONDS,
+            timeout=min(_SLICE, self.patience),
             # The driver begins no transaction of its own accord; it would do so late, and deferred.
             isolation_level=None,
         )
@@ -129,8 +236,8 @@ class Database:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
-            told = self._tell(error.orig)
+        except (DBAPIError, sqlite3.Error) as error:
+            told = self._tell(error.orig if isinstance(error, DBAPIError) else error)
             if told is None:
                 raise
             raise told from error
@@ -152,14 +259,10 @@ class Database:
             case sqlite3.SQLITE_NOTADB:
                 return DatabaseError("this file is not a database", place=place, hint=OTHER_DATABASE)
             case sqlite3.SQLITE_CORRUPT:
-                return DatabaseError(
-                    "the database is damaged",
-                    place=place,
-                    hint="take it back from a copy, or save what is left with: sqlite3 FILE .recover",
-                )
+                return _damaged(self.path)
             case sqlite3.SQLITE_BUSY:
                 return DatabaseError(
-                    f"another process has kept the database locked for {BUSY_SECONDS} s",
+                    f"another process has kept the database locked for {self.patience:.0f} s",
                     place=place,
                     hint="end the program that holds it, then try again",
                 )
@@ -173,7 +276,7 @@ class Database:
                 return _not_writable(self.path)
             case sqlite3.SQLITE_CANTOPEN:
                 if not os.access(self._file, os.F_OK):
-                    return _absent(self.path)
+                    return self._gone()
                 return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
             case _:
                 return None
@@ -182,6 +285,9 @@ class Database:
 def open_database(url_or_path: str | Path, *, write: bool, create: bool = False) -> Database:
     """Opens a results database, bringing it up to the newest schema where it is opened to write.
 
+    An older one is copied first, to a file beside it that is named by the new schema, such as
+    `runs.db.before-0002.bak`.
+
     Args:
         url_or_path: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`.
         write: without it the file is opened read-only, and neither it nor its folder is written, but for one thing:
@@ -189,12 +295,13 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
         create: make the database where there is none.
 
     Raises:
-        DatabaseError: absent, unreadable, not a database, of another application, of a schema that does not fit, or
-            not writable when it is to be written. Nothing was changed.
+        DatabaseError: absent, unreadable, not a database, of another application, of a schema that does not fit, or,
+            when it is to be written, not writable, locked by another process, or on a network file system. Nothing was
+            changed.
         StorageError: the disk is full or failed.
     """
     assert write or not create
-    path = _path(url_or_path)
+    path = path_of(url_or_path)
     try:
         there = path.exists()
     except OSError as error:
@@ -216,6 +323,13 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
             place=str(path),
             hint="copy the database to a folder of yours, or name another with --db or KDX_DB",
         )
+    if write and (kind := filesystem(path)) in NETWORK and not os.environ.get(ALLOW_NETWORK):
+        raise DatabaseError(
+            f"it lies on a network file system ({kind}), whose locks cannot be trusted with a database",
+            place=str(path),
+            hint=f"name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
+            f"{ALLOW_NETWORK}=1 if you know that the locks hold",
+        )
     if not there:
         try:
             path.touch()
@@ -234,13 +348,22 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
             raise DatabaseError(
                 f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
                 place=str(path),
-                hint="kdx resume brings it up to date",
+                hint="kdx db upgrade brings it up to date, and keeps a copy",
             )
         _migrate(database)
+    if write:
+        # Who keeps it locked is told now; from here on there is time.
+        with database.write():
+            database.patience = PATIENT_SECONDS
     return database
 
 
-def _path(url_or_path: str | Path) -> Path:
+def path_of(url_or_path: str | Path) -> Path:
+    """The file of a database.
+
+    Raises:
+        DatabaseError: it is a URL of something else.
+    """
     if isinstance(url_or_path, Path) or "://" not in url_or_path:
         return Path(url_or_path)
     try:
@@ -288,13 +411,77 @@ def _migrate(database: Database) -> None:
 
     with database.write() as connection:
         # Asked again under the lock, for another process may have come first.
-        if _revision(connection, database.path) == REVISION:
+        revision = _revision(connection, database.path)
+        if revision == REVISION:
             return
+        if revision is not None:
+            database.backup = _unused_name(database.path)
+            database.back_up(database.backup)
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         config = Config()
         config.set_main_option("script_location", "kdx.store:migrations")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def _unused_name(path: Path) -> Path:
+    """Of a copy to be made before a migration; an earlier one, of a migration that was cut short, stays."""
+    numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
+    names = (path.with_name(f"{path.name}.before-{REVISION}{number}.bak") for number in numbers)
+    return next(name for name in names if not name.exists())
+
+
+def _lock(connection: sqlite3.Connection, begin: str) -> None:
+    """Begins a transaction that will not have to wait again before its commit."""
+    connection.execute(begin)
+    try:
+        # A plain BEGIN locks nothing before the first look.
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _copy(source: sqlite3.Connection, target: Path) -> None:
+    """Copies what the transaction of `source` sees, and forces it to disk."""
+    # Nobody else knows this file, and a network file system, where a copy may well go, might have no locks.
+    with closing(sqlite3.connect(f"file:{quote(os.fsencode(target))}?nolock=1", uri=True)) as copy:
+        copy.execute("PRAGMA journal_mode = OFF")
+        source.backup(copy)
+        if copy.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            raise _damaged(target)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _driver_of(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _no_backup(target: Path, error: Exception) -> StorageError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return StorageError(
+        f"no copy of the database can be written: {reason}",
+        place=str(target),
+        hint="the database was not changed; free some space, or copy it to another disk with kdx db backup",
+    )
+
+
+def _damaged(path: Path) -> DamagedDatabaseError:
+    return DamagedDatabaseError(
+        "the database is damaged",
+        place=str(path),
+        hint="take it back from a copy, or save what is left with: sqlite3 FILE .recover",
+    )
 
 
 def _foreign(path: Path) -> DatabaseError:

@@ -15,6 +15,7 @@ from kdx.store.records import (
     FINAL,
     AttemptRecord,
     CellRecord,
+    Inventory,
     RunRecord,
     RunState,
     SweepRecord,
@@ -97,6 +98,16 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
     )
 
 
+def inventory(database: Database) -> Inventory:
+    """Every run in every generation, as one state of the database."""
+    planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
+    with database.read() as connection:
+        return Inventory(
+            runs=_records(connection, true(), every=True),
+            planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned)),
+        )
+
+
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
     """One metric of a run as (optimiser step, value), by step."""
     with database.read() as connection:
@@ -164,10 +175,12 @@ def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     ).where(true() if which is None else which)
 
 
-def _records(connection: Connection, which: ColumnElement[bool], *, finals: bool = False) -> tuple[RunRecord, ...]:
-    """The newest generation of each of these runs; with `finals` the newest final one too."""
+def _records(
+    connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
+) -> tuple[RunRecord, ...]:
+    """The newest generation of each of these runs; with `finals` the newest final one too; or `every` one."""
     each = _generations(which).subquery()
-    wanted: ColumnElement[bool] = each.c.generation == each.c.newest
+    wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
         wanted = or_(wanted, each.c.generation == each.c.newest_final)
     # An attempt that has not ended adds NULL, so nothing, to the sum.

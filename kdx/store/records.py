@@ -100,6 +100,16 @@ class SweepSummary:
 
 
 @dataclass(frozen=True)
+class Inventory:
+    """All runs that there are."""
+
+    runs: tuple[RunRecord, ...]
+    """Every generation of every run, whether it is planned or not."""
+    planned: frozenset[tuple[str, int]]
+    """(cell id, seed) of what the newest plan of some sweep has."""
+
+
+@dataclass(frozen=True)
 class SweepRecord:
     """A named plan, with all that a report needs of it."""
 

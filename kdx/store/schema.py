@@ -46,6 +46,10 @@ APPLICATION_ID = 0x6B647831
 """In the header of a SQLite file, "kdx1": the file is a results database of kdx."""
 
 
+FINAL_STATE_TRIGGER = "run_final_state"
+"""Refuses to take a run out of a final state."""
+
+
 class now(FunctionElement[float]):
     """Seconds since 1970 by the clock of the database, so that two hosts never compare their own clocks."""
 

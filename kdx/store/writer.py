@@ -8,14 +8,16 @@ another one took over.
 
 import hashlib
 import json
+import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, case, insert, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from kdx.errors import KdxError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
@@ -32,10 +34,14 @@ from kdx.store.schema import (
     sweep,
     sweep_cell,
     sweep_run,
+    value_of,
 )
 
 STALLS = 3
 """So many attempts in a row that died without a higher step make a run fail: it would kill its worker for ever."""
+
+MOST_NAMES = 1000
+"""Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
 
 LOST = "lost"
 """Outcome of an attempt whose process died without a word."""
@@ -197,6 +203,8 @@ class RunWriter:
         self.owner = owner
         self.attempt = attempt
         self._database = database
+        self._names: set[str] = set()
+        """Metrics that were recorded, as far as they were looked up."""
 
     def begin(self, environment_facts: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
         """Records with what the run is computed.
@@ -223,10 +231,16 @@ class RunWriter:
 
         Args:
             rows: (metric such as `valid/bleu`, optimiser step, value).
+
+        Raises:
+            TypeError: a value is not one number.
+            KdxError: the run has more than `MOST_NAMES` metrics. Either way, none of the rows is recorded.
         """
+        patterns = [_pattern(name, step, value) for name, step, value in rows]
         with self._writing(progress_step=_at_least(progress_step)) as connection:
             if not rows:
                 return
+            self._refuse_too_many(connection, {name for name, _, _ in rows})
             added = _insert(connection, metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
@@ -245,13 +259,24 @@ class RunWriter:
                         "run_id": self.run_id,
                         "name": name,
                         "step": step,
-                        "value": value,
-                        "bits": bits_of(value),
+                        "value": value_of(bits),
+                        "bits": bits,
                         "writes": 1,
                         "differs": 0,
                     }
-                    for name, step, value in rows
+                    for (name, step, _), bits in zip(rows, patterns, strict=True)
                 ],
+            )
+
+    def _refuse_too_many(self, connection: Connection, names: set[str]) -> None:
+        if names <= self._names:
+            return
+        recorded = select(metric.c.name).where(metric.c.run_id == self.run_id).distinct()
+        self._names |= names | set(connection.scalars(recorded))
+        if len(self._names) > MOST_NAMES:
+            raise KdxError(
+                f"the run records more than {MOST_NAMES} metrics, the last of them `{max(names)}`",
+                hint="a metric is a name with a value at each step; keep steps and items out of the name",
             )
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
@@ -271,7 +296,10 @@ class RunWriter:
         definitions: Mapping[str, str],
         last_step: int,
     ) -> None:
-        """Ends the run with its scores; final.
+        """Ends the run with its scores; final. A run whose curves have holes fails instead.
+
+        Such holes appear when a run goes on from a checkpoint that is newer than the database, as after taking the
+        database back from a copy.
 
         Args:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
@@ -303,8 +331,11 @@ class RunWriter:
         self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
-        columns |= {"state": state, "stalls": _stalls(last_step), "progress_step": _at_least(last_step)}
-        with self._writing(**columns) as connection:
+        columns |= {"stalls": _stalls(last_step), "progress_step": _at_least(last_step)}
+        with self._writing() as connection:
+            if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
+                state, columns["error"] = RunState.FAILED, hole
+            connection.execute(update(run).where(run.c.id == self.run_id).values(columns | {"state": state}))
             connection.execute(
                 update(attempt)
                 .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
@@ -353,6 +384,42 @@ def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reaso
         )
     )
     return RunState(lost.state)
+
+
+def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
+    """What is wrong with the rows of a run that has come to its last step; None: they are all there.
+
+    Judged by what every run records, its losses. A run that has none of a loss has not recorded it at all.
+    """
+    mine = metric.c.run_id == run_id
+    above = connection.scalar(select(func.count()).where(mine, metric.c.step > last_step))
+    if above:
+        return f"incomplete metrics: {above} rows lie above step {last_step}, the last"
+    spec = connection.scalar(select(cell.c.spec).join(run, run.c.cell_id == cell.c.id).where(run.c.id == run_id))
+    training = json.loads(str(spec))["training"]
+    for name, every, also in (
+        ("train/loss", training["record_every"], 1),
+        ("valid/loss", training["validate_every"], last_step),
+    ):
+        if every is None:  # once a pass over the text, whose length is not known here
+            continue
+        scheduled = {*range(every, last_step + 1, every), also}
+        recorded = set(connection.scalars(select(metric.c.step).where(mine, metric.c.name == name)))
+        if recorded and (missing := scheduled - recorded):
+            return f"incomplete metrics: {len(missing)} of {len(scheduled)} rows of {name} are missing"
+    return None
+
+
+def _pattern(name: str, step: int, value: float) -> int:
+    """The bits of a value.
+
+    Raises:
+        TypeError: it is not one number.
+    """
+    try:
+        return bits_of(value)
+    except (struct.error, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise TypeError(f"{name} at step {step} is not one number: {error}") from error
 
 
 def _stalls(last_step: int) -> ColumnElement[int]:

@@ -75,7 +75,7 @@ def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database):
     assert pragma(database, "journal_mode") == "truncate"
     assert pragma(database, "synchronous") == 2  # FULL
     assert pragma(database, "foreign_keys") == 1
-    assert pragma(database, "busy_timeout") == 30_000
+    assert pragma(database, "busy_timeout") == 1_000  # of one slice; see below for how long it waits
     assert pragma(database, "application_id") == APPLICATION_ID
 
 
@@ -146,7 +146,7 @@ def test_an_exception_takes_the_transaction_back(database: Database):
 
 
 def test_a_write_transaction_locks_from_its_start(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(module, "PATIENT_SECONDS", 0)
     with open_database(path, write=True) as other, database.write():
         assert cells(other) == []
         with pytest.raises(DatabaseError) as caught, other.write():
@@ -158,7 +158,7 @@ def test_a_write_transaction_locks_from_its_start(database: Database, path: Path
 
 
 def test_a_reader_sees_one_state(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0)
+    database.patience = 0
     with open_database(path, write=False) as reader, reader.read() as connection:
         assert connection.execute(select(cell)).all() == []
         with pytest.raises(DatabaseError, match="locked"):
@@ -326,7 +326,7 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(database: Databas
     before = digest(path)
     assert refusal(path) == (
         f"{path}: written by an older kdx: its schema is 0000, this kdx reads 0001\n"
-        "  hint: kdx resume brings it up to date"
+        "  hint: kdx db upgrade brings it up to date, and keeps a copy"
     )
     assert digest(path) == before
 
@@ -381,10 +381,31 @@ def test_a_url_that_cannot_be_opened_is_told(url: str, message: str):
 
 
 def test_a_database_that_is_deleted_while_open_is_not_made_anew(database: Database, path: Path):
+    add_cell(database)
     path.unlink()
-    with pytest.raises(DatabaseError, match="there is no results database here"):
+    with pytest.raises(DatabaseError) as caught:
         add_cell(database)
+    assert str(caught.value) == f"{path}: {GONE}"
     assert not path.exists()
+
+
+GONE = (
+    "the database was deleted or replaced while it was open\n"
+    "  hint: nothing was written to what is there now; put the right file back, then kdx resume"
+)
+
+
+def test_a_database_that_is_replaced_while_open_is_not_written(database: Database, path: Path, empty: Path):
+    path.rename(path.with_name("aside.db"))
+    shutil.copy(empty, path)
+    before = digest(path)
+    with pytest.raises(DatabaseError) as caught:
+        add_cell(database)
+    assert str(caught.value) == f"{path}: {GONE}"
+    assert digest(path) == before
+    path.with_name("aside.db").replace(path)
+    add_cell(database)
+    assert cells(database) == ["c"]
 
 
 def test_a_damaged_database_is_told(database: Database, path: Path):

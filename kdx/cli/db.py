@@ -1,0 +1,103 @@
+"""`kdx db`: look after the results database itself."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.group import Group
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+if TYPE_CHECKING:
+    from kdx.store.check import Checked
+
+FOUND = 5
+"""Exit code of a check that found something."""
+
+app = typer.Typer(
+    cls=Group,
+    help="Look after the results database: check it, copy it, bring it up to date.",
+    epilog="For the files of runs too: kdx doctor, kdx gc.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def check(db: Db = DATABASE, json: Json = False) -> None:
+    """Look the whole database through: pages, keys, tables, and the checksums of texts. Writes nothing.
+
+    Exit code 5 when something is wrong with it.
+
+    Example: kdx db check
+    """
+    checked = look_through(db)
+    if json:
+        from kdx.store.schema import REVISION
+
+        out_json({"database": db, "schema": REVISION, "faults": checked.faults, "rows": dict(checked.rows)})
+    else:
+        for fault in checked.faults:
+            out(f"wrong: {inert(fault)}")
+        for table, rows in checked.rows.items():
+            out(f"{rows:12,}  {table}")
+    if checked.faults:
+        say(f"{db}: {len(checked.faults)} found; take it back from a copy, or save what is left: sqlite3 FILE .recover")
+        raise typer.Exit(FOUND)
+    say(f"{db}: nothing is wrong; copy it with: kdx db backup FILE{in_database(db)}")
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy to be; it must not be there yet.")],
+    db: Db = DATABASE,
+) -> None:
+    """Copy the database as it stands at one moment, also while a sweep writes it.
+
+    Checkpoints and weights, in the folder beside the database, are not copied.
+
+    Example: kdx db backup ~/copies/runs-monday.db
+    """
+    import shlex
+
+    from kdx.cli.wording import size
+    from kdx.store.database import open_database
+
+    file = file.expanduser()
+    with open_database(db, write=False) as database:
+        database.back_up(file)
+    out(str(file))
+    say(f"copied {db}, {size(file.stat().st_size)}; read it with: kdx report --db {shlex.quote(str(file))}")
+
+
+@app.command()
+def upgrade(db: Db = DATABASE) -> None:
+    """Bring the database up to the schema of this kdx, and keep a copy of it as it was.
+
+    kdx sweep and kdx resume do the same by themselves.
+
+    Example: kdx db upgrade
+    """
+    from kdx.store.database import open_database
+    from kdx.store.schema import REVISION
+
+    with open_database(db, write=True) as database:
+        copy = database.backup
+    if copy is None:
+        say(f"{db} has schema {REVISION} already; nothing was to be done")
+        return
+    out(str(copy))
+    say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")
+
+
+def look_through(db: str) -> "Checked":
+    """Check a database, also one that is too damaged to be opened."""
+    from kdx.store.check import Checked
+    from kdx.store.check import check as check_database
+    from kdx.store.database import DamagedDatabaseError, open_database
+
+    try:
+        with open_database(db, write=False) as database:
+            return check_database(database)
+    except DamagedDatabaseError as error:
+        return Checked((error.problem,), {}, 0, False)

@@ -1,0 +1,227 @@
+"""`kdx doctor`: is everything well with the database, the runs and their files?"""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.db import FOUND, look_through
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kdx.store.check import Checked
+    from kdx.store.records import Inventory
+    from kdx.sweep.files import RunFile
+    from kdx.sweep.repair import Finding
+
+LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
+SAVE = "take it back from a copy, or save what is left with: sqlite3 FILE .recover"
+LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those are more
+
+
+def doctor(
+    db: Db = DATABASE,
+    fix: Annotated[bool, typer.Option("--fix", envvar="KDX_FIX", help="Mend what can be mended.")] = False,
+    json: Json = False,
+) -> None:
+    """Look the database, the runs and all their files through, and say what is wrong.
+
+    With --fix, runs whose process is gone are given back to kdx resume,
+    damaged files are set aside, and what killed processes left
+    half-written is removed. No result is ever deleted.
+    Exit code 5 when something is wrong that is not mended.
+
+    Example: kdx doctor --fix
+    """
+    from kdx.store.database import open_database, path_of
+    from kdx.store.reader import inventory
+    from kdx.store.records import Inventory
+    from kdx.sweep.files import damaged, files_beside, listing
+    from kdx.sweep.owner import is_gone
+    from kdx.sweep.repair import Finding, diagnose
+
+    checked = look_through(db)
+    files = files_beside(path_of(db))
+    runs = Inventory((), frozenset())
+    if checked.faults:
+        # Nothing is concluded about runs and files from a database that cannot be trusted.
+        listed: tuple[RunFile, ...] = ()
+        found = [Finding(db, fault, hint=SAVE) for fault in checked.faults]
+    else:
+        with open_database(db, write=False) as database:
+            runs = inventory(database)
+        # After the records: what a run leaves when it ends is then there.
+        listed = listing(files)
+        found = [*_journal(db, checked), *diagnose(runs, listed, damaged(files, listed), is_gone)]
+    found += _disk(files, listed)
+    mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
+    facts = _facts(db, checked, runs, files, listed)
+    left = [one for one in found if one not in mended]
+    if json:
+        out_json({**facts, "findings": [_plain(one, one in mended) for one in found]})
+    else:
+        out(_text(facts))
+        for one in found:
+            out(_line(one, one in mended))
+    say(_closing(found, mended, db))
+    if left:
+        raise typer.Exit(FOUND)
+
+
+def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
+    """Does every repair that is still called for; what was mended."""
+    from kdx.store import reader, writer
+    from kdx.store.database import open_database
+    from kdx.sweep import files as run_files
+    from kdx.sweep.owner import is_gone
+    from kdx.sweep.repair import Repair, diagnose
+
+    mended = set()
+    with open_database(db, write=True) as database:
+        for one in found:
+            if one.repair is Repair.NO_WAL:
+                mended.add(one)  # by opening it
+            if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
+                reason = f"kdx doctor found it {one.problem}"
+                writer.abandon(database, one.run.id, one.run.owner, one.run.attempt, reason)
+                mended.add(one)
+        files = run_files.files_beside(database.path)
+        damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
+        # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
+        with database.write():
+            listed = run_files.listing(files)
+            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, is_gone)}
+            for one in found:
+                if one.file is None or one.file not in still:
+                    continue
+                if one.repair is Repair.SET_ASIDE:
+                    run_files.set_aside(files, one.file)
+                else:
+                    run_files.remove(files, one.file, leave_word=False)
+                mended.add(one)
+    return mended
+
+
+def _journal(db: str, checked: "Checked") -> "list[Finding]":
+    from kdx.sweep.repair import Finding, Repair
+
+    problem = "another program put it into WAL mode, which kdx does not use"
+    return [Finding(db, problem, Repair.NO_WAL)] if checked.wal else []
+
+
+def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
+    from kdx.cli.wording import size
+    from kdx.sweep.repair import Finding
+
+    free, _ = _free(files)
+    needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
+    if free >= needed:
+        return []
+    problem = f"{size(free)} are free on its disk; a sweep wants {size(needed)}"
+    return [Finding(str(files), problem, hint="free some space, with kdx gc for one")]
+
+
+def _free(files: "Path") -> tuple[int, str | None]:
+    """Free bytes on the disk of the folder, and the kind of its file system."""
+    import shutil
+
+    from kdx.store.filesystem import filesystem
+
+    folder = files if files.is_dir() else files.absolute().parent
+    return shutil.disk_usage(folder).free, filesystem(folder)
+
+
+def _facts(
+    db: str, checked: "Checked", runs: "Inventory", files: "Path", listed: "tuple[RunFile, ...]"
+) -> dict[str, Any]:
+    import platform
+    import sqlite3
+    from collections import Counter
+    from importlib.metadata import version
+
+    from kdx import __version__
+    from kdx.store.check import has_wal_reset_bug
+    from kdx.store.schema import REVISION
+    from kdx.sweep.files import Kind, folder_of
+
+    free, kind = _free(files)
+    known = {folder_of(run) for run in runs.runs}
+    return {
+        "versions": {
+            "kdx": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+        },
+        "sqlite": {"version": sqlite3.sqlite_version, "wal_reset_bug": has_wal_reset_bug()},
+        "database": {
+            "name": db,
+            "schema": REVISION,
+            "journal": "wal" if checked.wal else "rollback",
+            "rows": dict(checked.rows),
+            "numbers_that_a_replay_changed": checked.differing,
+            "runs": dict(Counter(run.state.value for run in runs.runs)),
+        },
+        "files": {
+            "folder": str(files),
+            "files": len(listed),
+            "bytes": sum(file.size for file in listed),
+            "set_aside": sum(file.kind is Kind.SET_ASIDE for file in listed),
+            "of_unknown_runs": sum(file.folder not in known for file in listed),
+        },
+        "disk": {"file_system": kind, "free_bytes": free},
+    }
+
+
+def _text(facts: dict[str, Any]) -> str:
+    from kdx.cli.wording import size
+
+    versions, sqlite, database = facts["versions"], facts["sqlite"], facts["database"]
+    files, disk = facts["files"], facts["disk"]
+    states = ", ".join(f"{count} {state}" for state, count in database["runs"].items()) or "none"
+    told = {
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "sqlite": sqlite["version"] + (", which is not safe in WAL mode; kdx uses none" * sqlite["wal_reset_bug"]),
+        "database": f"{database['name']}, schema {database['schema']}",
+        "runs": states,
+        "files": f"{files['files']} in {files['folder']}, {size(files['bytes'])}" if files["files"] else "none",
+        "disk": f"{disk['file_system'] or 'of a kind not known'}, {size(disk['free_bytes'])} free",
+    }
+    changed = database["numbers_that_a_replay_changed"]
+    if changed:
+        told["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"
+    leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
+    told["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
+    return "\n".join(f"{name:9} {inert(text)}" for name, text in told.items())
+
+
+def _line(one: "Finding", mended: bool) -> str:
+    if mended:
+        return f"mended: {inert(one.place)}: {inert(one.problem)}"
+    remedy = f"--fix: {one.repair}" if one.repair else one.hint
+    return f"wrong: {inert(one.place)}: {inert(one.problem)}" + (f"\n  {remedy}" if remedy else "")
+
+
+def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
+    return {
+        "place": one.place,
+        "problem": one.problem,
+        "repair": one.repair and one.repair.name.lower(),
+        "hint": one.hint,
+        "mended": mended,
+    }
+
+
+def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
+    from kdx.sweep.repair import Repair
+
+    if not found:
+        return "nothing is wrong"
+    told = f"{len(found)} found"
+    told += f", {len(mended)} mended" if mended else ""
+    if any(one.repair is Repair.GIVE_BACK for one in mended):
+        return f"{told}; next: kdx resume{in_database(db)}"
+    if not mended and any(one.repair for one in found):
+        return f"{told}; next: kdx doctor --fix{in_database(db)}"
+    return told if len(mended) == len(found) else f"{told}; kdx cannot mend {'it' if len(found) == 1 else 'the rest'}"

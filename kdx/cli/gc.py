@@ -1,0 +1,135 @@
+"""`kdx gc`: what may go of the files of runs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.sweep.keeping import Keep
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
+    from kdx.sweep.files import RunFile
+    from kdx.sweep.keeping import Rule
+
+
+def gc(
+    db: Db = DATABASE,
+    keep: Annotated[
+        Keep, typer.Option("--keep", envvar="KDX_KEEP", help="Of which finished runs the weights are kept.")
+    ] = Keep.ALL,
+    unplanned: Annotated[
+        bool,
+        typer.Option("--unplanned", envvar="KDX_UNPLANNED", help="Also all files of runs that no sweep plans."),
+    ] = False,
+    unknown: Annotated[
+        bool,
+        typer.Option("--unknown", envvar="KDX_UNKNOWN", help="Also files of runs that are not in this database."),
+    ] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", envvar="KDX_APPLY", help="Remove what may go, not only say it.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say which files of runs may go, by rule, and how to have them removed. Without --apply nothing is.
+
+    A finished run keeps the weights that were tested, and its log; an
+    unfinished one keeps everything. Nothing in the database is removed.
+    With --keep selected, only the run whose score stands for its cell in
+    the tables of a sweep keeps its weights.
+
+    Example: kdx gc --keep selected --apply
+    """
+    from kdx.store.database import open_database
+    from kdx.sweep.files import files_beside, remove
+    from kdx.sweep.keeping import Rule, asked
+
+    rules = asked(keep, unplanned=unplanned, unknown=unknown)
+    with open_database(db, write=apply) as database:
+        files = files_beside(database.path)
+        if apply:
+            # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.
+            with database.write():
+                found = _found(database)
+                for rule in rules:
+                    for file in found[rule]:
+                        remove(files, file, leave_word=rule is not Rule.UNKNOWN)
+        else:
+            found = _found(database)
+    if json:
+        out_json(
+            [
+                {
+                    "rule": rule.name.lower(),
+                    "files": [f"{file.folder}/{file.name}" for file in listed],
+                    "bytes": _bytes(listed),
+                    "asked": rule in rules,
+                    "removed": apply and rule in rules,
+                }
+                for rule, listed in found.items()
+            ]
+        )
+    else:
+        out(_text(found, rules, apply, db))
+    say(_closing([file for rule in rules for file in found[rule]], apply, keep, unplanned, unknown, db))
+
+
+def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
+    from kdx.store.reader import inventory
+    from kdx.sweep.files import files_beside, listing
+    from kdx.sweep.keeping import removable
+
+    return removable(inventory(database), _selected(database), listing(files_beside(database.path)))
+
+
+def _selected(database: "Database") -> frozenset[int]:
+    """Ids of the runs whose scores are in the tables of some sweep."""
+    from kdx.axes import Direction
+    from kdx.report.best_seed import best_seed
+    from kdx.store.reader import load_sweep, sweeps
+
+    found = set()
+    for summary in sweeps(database):
+        sweep = load_sweep(database, summary.id)
+        for cell in sweep.cells:
+            runs = [run for run in sweep.runs if run.cell_id == cell.id]
+            best = best_seed(runs, Direction(cell.spec["select"]["direction"]))
+            found |= {best.id} if best else set()
+    return frozenset(found)
+
+
+def _bytes(listed: "list[RunFile]") -> int:
+    return sum(file.size for file in listed)
+
+
+def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: bool, db: str) -> str:
+    """A line for each rule: files, bytes, and what removes them or that they are removed."""
+    from kdx.cli.wording import size
+    from kdx.sweep.keeping import Rule
+
+    command = {
+        Rule.NOT_SELECTED: " --keep selected",
+        Rule.SELECTED: " --keep none",
+        Rule.UNPLANNED: " --unplanned",
+        Rule.UNKNOWN: " --unknown",
+    }
+    lines = []
+    for rule, listed in found.items():
+        state = "removed" if apply and rule in rules else f"kdx gc{command.get(rule, '')} --apply{in_database(db)}"
+        lines.append(f"{len(listed):7,} {size(_bytes(listed)):>10}  {rule:48} {state if listed else ''}".rstrip())
+    header = f"{'files':>7} {'size':>10}  {'what':48} {'' if apply else 'removed by'}".rstrip()
+    return "\n".join([header, *lines])
+
+
+def _closing(listed: "list[RunFile]", apply: bool, keep: Keep, unplanned: bool, unknown: bool, db: str) -> str:
+    from kdx.cli.wording import size
+
+    told = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
+    if apply:
+        return f"removed {told}"
+    if not listed:
+        return "nothing was removed, and by these rules nothing would be"
+    options = f" --keep {keep}" if keep is not Keep.ALL else ""
+    options += " --unplanned" * unplanned + " --unknown" * unknown
+    return f"nothing was removed; {told} would be by: kdx gc{options} --apply{in_database(db)}"

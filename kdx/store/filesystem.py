@@ -1,0 +1,48 @@
+"""On which kind of file system a file lies.
+
+SQLite rests on locks and on synced writes, which network file systems grant in name only: two machines, or one after a
+lost connection, can then write the same page. So a results database on one is opened to read alone.
+"""
+
+from pathlib import Path
+
+NETWORK = frozenset({
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2",
+    "orangefs", "pvfs2", "smb3", "smbfs", "fuse.ceph", "fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys",
+    "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone", "fuse.s3fs", "fuse.sshfs",
+})  # fmt: skip
+"""File systems that several machines write, as the kernel names them in /proc/self/mountinfo."""
+
+
+def filesystem(path: Path, mounts: str | None = None) -> str | None:
+    """The kind of file system that `path`, which need not exist yet, lies on; None where the system does not tell.
+
+    Not from statfs, to which every file system in user space is the same.
+
+    Args:
+        mounts: text of the form of /proc/self/mountinfo; None: that of this process.
+    """
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+        except OSError:
+            return None
+    place = path.resolve()
+    found: tuple[int, str | None] = (-1, None)
+    for line in mounts.splitlines():
+        # Fields, an optional few of them, then " - " and the kind [Linux, Documentation/filesystems/proc.rst, 3.5].
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if len(fields) < 5 or not after:
+            continue
+        mount = Path(_unescaped(fields[4]))
+        # A later mount at the same place hides the earlier one.
+        if place.is_relative_to(mount) and len(mount.parts) >= found[0]:
+            found = len(mount.parts), after.split(" ")[0]
+    return found[1]
+
+
+def _unescaped(name: str) -> str:
+    for escaped, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
+        name = name.replace(escaped, character)
+    return name

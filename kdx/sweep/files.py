@@ -1,0 +1,152 @@
+"""The files of runs: what each is, and the few things that are done to them.
+
+They lie in one folder beside the database, in a folder for each run and generation, named by both. Nothing here follows
+a symbolic link, and nothing that kdx did not name is ever touched.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kdx.errors import StorageError
+from kdx.store.records import RunRecord
+
+_FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
+# The name that kdx.training.checkpoint publishes under; what a file is for is its first word.
+_CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-\d{9}\.(?P<sha>[0-9a-f]{64})\.ckpt")
+_SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
+_TO_GO_ON = frozenset({"step", "weights"})
+_LOG = "log.txt"
+_REMOVED = "weights-removed.txt"
+
+
+class Kind(StrEnum):
+    """What a file of a run is."""
+
+    CHECKPOINT = "checkpoint"
+    """To go on from, or needed for that."""
+    WEIGHTS = "weights"
+    """What a finished run keeps: the weights that were tested."""
+    HALF_WRITTEN = "half-written"
+    SET_ASIDE = "set aside"
+    """It did not match its checksum."""
+    LOG = "log"
+    REMOVED = "removed"
+    """Says that the weights were removed on purpose."""
+    OTHER = "other"
+    """Not of kdx."""
+
+
+@dataclass(frozen=True, order=True)
+class RunFile:
+    """A file in the folder of a run."""
+
+    folder: str
+    """Name of that folder."""
+    name: str
+    size: int
+    """In bytes."""
+
+    @property
+    def kind(self) -> Kind:
+        """By its name."""
+        if match := _CHECKPOINT.fullmatch(self.name):
+            return Kind.CHECKPOINT if match["what"] in _TO_GO_ON else Kind.WEIGHTS
+        if _SET_ASIDE.fullmatch(self.name):
+            return Kind.SET_ASIDE
+        if self.name.startswith(".tmp-"):
+            return Kind.HALF_WRITTEN
+        return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED}.get(self.name, Kind.OTHER)
+
+
+def files_beside(database: Path) -> Path:
+    """The folder of the files of a database's runs."""
+    return database.with_suffix(".files")
+
+
+def folder_of(run: RunRecord) -> str:
+    """Name of the folder of a run."""
+    return f"{run.cell_id}-{run.seed}-{run.generation}"
+
+
+def listing(files: Path) -> tuple[RunFile, ...]:
+    """Every file of every run, sorted; what vanishes meanwhile is left out."""
+    found = []
+    for folder in _entries(files):
+        if not _FOLDER.fullmatch(folder.name) or not folder.is_dir(follow_symlinks=False):
+            continue
+        for file in _entries(Path(folder.path)):
+            with contextlib.suppress(FileNotFoundError):
+                if file.is_file(follow_symlinks=False):
+                    size = file.stat(follow_symlinks=False).st_size
+                    found.append(RunFile(folder.name, file.name, size))
+    return tuple(sorted(found))
+
+
+def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
+    """Those whose content does not match the checksum in their name, or cannot be read at all."""
+    bad = set()
+    for each in listed:
+        match = _CHECKPOINT.fullmatch(each.name)
+        if match is None:
+            continue
+        try:
+            with (files / each.folder / each.name).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            content = ""
+        if content != match["sha"]:
+            bad.add(each)
+    return frozenset(bad)
+
+
+def set_aside(files: Path, file: RunFile) -> None:
+    """Keeps the file for whoever wants to know; no run will read it again.
+
+    Raises:
+        StorageError: it cannot be renamed.
+    """
+    path = files / file.folder / file.name
+    with _told(path):
+        path.rename(path.with_suffix(".corrupt"))
+
+
+def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
+    """Removes the file, and its folder with the last one.
+
+    Args:
+        leave_word: whether weights leave a file behind that says that they were removed on purpose.
+
+    Raises:
+        StorageError: it cannot be removed.
+    """
+    folder = files / file.folder
+    with _told(folder / file.name):
+        if leave_word and file.kind is Kind.WEIGHTS:
+            (folder / _REMOVED).touch()
+        (folder / file.name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"this file cannot be changed: {error.strerror}", place=str(path)) from error
+
+
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

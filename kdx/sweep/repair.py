@@ -1,0 +1,85 @@
+"""What is wrong with runs and their files, and what would mend it: a pure function of both.
+
+Nothing here deletes a result. A run whose process is gone is given back, a damaged file is set aside under another
+name, and only what a writer that was killed left half-written is removed.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kdx.store.records import Inventory, RunRecord, RunState
+from kdx.sweep.files import Kind, RunFile, folder_of
+
+
+class Repair(StrEnum):
+    """What `kdx doctor --fix` does."""
+
+    GIVE_BACK = "give the run back, so that kdx resume goes on with it"
+    SET_ASIDE = "set the file aside"
+    REMOVE = "remove the file"
+    NO_WAL = "put the database back into the mode that kdx uses"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong."""
+
+    place: str
+    """The run, or the file within the folder of files."""
+    problem: str
+    repair: Repair | None = None
+    """None: kdx cannot mend it."""
+    hint: str | None = None
+    """What to do about it, where there is no repair."""
+    run: RunRecord | None = None
+    file: RunFile | None = None
+
+
+def diagnose(
+    inventory: Inventory, listed: Iterable[RunFile], damaged: Set[RunFile], is_gone: Callable[[str], bool]
+) -> tuple[Finding, ...]:
+    """Everything that is wrong, runs first, then files.
+
+    Args:
+        listed: the files of runs; none where there is no folder of them, which is then no fault: a database may be
+            passed on without.
+        damaged: those of them that do not match their checksum.
+        is_gone: whether an owner is known to have ended.
+    """
+    runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
+    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and _lost(run, is_gone) is None}
+    findings = []
+    for name, run in runs.items():
+        if run.state is RunState.RUNNING and name not in held:
+            findings.append(Finding(_name(run), f"running, but {_lost(run, is_gone)}", Repair.GIVE_BACK, run=run))
+    files = list(listed)
+    kept = {file.folder for file in files if file.kind in (Kind.WEIGHTS, Kind.REMOVED) and file not in damaged}
+    newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
+    for key, name in newest.items():
+        if files and key in inventory.planned and name not in kept:
+            hint = "its numbers stand; only what needs the weights themselves is lost"
+            findings.append(Finding(_name(runs[name]), "completed, but its weights are not there", hint=hint))
+    for file in files:
+        place = f"{file.folder}/{file.name}"
+        # What a live process has in hand is its own to mend.
+        if file.folder not in runs or file.folder in held:
+            continue
+        if file in damaged:
+            findings.append(Finding(place, "does not match its checksum", Repair.SET_ASIDE, file=file))
+        elif file.kind is Kind.HALF_WRITTEN:
+            findings.append(Finding(place, "left half-written by a killed process", Repair.REMOVE, file=file))
+    return tuple(findings)
+
+
+def _name(run: RunRecord) -> str:
+    return f"run {run.id} ({run.cell_id[:8]}, seed {run.seed})"
+
+
+def _lost(run: RunRecord, is_gone: Callable[[str], bool]) -> str | None:
+    """Why nobody works at a running run any more; None: somebody does."""
+    if run.owner is None or is_gone(run.owner):
+        return "its process is gone"
+    if run.lease_left is None or run.lease_left < 0:
+        return "its lease has lapsed"
+    return None
