@@ -7,6 +7,7 @@ one batch. A step counts batches from 0 over all epochs.
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -131,16 +132,20 @@ def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> 
 
 def _cut(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
     """Pairs by (target length, source length, index), cut where one more would go over `batch_tokens` on a side."""
-    order = np.lexsort((sources, targets))  # stable, so the index comes last
-    cuts, start, longest = [], 0, 0
-    for place, (source, target) in enumerate(zip(sources[order].tolist(), targets[order].tolist(), strict=True)):
-        longest = max(longest, source, target)
-        if place > start and longest * (place + 1 - start) > batch_tokens:
-            cuts.append(place)
-            start, longest = place, max(source, target)
-    return np.split(order, cuts)
+    # Stable, so the index comes last; and several times as fast on small integers as on large ones.
+    order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in (sources, targets)])
+    shortest, longest = targets[order], np.maximum(sources, targets)[order]
+    cuts = [0]
+    while (start := cuts[-1]) < len(order):
+        # No later pair has a shorter target, so no more than these can go together.
+        most = max(1, batch_tokens // int(shortest[start]))
+        width = np.maximum.accumulate(longest[start : start + most])
+        fitting = int(np.count_nonzero(width * np.arange(1, len(width) + 1) <= batch_tokens))
+        cuts.append(start + max(1, fitting))
+    return np.split(order, cuts[1:-1])
 
 
+@lru_cache(maxsize=2)
 def _order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """The batches of an epoch, shuffled."""
     key = hashlib.blake2b(json.dumps(["batches", seed, epoch]).encode(), digest_size=16).digest()

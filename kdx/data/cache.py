@@ -7,44 +7,55 @@ processes that make the same folder at once do no harm: the one that comes secon
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdx.data.digests import digests
 from kdx.data.storage import new_folder, remove_folder
 
 _CONTENTS = "contents.json"
 
 
-def cached(home: Path, key: str, make: Callable[[Path], Mapping[str, Any]]) -> tuple[Path, Mapping[str, Any]]:
-    """The folder `<home>/cache/<key>` and the facts told when it was made.
+@dataclass(frozen=True)
+class Cached:
+    """A folder of the cache."""
 
-    `make` fills the empty folder it is given and returns those facts, which JSON can hold; it is called only where the
+    folder: Path
+    facts: Mapping[str, Any]
+    """What was told when it was made."""
+    fingerprint: str
+    """SHA-256 over the files' names and contents."""
+
+
+def cached(home: Path, key: str, make: Callable[[Path], Mapping[str, Any]]) -> Cached:
+    """The folder `<home>/cache/<key>`.
+
+    `make` fills the empty folder it is given and returns the facts, which JSON can hold; it is called only where the
     folder is absent or damaged.
 
     Raises:
         StorageError: the disk is full, or `home` cannot be written.
     """
     folder = home / "cache" / key
-    facts = _facts(folder)
-    if facts is None:
+    contents = _contents(folder)
+    if contents is None:
         remove_folder(folder)
         with new_folder(folder) as filling:
             facts = make(filling)
-            files = {path.name: _digest(path) for path in filling.iterdir()}
-            (filling / _CONTENTS).write_text(json.dumps({"facts": facts, "files": files}), encoding="utf-8")
-    return folder, facts
+            files = digests(filling, sorted(path.name for path in filling.iterdir()))
+            contents = {"facts": facts, "files": files}
+            (filling / _CONTENTS).write_text(json.dumps(contents), encoding="utf-8")
+    told = json.dumps(contents["files"], sort_keys=True)
+    return Cached(folder, contents["facts"], hashlib.sha256(told.encode()).hexdigest())
 
 
-def _facts(folder: Path) -> Mapping[str, Any] | None:
+def _contents(folder: Path) -> dict[str, Any] | None:
+    """What lies in a folder that is whole."""
     try:
         contents = json.loads((folder / _CONTENTS).read_bytes())
-        if all(_digest(folder / name) == digest for name, digest in contents["files"].items()):
-            return dict(contents["facts"])
+        if digests(folder, contents["files"]) == contents["files"] and isinstance(contents["facts"], dict):
+            return dict(contents)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

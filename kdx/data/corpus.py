@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx import axes
-from kdx.axes import Split
+from kdx.axes import Dictionaries, Split
 from kdx.data import vocabulary
+from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
 from kdx.data.find_text import FoundText, corpus_names, find_text
 from kdx.data.storage import data_home
-from kdx.data.text import Lines
-from kdx.data.vocabulary import END, Vocabulary
+from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 
@@ -56,18 +56,19 @@ class ParallelText:
     targets: TokenLists
     """Each ends with the end token."""
     references: tuple[str, ...]
-    """The target text, words with one space between them: what BLEU compares a translation with."""
+    """The target text, words with one space between them: what BLEU compares a translation with. Training has none."""
 
 
 @dataclass(frozen=True)
 class ParallelCorpus:
     """A corpus for translation."""
 
-    vocabulary: Vocabulary
-    """One for both languages."""
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    """Of joint dictionaries both are the same object."""
     splits: Mapping[Split, ParallelText]
     fingerprint: str
-    """SHA-256 over the text in use and the settings that made tokens of it."""
+    """SHA-256 over the tokens, the references and what each token is."""
     tokenised: bool
     """Whether BLEU is to take the words as they are, without a tokeniser of its own."""
     unigram_loss: float
@@ -84,7 +85,7 @@ class StreamCorpus:
     words: Mapping[Split, int]
     """Words of a split and one end a line: what perplexity per word divides by, whatever a token is."""
     fingerprint: str
-    """SHA-256 over the text in use and the settings that made tokens of it."""
+    """SHA-256 over the tokens and what each token is."""
     unigram_loss: float
     """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
 
@@ -103,37 +104,29 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
     text = _find(data, home, parallel=True)
 
     def make(folder: Path) -> dict[str, Any]:
-        lines, words = _learn(text, data, folder)
-        targets = {}
-        for split in Split:
-            source, target = (lines[split][suffix] for suffix in text.suffixes)
-            pairs = [([*words.encode(s), END], [*words.encode(t), END], t) for s, t in zip(source, target, strict=True)]
-            if split is Split.TRAIN:
-                pairs = [(s, t, r) for s, t, r in pairs if all(1 < len(side) <= data.max_tokens for side in (s, t))]
-                if not pairs:
-                    problem = f"no training pair has at most {data.max_tokens} tokens on either side"
-                    raise KdxError(problem, place="data.max_tokens")
-            _save_lists(folder / f"{split}.source", [s for s, _, _ in pairs])
-            targets[split] = _save_lists(folder / f"{split}.target", [t for _, t, _ in pairs])
-            (folder / f"{split}.references").write_text("\n".join(r for _, _, r in pairs), encoding="utf-8")
-        return {
-            "fingerprint": _hash([lines, words.fields(), text.suffixes, data.max_tokens]),
-            "unigram_loss": _unigram_loss(targets[Split.TRAIN], targets[Split.VALID], words.size),
-        }
+        words = _learn(text, data, folder, [count_words(text.lines(Split.TRAIN, suffix)) for suffix in text.suffixes])
+        counts = {split: _write_pairs(text, data, split, words, folder) for split in Split}
+        if not counts[Split.TRAIN].any():
+            problem = f"no training pair has at most {data.max_tokens} tokens on either side"
+            raise KdxError(problem, place="data.max_tokens")
+        return {"unigram_loss": _unigram_loss(counts)}
 
-    folder, facts = cached(home, _key(text, data, data.max_tokens), make)
+    cache = cached(home, _key(text, data, data.max_tokens), make)
+    source, target = _vocabularies(text, data, cache.folder)
     return ParallelCorpus(
-        vocabulary=vocabulary.load(folder / "vocabulary.json"),
+        source_vocabulary=source,
+        target_vocabulary=target,
         splits={
             split: ParallelText(
-                sources=_load_lists(folder / f"{split}.source"),
-                targets=_load_lists(folder / f"{split}.target"),
-                references=tuple((folder / f"{split}.references").read_text(encoding="utf-8").split("\n")),
+                sources=TokenLists(*map_lists(cache.folder / f"{split}.source")),
+                targets=TokenLists(*map_lists(cache.folder / f"{split}.target")),
+                references=_references(cache.folder, split),
             )
             for split in Split
         },
+        fingerprint=cache.fingerprint,
         tokenised=text.tokenised,
-        **facts,
+        unigram_loss=cache.facts["unigram_loss"],
     )
 
 
@@ -146,28 +139,24 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
     """
     home = home or data_home()
     text = _find(data, home, parallel=False)
-    (suffix,) = text.suffixes
 
     def make(folder: Path) -> dict[str, Any]:
-        lines, words = _learn(text, data, folder)
-        streams = {}
-        for split in Split:
-            ids = (id for line in lines[split][suffix] for id in (*words.encode(line), END))
-            streams[split] = np.fromiter(ids, np.int32)
-            np.save(folder / f"{split}.npy", streams[split])
+        words = {split: count_words(text.lines(split, *text.suffixes)) for split in Split}
+        (learned,) = _learn(text, data, folder, [words[Split.TRAIN]])
+        counts = {split: _write_stream(text, split, learned, folder) for split in Split}
         return {
-            "words": {split: sum(len(line.split()) + 1 for line in lines[split][suffix]) for split in Split},
-            "fingerprint": _hash([lines, words.fields()]),
-            "unigram_loss": _unigram_loss(streams[Split.TRAIN], streams[Split.VALID], words.size),
+            "words": {split: words[split].total() + int(counts[split][END]) for split in Split},
+            "unigram_loss": _unigram_loss(counts),
         }
 
-    folder, facts = cached(home, _key(text, data), make)
+    cache = cached(home, _key(text, data), make)
+    (words,) = _vocabularies(text, data, cache.folder)
     return StreamCorpus(
-        vocabulary=vocabulary.load(folder / "vocabulary.json"),
-        splits={split: _map(folder / f"{split}.npy") for split in Split},
-        words={split: facts["words"][split] for split in Split},
-        fingerprint=facts["fingerprint"],
-        unigram_loss=facts["unigram_loss"],
+        vocabulary=words,
+        splits={split: map_array(cache.folder / f"{split}.npy") for split in Split},
+        words={split: cache.facts["words"][split] for split in Split},
+        fingerprint=cache.fingerprint,
+        unigram_loss=cache.facts["unigram_loss"],
     )
 
 
@@ -183,20 +172,65 @@ def _find(data: Data, home: Path, *, parallel: bool) -> FoundText:
     return text
 
 
-def _learn(text: FoundText, data: Data, folder: Path) -> tuple[Lines, Vocabulary]:
-    """The text, and the vocabulary of its training part, which is saved in `folder`."""
-    lines = text.read()
-    train = [line for suffix in text.suffixes for line in lines[Split.TRAIN][suffix]]
-    words = vocabulary.learn(data.vocabulary, train, data.vocabulary_size)
-    words.save(folder / "vocabulary.json")
-    return lines, words
+def _learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:
+    """The vocabulary of each language, of the words of its training text; saved in `folder`."""
+    found = vocabulary.learn(data, counts)
+    for name, words in dict(zip(_vocabulary_names(text, data), found, strict=True)).items():
+        words.save(folder / name)
+    return found
+
+
+def _vocabularies(text: FoundText, data: Data, folder: Path) -> list[Vocabulary]:
+    names = _vocabulary_names(text, data)
+    found = {name: vocabulary.load(folder / name) for name in set(names)}
+    return [found[name] for name in names]
+
+
+def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
+    if data.dictionaries is Dictionaries.SEPARATE:
+        return [f"vocabulary.{suffix}.json" for suffix in text.suffixes]
+    return ["vocabulary.json"] * len(text.suffixes)
+
+
+def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabulary], folder: Path) -> Counts:
+    """One split into `folder`; how often each target token comes."""
+    source, target = words
+    references = []
+    with (
+        write_lists(folder / f"{split}.source", below=source.size) as sources,
+        write_lists(folder / f"{split}.target", below=target.size) as targets,
+    ):
+        for one, other in zip(*(text.lines(split, suffix) for suffix in text.suffixes), strict=True):
+            pair = [*source.encode(one), END], [*target.encode(other), END]
+            if split is not Split.TRAIN:
+                references.append(" ".join(other.split()))
+            elif not all(1 < len(side) <= data.max_tokens for side in pair):
+                continue
+            sources.append(pair[0])
+            targets.append(pair[1])
+    (folder / f"{split}.references").write_text("\n".join(references), encoding="utf-8")
+    return targets.counts
+
+
+def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path) -> Counts:
+    """One split into `folder`; how often each token comes."""
+    with write_array(folder / f"{split}.npy", below=words.size) as ids:
+        for line in text.lines(split, *text.suffixes):
+            ids.extend([*words.encode(line), END])
+    return ids.counts
+
+
+def _references(folder: Path, split: Split) -> tuple[str, ...]:
+    if split is Split.TRAIN:
+        return ()
+    return tuple((folder / f"{split}.references").read_text(encoding="utf-8").split("\n"))
 
 
 def _key(text: FoundText, data: Data, *settings: int) -> str:
     """Changes with whatever the tokens depend on: the text, the settings, and the code that makes the one the other."""
     code = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
-    library = version("tokenizers") if data.vocabulary is axes.Vocabulary.BPE else None
-    wanted = [data.vocabulary, data.vocabulary_size, data.train_lines, *settings]
+    library = None if data.vocabulary is axes.Vocabulary.WORD else version("tokenizers")
+    wanted = [data.vocabulary, data.vocabulary_size, data.merges, data.dictionaries, data.train_lines, *settings]
     return _hash([text.identity, text.suffixes, wanted, library, code])
 
 
@@ -204,22 +238,6 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _unigram_loss(train: Tokens, valid: Tokens, size: int) -> float:
-    counts = np.bincount(train, minlength=size) + 1
-    return float(-np.log(counts[valid] / counts.sum()).mean())
-
-
-def _save_lists(stem: Path, lists: Sequence[Sequence[int]]) -> Tokens:
-    flat = np.fromiter(chain.from_iterable(lists), np.int32)
-    np.save(f"{stem}.tokens.npy", flat)
-    np.save(f"{stem}.offsets.npy", np.cumsum([0, *map(len, lists)], dtype=np.int64))
-    return flat
-
-
-def _load_lists(stem: Path) -> TokenLists:
-    return TokenLists(flat=_map(f"{stem}.tokens.npy"), offsets=_map(f"{stem}.offsets.npy"))
-
-
-def _map(path: Path | str) -> NDArray[Any]:
-    # As a plain array: a slice of a memmap costs several times one of an array over the same memory.
-    return np.asarray(np.load(path, mmap_mode="r"))
+def _unigram_loss(counts: Mapping[Split, Counts]) -> float:
+    train, valid = counts[Split.TRAIN] + 1, counts[Split.VALID]
+    return float(-np.log(train / train.sum()) @ valid / valid.sum())

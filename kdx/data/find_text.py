@@ -1,16 +1,17 @@
 """Which text a grid names: generated or prepared, in which direction, and whether it is what it was."""
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from kdx.axes import Split
 from kdx.data import BUILT_IN
+from kdx.data.digests import digests
 from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora, read_about
-from kdx.data.text import GeneratedText, Lines
+from kdx.data.text import GeneratedText
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import Data
 
@@ -25,8 +26,8 @@ class FoundText:
     """Whether punctuation already stands apart."""
     identity: Any
     """Another text has another one; JSON can hold it."""
-    read: Callable[[], Lines]
-    """Every line of every split, words with one space between them."""
+    lines: Callable[[Split, str], Iterable[str]]
+    """The lines of a split in one language, without line feeds; read anew at each call, and never all at once."""
 
 
 def find_text(data: Data, home: Path) -> FoundText:
@@ -38,22 +39,30 @@ def find_text(data: Data, home: Path) -> FoundText:
     built_in = BUILT_IN.get(data.corpus)
     if isinstance(built_in, GeneratedText):
         lines = data.train_lines or built_in.train_lines
+        generated = cache(partial(built_in.generate, data.seed, lines))
         return FoundText(
             suffixes=_direction(data, built_in.suffixes),
             tokenised=True,
             identity=[data.corpus, data.seed, lines],
-            read=partial(built_in.generate, data.seed, lines),
+            lines=lambda split, suffix: generated()[split][suffix],
         )
     about = read_about(corpus_folder(data.corpus, home))
     if about is None:
         raise _unknown(data.corpus, home)
     if data.seed:
         raise KdxError(f"`{data.corpus}` is not generated, so it has no seed", place="data.seed", allowed="0")
+    there = about.files[f"{Split.TRAIN}.{about.suffixes[0]}"].lines
+    if data.train_lines is not None and data.train_lines > there:
+        raise KdxError(
+            f"{data.train_lines} lines wanted, but the training text of `{about.name}` has {there}",
+            place="data.train_lines",
+            allowed=f"at most {there}",
+        )
     return FoundText(
         suffixes=_direction(data, about.suffixes),
         tokenised=about.tokenised,
         identity=_digests(about, home),
-        read=partial(_read, about, home, data.train_lines),
+        lines=partial(_lines, corpus_folder(about.name, home), data.train_lines),
     )
 
 
@@ -96,42 +105,20 @@ def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
     folder = corpus_folder(about.name, home)
-    digests = {}
-    for name, told in about.files.items():
-        try:
-            with (folder / name).open("rb") as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
-            digests[name] = "absent"
-        if digests[name] != told.sha256:
+    told = {name: file.sha256 for name, file in about.files.items()}
+    found = digests(folder, told)
+    for name in told:
+        if found[name] != told[name]:
             raise KdxError(
                 "this file is not what was prepared",
                 place=str(folder / name),
                 hint=f"remove {folder}, then: kdx data prepare {about.name} --from {about.source}",
             )
-    return digests
+    return told
 
 
-def _read(about: PreparedInfo, home: Path, train_lines: int | None) -> Lines:
-    text = {
-        split: {suffix: _lines(corpus_folder(about.name, home) / f"{split}.{suffix}") for suffix in about.suffixes}
-        for split in Split
-    }
-    if train_lines is not None:
-        there = about.files[f"{Split.TRAIN}.{about.suffixes[0]}"].lines
-        if train_lines > there:
-            raise KdxError(
-                f"{train_lines} lines wanted, but the training text of `{about.name}` has {there}",
-                place="data.train_lines",
-                allowed=f"at most {there}",
-            )
-        text[Split.TRAIN] = {suffix: lines[:train_lines] for suffix, lines in text[Split.TRAIN].items()}
-    return text
-
-
-def _lines(path: Path) -> list[str]:
-    # Not splitlines(): it also breaks at signs inside a line, such as U+2028, and the two sides would part company.
-    lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return [" ".join(line.split()) for line in lines]
+def _lines(folder: Path, train_lines: int | None, split: Split, suffix: str) -> Iterator[str]:
+    # Only a line feed ends a line here. Were there others, such as U+2028, the two sides would part company.
+    with (folder / f"{split}.{suffix}").open(encoding="utf-8-sig", newline="\n") as file:
+        for line in islice(file, train_lines if split is Split.TRAIN else None):
+            yield line.removesuffix("\n")

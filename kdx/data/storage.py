@@ -57,7 +57,10 @@ def remove_folder(folder: Path) -> None:
     leaving = _beside(folder)
     with suppress(OSError):
         folder.rename(leaving)
-        shutil.rmtree(leaving, ignore_errors=True)
+        if leaving.is_dir():
+            shutil.rmtree(leaving, ignore_errors=True)
+        else:
+            leaving.unlink()
 
 
 def _beside(folder: Path) -> Path:

@@ -3,29 +3,40 @@
 Four ids are no text: padding, begin, end, unknown. A text cannot spell them, whatever its words are, except that the
 word `<unk>`, by which published corpora such as WikiText mark their rare words, is the unknown token of a word
 vocabulary.
+
+Ids are by frequency in the training text, as an adaptive softmax needs them, in a word vocabulary and in one of
+subword-nmt; those of `bpe` are letters first and then by merge, the earliest first.
 """
 
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain, repeat, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from kdx import axes
+from kdx.axes import Dictionaries
+from kdx.data.merges import MARK, learn_merges, letters_of
 from kdx.errors import KdxError
+from kdx.grid.sections import Data
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = 4
 """How many ids stand before those of the text."""
 
 _UNKNOWN_WORD = "<unk>"
+_REMEMBERED = 1 << 20  # words whose pieces are kept at hand
+
+Counts = Mapping[str, int]
 
 
 class Vocabulary(ABC):
     """What a token is. Ids run from 0 to `size` - 1."""
+
+    kind: ClassVar[axes.Vocabulary]
 
     @property
     @abstractmethod
@@ -42,46 +53,75 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """All that makes it this vocabulary, as JSON has it."""
+        """All that makes it this vocabulary of its kind, as JSON has it."""
 
     def save(self, path: Path) -> None:
         """Writes it as JSON; `load` reads it."""
-        path.write_text(json.dumps(self.fields(), ensure_ascii=False), encoding="utf-8")
+        path.write_text(json.dumps({"kind": self.kind, **self.fields()}, ensure_ascii=False), encoding="utf-8")
 
 
 def load(path: Path) -> Vocabulary:
     """The vocabulary that `save` wrote to `path`."""
     fields = json.loads(path.read_text(encoding="utf-8"))
-    if "merges" in fields:
-        return BytePairVocabulary(fields["pieces"], [(left, right) for left, right in fields["merges"]])
-    return WordVocabulary(fields["words"])
+    found: Vocabulary = _KINDS[fields.pop("kind")](**fields)
+    return found
 
 
-def learn(kind: axes.Vocabulary, lines: Sequence[str], size: int | None) -> Vocabulary:
-    """The vocabulary of a training text: at most `size` tokens, special ones included; None is no limit (words only).
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """How often each word occurs."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line.split())
+    return counts
+
+
+def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
+    """The vocabulary of each of these training texts, told by their words; one and the same where they share it.
+
+    Byte pairs are learned on all texts together even where each has tokens of its own.
 
     Raises:
-        KdxError: `size` is too small for the text.
+        KdxError: the vocabulary's size is too small for the text.
     """
-    return BytePairVocabulary.learn(lines, size) if kind is axes.Vocabulary.BPE else WordVocabulary.learn(lines, size)
+    together: Counter[str] = Counter()
+    for text in texts:
+        together.update(text)
+    joint = data.dictionaries is Dictionaries.JOINT
+    wanted = [together] if joint else texts
+    found: list[Vocabulary]
+    match data.vocabulary:
+        case axes.Vocabulary.WORD:
+            found = [WordVocabulary.learn(counts, data.vocabulary_size) for counts in wanted]
+        case axes.Vocabulary.BPE:
+            assert data.vocabulary_size is not None, "the grid asks byte pairs for a size"
+            shared = BytePairVocabulary.learn(together, data.vocabulary_size)
+            found = [shared] if joint else [shared.restricted_to(counts) for counts in wanted]
+        case axes.Vocabulary.SUBWORD_NMT:
+            assert data.merges is not None, "the grid asks subword-nmt for its merges"
+            merges = learn_merges(together, data.merges)
+            found = [SubwordNmtVocabulary.of(merges, counts) for counts in wanted]
+    return found * len(texts) if joint else found
 
 
 class WordVocabulary(Vocabulary):
-    """A token is a word; a word not seen in training is unknown."""
+    """A token is a word; a word not seen in training is unknown.
+
+    The literature counts a text's distinct words, `<unk>` among them, and the end of a line: 33,278 of WikiText-2,
+    267,735 of WikiText-103. Here those two are special ids, so without a limit `size` is two more: padding and begin.
+    """
+
+    kind = axes.Vocabulary.WORD
 
     def __init__(self, words: Sequence[str]) -> None:
         """`words` by id, from the first id after the special ones."""
         self._words = tuple(words)
-        self._ids = {word: id for id, word in enumerate(words, SPECIAL)}
 
     @classmethod
-    def learn(cls, lines: Iterable[str], size: int | None) -> "WordVocabulary":
-        """The most frequent words first; of two as frequent, the one that sorts first."""
+    def learn(cls, counts: Counts, size: int | None) -> Self:
+        """The most frequent words first; of two as frequent, the one that sorts first. `size` is of all ids."""
         if size is not None and size <= SPECIAL:
             raise _too_small(size, SPECIAL + 1)
-        counts = Counter(word for line in lines for word in line.split())
-        del counts[_UNKNOWN_WORD]
-        words = sorted(counts, key=lambda word: (-counts[word], word))
+        words = [word for word in _by_frequency(counts) if word != _UNKNOWN_WORD]
         return cls(words if size is None else words[: size - SPECIAL])
 
     @property
@@ -89,13 +129,17 @@ class WordVocabulary(Vocabulary):
         return SPECIAL + len(self._words)
 
     def encode(self, line: str) -> list[int]:
-        return [self._ids.get(word, UNKNOWN) for word in line.split()]
+        return list(map(self._ids.get, line.split(), repeat(UNKNOWN)))
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(_UNKNOWN_WORD if id == UNKNOWN else self._words[id - SPECIAL] for id in _text_ids(ids))
 
     def fields(self) -> dict[str, Any]:
         return {"words": self._words}
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: id for id, word in enumerate(self._words, SPECIAL)}
 
 
 class BytePairVocabulary(Vocabulary):
@@ -106,57 +150,145 @@ class BytePairVocabulary(Vocabulary):
     there all the same. A letter never seen at all is unknown.
     """
 
-    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
-        """`pieces` by id, from the first id after the special ones; `merges` in the order they were learned."""
+    kind = axes.Vocabulary.BPE
+
+    def __init__(self, pieces: Sequence[str], merges: Sequence[Sequence[str]]) -> None:
+        """`pieces` by id, from the first id after the special ones; `merges` in the order they were learned.
+
+        Merges may make pieces that are not among `pieces`; those are unknown.
+        """
         self._pieces = tuple(pieces)
-        self._merges = tuple(merges)
-        self._words: dict[str, list[int]] = {}  # those met so far
+        self._merges = [(left, right) for left, right in merges]
 
     @classmethod
-    def learn(cls, lines: Sequence[str], size: int | None) -> "BytePairVocabulary":
+    def learn(cls, counts: Counts, size: int) -> Self:
         """Merges until there are `size` tokens, or until no pair occurs twice."""
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-        assert size is not None, "the grid asks byte pairs for a size"
-        texts = [" ".join(line.split()) + " " for line in lines]
-        letters = set().union(*texts)
+        letters = {MARK}.union(*counts)
         if size < SPECIAL + len(letters):
             raise _too_small(size, SPECIAL + len(letters))
         tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(MARK, "merged_with_previous")
         trainer = trainers.BpeTrainer(
             vocab_size=size, min_frequency=2, special_tokens=_special_pieces(), show_progress=False
         )
-        tokenizer.train_from_iterator(texts, trainer)
+        tokenizer.train_from_iterator(_written_out(counts), trainer)
         model = json.loads(tokenizer.to_str())["model"]
         pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
-        return cls(pieces[SPECIAL:], [(left, right) for left, right in model["merges"]])
+        return cls(pieces[SPECIAL:], model["merges"])
+
+    def restricted_to(self, counts: Counts) -> Self:
+        """The same merges, with those pieces alone that a text of these words holds."""
+        there = self._count(counts)
+        return type(self)([piece for piece in self._pieces if piece in there], self._merges)
 
     @property
     def size(self) -> int:
         return SPECIAL + len(self._pieces)
 
     def encode(self, line: str) -> list[int]:
-        return [id for word in line.split() for id in self._word(word)]
+        return list(chain.from_iterable(map(self._words.__getitem__, line.split())))
 
     def decode(self, ids: Iterable[int]) -> str:
-        pieces = (_UNKNOWN_WORD if id == UNKNOWN else self._pieces[id - SPECIAL] for id in _text_ids(ids))
+        # Where the mark is no piece of its own, an unknown piece may have borne it.
+        unknown = _UNKNOWN_WORD if MARK in self._ids else _UNKNOWN_WORD + MARK
+        pieces = (unknown if id == UNKNOWN else self._pieces[id - SPECIAL] for id in _text_ids(ids))
         return " ".join("".join(pieces).split())
 
     def fields(self) -> dict[str, Any]:
         return {"pieces": self._pieces, "merges": self._merges}
 
-    def _word(self, word: str) -> list[int]:
-        if word not in self._words:
-            self._words[word] = self._tokenizer.encode(f"{word} ").ids
-        return self._words[word]
+    def segment(self, word: str) -> list[str]:
+        """The pieces of a word. What stands for a letter never seen is no text."""
+        tokens: list[str] = self._tokenizer.encode(word + MARK).tokens
+        return tokens
+
+    def _count(self, counts: Counts) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for word, times in counts.items():
+            for piece in self.segment(word):
+                found[piece] += times
+        return found
+
+    def _ids_of(self, word: str) -> tuple[int, ...]:
+        return tuple(self._ids.get(piece, UNKNOWN) for piece in self.segment(word))
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {piece: id for id, piece in enumerate(self._pieces, SPECIAL)}
+
+    @cached_property
+    def _words(self) -> "_Remembered":
+        return _Remembered(self._ids_of)
 
     @cached_property
     def _tokenizer(self) -> Any:
+        return self._make_tokenizer()
+
+    def _make_tokenizer(self, **settings: Any) -> Any:
         from tokenizers import Tokenizer, models
 
-        ids = {piece: id for id, piece in enumerate((*_special_pieces(), *self._pieces))}
-        return Tokenizer(models.BPE(vocab=ids, merges=list(self._merges), unk_token=_special_pieces()[UNKNOWN]))
+        made = chain.from_iterable((left, right, left + right) for left, right in self._merges)
+        pieces = dict.fromkeys((*_special_pieces(), *filter(None, self._pieces), *made))
+        ids = {piece: id for id, piece in enumerate(pieces)}
+        return Tokenizer(models.BPE(ids, self._merges, unk_token=_special_pieces()[UNKNOWN], **settings))
+
+
+class SubwordNmtVocabulary(BytePairVocabulary):
+    """Byte pairs as subword-nmt learns them, and the list of pieces that fairseq makes of the text so segmented.
+
+    The last letter of a word bears the mark from the start, so it is another token than the same letter elsewhere.
+    The pieces of the training text are listed by frequency. As in fairseq, empty entries fill the list up to a multiple
+    of eight; so on IWSLT'14 the sizes are the published ones, and the numbers of parameters too.
+    """
+
+    kind = axes.Vocabulary.SUBWORD_NMT
+
+    @classmethod
+    def of(cls, merges: Sequence[tuple[str, str]], counts: Counts) -> Self:
+        """The pieces that the merges leave of a text of these words."""
+        letters = dict.fromkeys(letter for word in counts for letter in letters_of(word))
+        pieces = _by_frequency(cls(list(letters), merges)._count(counts))
+        filled = -(len(pieces) + SPECIAL) % 8
+        return cls([*pieces, *[""] * filled], merges)
+
+    def segment(self, word: str) -> list[str]:
+        tokens: list[str] = self._tokenizer.encode(word).tokens
+        return tokens
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self._make_tokenizer(end_of_word_suffix=MARK)
+
+
+class _Remembered(dict[str, tuple[int, ...]]):
+    """The ids of the words met so far."""
+
+    def __init__(self, ids_of: Callable[[str], tuple[int, ...]]) -> None:
+        self._ids_of = ids_of
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        self[word] = self._ids_of(word)
+        return self[word]
+
+
+_KINDS: dict[str, type[Any]] = {of.kind: of for of in (WordVocabulary, BytePairVocabulary, SubwordNmtVocabulary)}
+
+
+def _by_frequency(counts: Counts) -> list[str]:
+    """The most frequent first; of two as frequent, the one that sorts first."""
+    return sorted(counts, key=lambda one: (-counts[one], one))
+
+
+def _written_out(counts: Counts) -> Iterator[str]:
+    """Text in which each word occurs so often, in strings that are not too long."""
+    for word, times in counts.items():
+        whole, rest = divmod(times, 1000)
+        yield from [(word + MARK) * 1000] * whole
+        yield (word + MARK) * rest
 
 
 def _special_pieces() -> list[str]:

@@ -11,13 +11,14 @@ from kdx.models.transformer import Input, Stack, embedding_of, initialise, outpu
 
 
 class TranslationModel(nn.Module):
-    """Source and target tokens to the logits of the next target token; one vocabulary serves both sides."""
+    """Source and target tokens to the logits of the next target token."""
 
-    def __init__(self, spec: CellSpec, vocabulary_size: int) -> None:
+    def __init__(self, spec: CellSpec, vocabulary_size: int, source_size: int | None = None) -> None:
+        """`vocabulary_size` is that of the target, and of the source too unless `source_size` says another."""
         super().__init__()
         width, embeddings = spec.model.width, spec.model.embeddings
         target = embedding_of(vocabulary_size, width)
-        source = target if embeddings is Embeddings.SHARED else embedding_of(vocabulary_size, width)
+        source = target if embeddings is Embeddings.SHARED else embedding_of(source_size or vocabulary_size, width)
         self.source_input = Input(spec, source)
         self.target_input = Input(spec, target)
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF)

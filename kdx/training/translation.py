@@ -19,7 +19,7 @@ class TranslationModule(TaskModule):
     model: TranslationModel
 
     def __init__(self, spec: CellSpec, corpus: ParallelCorpus) -> None:
-        super().__init__(spec, TranslationModel(spec, corpus.vocabulary.size))
+        super().__init__(spec, TranslationModel(spec, corpus.target_vocabulary.size, corpus.source_vocabulary.size))
         self.corpus = corpus
         # Tokenised text is scored as it stands; sacrebleu asks to be forced, since it prefers raw text.
         self.bleu = BLEU(tokenize="none" if corpus.tokenised else "13a", force=corpus.tokenised)
@@ -45,7 +45,7 @@ class TranslationModule(TaskModule):
             for index, tokens in zip(
                 batch.index.tolist(), self.model.translate(batch.source, batch.source_padding, longest), strict=True
             ):
-                self.translations[index] = self.corpus.vocabulary.decode(tokens)
+                self.translations[index] = self.corpus.target_vocabulary.decode(tokens)
 
     def lines(self) -> list[str]:
         """Translations of the last pass, in the order of the corpus."""

@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, peers, run_cost, startup, throughput
+from tests.benchmarks import attention, peers, run_cost, startup, text, throughput
 
 PARTS = {
     "startup": startup.measure,
@@ -15,6 +15,7 @@ PARTS = {
     "attention": attention.measure,
     "peers": peers.measure,
     "throughput": throughput.measure,
+    "text": text.measure,
 }
 
 

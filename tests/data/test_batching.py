@@ -20,7 +20,7 @@ def token_lists(lists) -> TokenLists:
 def parallel(pairs) -> ParallelText:
     """Text of these (source, target) token lists, each closed by an end token."""
     sides = ([[*tokens, END] for tokens in side] for side in zip(*pairs, strict=True))
-    return ParallelText(*map(token_lists, sides), references=("",) * len(pairs))
+    return ParallelText(*map(token_lists, sides), references=())
 
 
 SENTENCE = st.lists(st.integers(4, 99), max_size=12)
@@ -45,6 +45,26 @@ def test_a_batch_keeps_to_its_tokens_on_both_sides(pairs, batch_tokens, seed):
     for step in range(len(batches)):
         batch = batches.batch(step)
         assert len(batch.index) == 1 or max(batch.source.numel(), batch.target_out.numel()) <= batch_tokens
+
+
+def cut_one_by_one(pairs, batch_tokens):
+    """Which pairs make a batch, found by adding one pair after another."""
+    order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][1]), len(pairs[index][0]), index))
+    batches = [[]]
+    for index in order:
+        more = [*batches[-1], index]
+        width = max(len(side) + 1 for place in more for side in pairs[place])
+        if batches[-1] and width * len(more) > batch_tokens:
+            batches.append([index])
+        else:
+            batches[-1] = more
+    return batches
+
+
+@given(PAIRS, st.integers(1, 200))
+def test_a_batch_ends_only_where_another_pair_would_not_fit(pairs, batch_tokens):
+    batches = ParallelBatches(parallel(pairs), batch_tokens).in_order()
+    assert [batch.index.tolist() for batch in batches] == cut_one_by_one(pairs, batch_tokens)
 
 
 @given(PAIRS, SEED)

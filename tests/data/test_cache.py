@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 
 import pytest
 
@@ -21,14 +22,25 @@ def make():
 
 def test_a_folder_is_made_once(tmp_path, make):
     first = cached(tmp_path, "key", make)
-    assert cached(tmp_path, "key", make) == first == (tmp_path / "cache" / "key", {"sum": 6})
+    assert cached(tmp_path, "key", make) == first
+    assert (first.folder, first.facts) == (tmp_path / "cache" / "key", {"sum": 6})
     assert make.calls == 1
-    assert (first[0] / "numbers").read_text() == "1 2 3"
+    assert (first.folder / "numbers").read_text() == "1 2 3"
 
 
 def test_another_key_is_another_folder(tmp_path, make):
-    assert cached(tmp_path, "a", make)[0] != cached(tmp_path, "b", make)[0]
+    assert cached(tmp_path, "a", make).folder != cached(tmp_path, "b", make).folder
     assert make.calls == 2
+
+
+def test_fingerprint_is_of_what_the_files_hold(tmp_path, make):
+    def other(folder):
+        make(folder)
+        (folder / "numbers").write_text("1 2 4")
+        return {"sum": 6}
+
+    one, same, another = (cached(tmp_path, key, maker) for key, maker in (("a", make), ("b", make), ("c", other)))
+    assert one.fingerprint == same.fingerprint != another.fingerprint
 
 
 DAMAGE = {
@@ -45,11 +57,43 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_folder_is_made_anew(tmp_path, make, damage):
-    folder, _ = cached(tmp_path, "key", make)
-    damage(folder)
-    assert cached(tmp_path, "key", make) == (folder, {"sum": 6})
-    assert (folder / "numbers").read_text() == "1 2 3"
+    first = cached(tmp_path, "key", make)
+    damage(first.folder)
+    assert cached(tmp_path, "key", make) == first
+    assert (first.folder / "numbers").read_text() == "1 2 3"
     assert make.calls == 2
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
+
+
+def test_what_was_once_seen_whole_is_not_read_again(tmp_path, make, monkeypatch):
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 10)  # long after it was written
+    cached(tmp_path, "key", make)
+
+    def read(*_):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr("kdx.data.digests.hashlib.file_digest", read)
+    cached(tmp_path, "key", make)
+    assert make.calls == 1
+
+
+def test_a_cache_that_may_only_be_read_serves_all_the_same(tmp_path, make):
+    """Checked in full each time, since no stamp can be written."""
+    first = cached(tmp_path, "key", make)
+    (first.folder / ".digests.json").unlink(missing_ok=True)
+    first.folder.chmod(0o500)
+    try:
+        assert cached(tmp_path, "key", make) == cached(tmp_path, "key", make) == first
+    finally:
+        first.folder.chmod(0o700)
+    assert make.calls == 1
+
+
+def test_something_else_in_its_place_gives_way(tmp_path, make):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "key").write_text("no folder")
+    assert cached(tmp_path, "key", make).facts == {"sum": 6}
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
 
 
@@ -67,8 +111,8 @@ def test_two_at_once_do_no_harm(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == [(tmp_path / "cache" / "key", {"sum": 6})] * 2
-    assert (results[0][0] / "numbers").read_text() == "1 2 3"
+    assert results[0] == results[1]
+    assert (results[0].folder / "numbers").read_text() == "1 2 3"
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
 
 

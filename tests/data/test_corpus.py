@@ -1,7 +1,8 @@
-import errno
 import math
 import subprocess
 import sys
+import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from kdx import axes
 from kdx.axes import Split
 from kdx.data.corpus import load_parallel, load_stream
 from kdx.data.prepare import prepare
-from kdx.data.vocabulary import END, UNKNOWN
+from kdx.data.vocabulary import END, SPECIAL, UNKNOWN
 from kdx.errors import KdxError, StorageError
 from kdx.grid.sections import Data
 
@@ -31,18 +32,32 @@ def letters(plain) -> Data:
     return Data(corpus="letters")
 
 
+def targets_of(corpus, split) -> list[str]:
+    """What the target tokens say."""
+    return [corpus.target_vocabulary.decode(tokens) for tokens in corpus.splits[split].targets]
+
+
 def test_pairs_as_tokens(pets):
     corpus = load_parallel(pets)
     train = corpus.splits[Split.TRAIN]
-    assert len(train.sources) == len(train.targets) == len(train.references) == 3
-    assert train.references == ("the dog", "the cat sleeps", "the dog sleeps")
-    for targets, reference in zip(train.targets, train.references, strict=True):
-        assert targets[-1] == END
-        assert corpus.vocabulary.decode(targets) == reference
+    assert targets_of(corpus, Split.TRAIN) == ["the dog", "the cat sleeps", "the dog sleeps"]
+    assert all(tokens[-1] == END for side in (train.sources, train.targets) for tokens in side)
     assert train.sources.lengths.tolist() == [3, 4, 4]
     assert train.sources.flat.dtype == np.int32
     assert train.sources.offsets.dtype == np.int64
     assert not corpus.tokenised
+
+
+def test_references_are_the_text_itself_and_unknown_words_are_in_them(write):
+    """So a translation with the unknown word in it cannot match them there."""
+    sides = {"de": "a\n", "en": "a\n"}
+    files = {f"{split}.{side}": text for split in Split for side, text in sides.items()}
+    prepare("odd", write(files | {"test.en": "a\u00a0 b\t<unk>\n", "test.de": "a\n"}))
+    corpus = load_parallel(Data(corpus="odd"))
+    assert corpus.splits[Split.TEST].references == ("a b <unk>",)
+    assert targets_of(corpus, Split.TEST) == ["a <unk> <unk>"]
+    assert corpus.splits[Split.VALID].references == ("a",)
+    assert corpus.splits[Split.TRAIN].references == ()
 
 
 def test_words_of_other_splits_are_unknown(pets):
@@ -54,8 +69,9 @@ def test_words_of_other_splits_are_unknown(pets):
 def test_direction_turns_the_pairs_around(pets):
     there = load_parallel(pets)
     back = load_parallel(pets.model_copy(update={"source": "en", "target": "de"}))
-    assert back.splits[Split.TRAIN].references[0] == "der hund"
-    assert back.vocabulary.decode(back.splits[Split.TRAIN].sources[0]) == "the dog"
+    assert targets_of(back, Split.TRAIN)[0] == "der hund"
+    assert back.splits[Split.TEST].references == ("der hund", "die maus")
+    assert back.source_vocabulary.decode(back.splits[Split.TRAIN].sources[0]) == "the dog"
     assert back.fingerprint != there.fingerprint
 
 
@@ -63,7 +79,7 @@ def test_long_and_empty_pairs_are_left_out_of_training_only(write):
     sides = {"de": "a b c\na\n\na b\n", "en": "a\na b c\na\nb a\n"}
     prepare("odd", write({f"{split}.{side}": text for split in Split for side, text in sides.items()}))
     corpus = load_parallel(Data(corpus="odd", max_tokens=3))
-    assert corpus.splits[Split.TRAIN].references == ("b a",)
+    assert targets_of(corpus, Split.TRAIN) == ["b a"]
     assert corpus.splits[Split.VALID].references == corpus.splits[Split.TEST].references == ("a", "a b c", "a", "b a")
     assert corpus.splits[Split.VALID].sources[2].tolist() == [END]
 
@@ -100,7 +116,7 @@ def test_unigram_loss_by_hand(letters):
 def test_unigram_loss_of_pairs_is_that_of_the_targets(pets):
     """Valid target `the cat` and end; training targets: the 3, dog 2, sleeps 2, cat 1, end 3; 8 German words beside."""
     corpus = load_parallel(pets)
-    size = corpus.vocabulary.size
+    size = corpus.target_vocabulary.size
     expected = -(math.log(4 / (11 + size)) + math.log(2 / (11 + size)) + math.log(4 / (11 + size))) / 3
     assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
 
@@ -111,13 +127,15 @@ def test_second_load_reads_no_text(pets, letters, monkeypatch):
     def read(*_):
         raise AssertionError("read again")
 
-    monkeypatch.setattr("kdx.data.find_text._read", read)
+    monkeypatch.setattr("kdx.data.find_text._lines", read)
     second = load_parallel(pets), load_stream(letters)
     for before, after in zip(first, second, strict=True):
         assert after.fingerprint == before.fingerprint
         assert after.unigram_loss == before.unigram_loss
-        assert after.vocabulary.fields() == before.vocabulary.fields()
-    assert second[0].splits[Split.TRAIN].references == first[0].splits[Split.TRAIN].references
+    assert second[0].target_vocabulary.fields() == first[0].target_vocabulary.fields()
+    assert second[1].vocabulary.fields() == first[1].vocabulary.fields()
+    assert second[0].splits[Split.TEST].references == first[0].splits[Split.TEST].references
+    assert targets_of(second[0], Split.TRAIN) == targets_of(first[0], Split.TRAIN)
     assert second[1].splits[Split.TRAIN].tolist() == first[1].splits[Split.TRAIN].tolist()
     assert second[1].words == first[1].words
 
@@ -133,6 +151,9 @@ def test_same_text_under_another_name_is_the_same_data(pairs):
     [
         {"vocabulary_size": 6},
         {"vocabulary": BPE, "vocabulary_size": 40},
+        {"vocabulary": "subword-nmt", "merges": 10},
+        {"vocabulary": "subword-nmt", "merges": 4},
+        {"dictionaries": "separate"},
         {"train_lines": 2},
         {"max_tokens": 3},
         {"source": "en", "target": "de"},
@@ -165,13 +186,34 @@ def test_damaged_cache_is_made_anew(letters, home):
     assert load_stream(letters).splits[Split.TRAIN].tolist() == before
 
 
-def test_full_disk(letters, home, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_vocabulary_of_another_corpus_in_the_cache_is_not_used(letters, home, write):
+    expected = load_stream(letters).vocabulary.fields()
+    prepare("more", write({f"{split}.txt": "x y x\n" for split in Split}, "more"))
+    load_stream(Data(corpus="more"))
+    one, other = (home / "cache").glob("*/vocabulary.json")
+    for path, text in ((one, other.read_bytes()), (other, one.read_bytes())):
+        path.write_bytes(text)
+    assert load_stream(letters).vocabulary.fields() == expected
 
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(StorageError, match="No space left on device"):
+
+@pytest.mark.parametrize("file", ["train.npy", "vocabulary.json", "contents.json"])
+def test_full_disk(letters, home, monkeypatch, file):
+    """On the device that is always full, from the first file on or from a later one."""
+    opened = Path.open
+
+    def write(path, mode="r", *arguments, **settings):
+        # Only to be written: read, that device never ends.
+        return opened(Path("/dev/full") if path.name == file and "w" in mode else path, mode, *arguments, **settings)
+
+    def write_text(path, text, encoding):
+        with write(path, "w", encoding=encoding) as stream:
+            stream.write(text)
+
+    monkeypatch.setattr(Path, "open", write)
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(StorageError, match="No space left on device") as caught:
         load_stream(letters)
+    assert caught.value.exit_code == 74
     assert not list((home / "cache").iterdir())
 
 
@@ -193,6 +235,46 @@ def test_plain_text_does_not_serve_translation(letters):
     )
 
 
+def test_separate_dictionaries_hold_what_each_language_holds(pets):
+    corpus = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    source, target = corpus.source_vocabulary, corpus.target_vocabulary
+    assert (source.size, target.size) == (SPECIAL + 5, SPECIAL + 4)
+    assert source.encode("der hund schläft die katze") == [4, 5, 6, 7, 8]
+    assert target.encode("the dog sleeps cat der") == [4, 5, 6, 7, UNKNOWN]
+    train = corpus.splits[Split.TRAIN]
+    assert [source.decode(tokens) for tokens in train.sources] == ["der hund", "die katze schläft", "der hund schläft"]
+    assert targets_of(corpus, Split.TRAIN) == ["the dog", "the cat sleeps", "the dog sleeps"]
+    assert targets_of(corpus, Split.TEST) == ["the dog", "the <unk>"]
+    again = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    assert again.source_vocabulary.fields() == source.fields() != again.target_vocabulary.fields() == target.fields()
+
+
+def test_unigram_loss_with_separate_dictionaries_is_over_the_targets_own(pets):
+    corpus = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    expected = -(math.log(4 / (11 + 8)) + math.log(2 / (11 + 8)) + math.log(4 / (11 + 8))) / 3
+    assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
+
+
+def test_iwslt14_with_byte_pairs_of_subword_nmt(shared, home):
+    with tarfile.open(shared / "data" / "iwslt14.tar.xz") as archive:
+        archive.extractall(home / "source", filter="data")
+    prepare("iwslt", home / "source" / "iwslt14")
+    settings = {"vocabulary": "subword-nmt", "dictionaries": "separate", "max_tokens": 1024}
+    corpus = load_parallel(Data(corpus="iwslt", merges=1000, train_lines=5000, **settings))
+    train, test = corpus.splits[Split.TRAIN], corpus.splits[Split.TEST]
+    for vocabulary, tokens in ((corpus.source_vocabulary, train.sources), (corpus.target_vocabulary, train.targets)):
+        assert vocabulary.size % 8 == 0
+        assert 0 <= vocabulary.size - tokens.flat.max() - 1 < 8
+        counts = np.bincount(tokens.flat)[SPECIAL:]
+        assert (np.diff(counts) <= 0).all(), "by frequency"
+        assert UNKNOWN not in tokens.flat
+    assert sum(len(line.split()) for line in test.references) == 131_156
+    decoded = targets_of(corpus, Split.TEST)
+    known = [pair for pair in zip(decoded, test.references, strict=True) if "<unk>" not in pair[0]]
+    assert len(test.references) - 50 < len(known) < len(test.references)
+    assert all(line == reference for line, reference in known)
+
+
 def test_generated_corpora(home):
     parallel = load_parallel(Data(corpus="synthetic-translation", train_lines=50))
     assert parallel.tokenised
@@ -206,16 +288,15 @@ def test_generated_corpora(home):
 def test_multi30k_with_byte_pairs(shared, home):
     prepare("multi30k", shared / "data" / "multi30k.tar.xz")
     corpus = load_parallel(Data(corpus="multi30k", vocabulary=BPE, vocabulary_size=4000))
-    assert corpus.vocabulary.size == 4000
+    assert corpus.target_vocabulary.size == 4000
+    assert corpus.source_vocabulary is corpus.target_vocabulary
     assert {split: len(text.sources) for split, text in corpus.splits.items()} == {
         "train": 29_000,
         "valid": 1_014,
         "test": 1_000,
     }
-    train = corpus.splits[Split.TRAIN]
-    for index in range(0, 29_000, 1_000):
-        assert corpus.vocabulary.decode(train.targets[index]) == train.references[index]
-    assert UNKNOWN not in train.targets.flat
+    assert targets_of(corpus, Split.VALID) == list(corpus.splits[Split.VALID].references)
+    assert UNKNOWN not in corpus.splits[Split.TRAIN].targets.flat
     assert 5 < corpus.unigram_loss < 6.5
 
 

@@ -9,24 +9,39 @@ from kdx.grid.sections import Data
 
 def refusal(data, home) -> str:
     with pytest.raises(KdxError) as caught:
-        find_text(data, home).read()
+        find_text(data, home)
     return str(caught.value)
+
+
+def lines(data, home, split, suffix="txt") -> list[str]:
+    return list(find_text(data, home).lines(split, suffix))
 
 
 def test_generated_text(home):
     found = find_text(Data(corpus="synthetic-translation", train_lines=10, seed=3), home)
-    lines = found.read()
     assert found.suffixes == ("source", "target")
     assert found.tokenised
-    assert len(lines[Split.TRAIN]["source"]) == 10
+    assert len(list(found.lines(Split.TRAIN, "source"))) == 10
     assert not home.exists()
 
 
-def test_prepared_text_has_single_spaces(write, home):
-    files = {"train.txt": "a\u2028 b\t\tc\r\n\n\u00a0d", "valid.txt": "\ufeffa\n", "test.txt": "a\n\n"}
+def test_only_a_line_feed_ends_a_line(write, home):
+    files = {"train.txt": "a\u2028 b\x0b\x85c\rd\n\ne", "valid.txt": "\ufeffa\r\n", "test.txt": "a\n\n"}
     prepare("mine", write(files))
-    lines = find_text(Data(corpus="mine"), home).read()
-    assert lines == {"train": {"txt": ["a b c", "", "d"]}, "valid": {"txt": ["a"]}, "test": {"txt": ["a", ""]}}
+    mine = Data(corpus="mine")
+    assert lines(mine, home, Split.TRAIN) == ["a\u2028 b\x0b\x85c\rd", "", "e"]
+    assert [line.split() for line in lines(mine, home, Split.VALID)] == [["a"]]
+    assert lines(mine, home, Split.TEST) == ["a", ""]
+
+
+def test_text_is_read_line_by_line_and_again_at_each_call(plain, home):
+    prepare("letters", plain)
+    found = find_text(Data(corpus="letters"), home)
+    train = found.lines(Split.TRAIN, "txt")
+    assert iter(train) is train
+    assert next(train) == "a b a"
+    assert next(iter(found.lines(Split.TRAIN, "txt"))) == "a b a"
+    assert list(train) == ["", "b c"]
 
 
 def test_direction_is_alphabetical_unless_said(pairs, home):
@@ -37,9 +52,9 @@ def test_direction_is_alphabetical_unless_said(pairs, home):
 
 def test_first_training_lines(pairs, home):
     prepare("pets", pairs)
-    lines = find_text(Data(corpus="pets", train_lines=2), home).read()
-    assert lines[Split.TRAIN]["en"] == ["the dog", "the cat sleeps"]
-    assert len(lines[Split.TEST]["en"]) == 2
+    data = Data(corpus="pets", train_lines=2)
+    assert lines(data, home, Split.TRAIN, "en") == ["the dog", "the cat sleeps"]
+    assert len(lines(data, home, Split.TEST, "en")) == 2
 
 
 def test_identity_follows_the_text(pairs, plain, home):

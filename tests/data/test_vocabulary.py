@@ -1,11 +1,15 @@
 import subprocess
 import sys
+import tarfile
+from io import StringIO
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from subword_nmt.apply_bpe import BPE
 
 from kdx import axes
+from kdx.data.merges import learn_merges
 from kdx.data.vocabulary import (
     BEGIN,
     END,
@@ -13,11 +17,15 @@ from kdx.data.vocabulary import (
     SPECIAL,
     UNKNOWN,
     BytePairVocabulary,
+    SubwordNmtVocabulary,
+    Vocabulary,
     WordVocabulary,
+    count_words,
     learn,
     load,
 )
 from kdx.errors import KdxError
+from kdx.grid.sections import Data
 
 TEXT = ["the cat sees the dog", "a dog sees  the cat .", "", "low lower lowest new newer newest"]
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=12)
@@ -25,8 +33,16 @@ LINES = st.lists(WORDS, max_size=8).map(" ".join)
 TEXTS = st.lists(LINES, min_size=1, max_size=8)
 
 
-def learned(text, kind):
-    return learn(kind, text, 4000 if kind is axes.Vocabulary.BPE else None)
+LIMITS: dict[axes.Vocabulary, dict] = {
+    axes.Vocabulary.WORD: {},
+    axes.Vocabulary.BPE: {"vocabulary_size": 4000},
+    axes.Vocabulary.SUBWORD_NMT: {"merges": 4000},
+}
+
+
+def learned(text, kind) -> Vocabulary:
+    (vocabulary,) = learn(Data(corpus="any", vocabulary=kind, **LIMITS[kind]), [count_words(text)])
+    return vocabulary
 
 
 @pytest.fixture(params=axes.Vocabulary)
@@ -85,45 +101,54 @@ def test_saved_and_loaded_it_is_the_same(vocabulary, tmp_path):
 
 
 def test_words_by_frequency_then_by_spelling():
-    vocabulary = WordVocabulary.learn(["b a c", "b a", "b"], None)
+    vocabulary = WordVocabulary.learn(count_words(["b a c", "b a", "b"]), None)
     assert vocabulary.encode("b a c") == [4, 5, 6]
-    assert WordVocabulary.learn(["z y x"], None).encode("x y z") == [4, 5, 6]
+    assert WordVocabulary.learn(count_words(["z y x"]), None).encode("x y z") == [4, 5, 6]
+
+
+def test_size_of_a_word_vocabulary_is_two_more_than_the_literature_counts(shared):
+    """WikiText-2: 33,278 with `<unk>` and the end of a line; padding and begin come on top."""
+    with tarfile.open(shared / "data" / "wikitext2.tar.xz") as archive:
+        (name,) = (name for name in archive.getnames() if name.endswith("train.txt"))
+        file = archive.extractfile(name)
+        assert file
+        assert learned(file.read().decode().split("\n"), axes.Vocabulary.WORD).size == 33_278 + 2
 
 
 def test_rare_words_beyond_the_size_are_unknown():
-    vocabulary = WordVocabulary.learn(["b a c", "b a", "b"], SPECIAL + 2)
+    vocabulary = WordVocabulary.learn(count_words(["b a c", "b a", "b"]), SPECIAL + 2)
     assert vocabulary.size == 6
     assert vocabulary.encode("a b c d") == [5, 4, UNKNOWN, UNKNOWN]
     assert vocabulary.decode([5, UNKNOWN]) == "a <unk>"
 
 
 def test_unk_of_a_published_text_is_the_unknown_word():
-    vocabulary = WordVocabulary.learn(["a <unk> <unk>"], None)
+    vocabulary = WordVocabulary.learn(count_words(["a <unk> <unk>"]), None)
     assert vocabulary.size == SPECIAL + 1
     assert vocabulary.encode("<unk> a") == [UNKNOWN, 4]
 
 
 def test_byte_pairs_merge_what_is_frequent():
-    vocabulary = BytePairVocabulary.learn(["low lower lowest", "low lower", "low"], 14)
+    vocabulary = BytePairVocabulary.learn(count_words(["low lower lowest", "low lower", "low"]), 14)
     assert vocabulary.size <= 14
     assert len(vocabulary.encode("low low")) < len("low low")
 
 
 def test_byte_pairs_know_a_letter_wherever_it_stands():
     """`q` was never the last letter of a word, nor `d` the first."""
-    vocabulary = BytePairVocabulary.learn(["quad quad"], 100)
+    vocabulary = BytePairVocabulary.learn(count_words(["quad quad"]), 100)
     assert vocabulary.decode(vocabulary.encode("dauq q duq")) == "dauq q duq"
 
 
 def test_an_unknown_letter_does_not_join_words():
-    vocabulary = BytePairVocabulary.learn(["a b"], 100)
+    vocabulary = BytePairVocabulary.learn(count_words(["a b"]), 100)
     assert vocabulary.decode(vocabulary.encode("a❤ b ❤ a")) == "a<unk> b <unk> a"
 
 
 def test_byte_pairs_hold_the_size_they_were_given():
     text = [" ".join(f"{i}x{i * i}" for i in range(j, j + 10)) for j in range(100)]
     for size in (20, 50, 100):
-        assert BytePairVocabulary.learn(text, size).size == size
+        assert BytePairVocabulary.learn(count_words(text), size).size == size
 
 
 @pytest.mark.parametrize(
@@ -131,18 +156,121 @@ def test_byte_pairs_hold_the_size_they_were_given():
 )
 def test_a_size_too_small_for_the_text(kind, size, least):
     with pytest.raises(KdxError) as caught:
-        learn(kind, ["a b", "cab"], size)
+        learn(Data(corpus="any", vocabulary=kind, vocabulary_size=size), [count_words(["a b", "cab"])])
     assert str(caught.value) == (
         f"data.vocabulary_size: a vocabulary of {size} tokens is too small for this text\n  allowed: {least} or more"
     )
 
 
+def by_the_tool(merges: list[tuple[str, str]], words: list[str]) -> list[list[str]]:
+    """Words as subword-nmt itself segments them, with our mark at their end."""
+    codes = "#version: 0.2\n" + "\n".join(
+        f"{left.replace(' ', '</w>')} {right.replace(' ', '</w>')}" for left, right in merges
+    )
+    tool = BPE(StringIO(codes))
+    found = [tool.segment_tokens([word]) for word in words]
+    return [[*(piece.removesuffix("@@") for piece in pieces[:-1]), pieces[-1] + " "] for pieces in found]
+
+
+SOME_WORDS = st.lists(st.text("abc", min_size=1, max_size=9), min_size=1, max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SOME_WORDS, SOME_WORDS)
+def test_words_are_segmented_as_by_subword_nmt(train, others):
+    counts = count_words([" ".join(train)])
+    merges = learn_merges(counts, 30)
+    if merges:
+        # With every letter known in every place, since the tool knows all letters.
+        vocabulary = SubwordNmtVocabulary.of(merges, counts | count_words([" ".join(others), "abc a b c ab bc ca"]))
+        assert [vocabulary.segment(word) for word in others] == by_the_tool(merges, others)
+
+
+@pytest.mark.parametrize("suffix", ["de", "en"])
+def test_published_merges_give_the_published_segments(shared, suffix):
+    """Byte for byte, of all three splits."""
+    with tarfile.open(shared / "data" / "iwslt14.tar.xz") as archive:
+
+        def lines(name: str) -> list[str]:
+            file = archive.extractfile(f"iwslt14/{name}")
+            assert file
+            return file.read().decode().removesuffix("\n").split("\n")
+
+        text = {name: lines(name) for name in (f"{split}.{suffix}" for split in ("train", "valid", "test"))}
+        expected = {name: lines(f"bpe/{name}") for name in text}
+        codes = lines("bpe/code")[1:]
+    merges = [tuple(piece.replace("</w>", " ") for piece in code.split(" ")) for code in codes]
+    assert len(merges) == 10_000
+    words = count_words(line for split in text.values() for line in split)
+    vocabulary = SubwordNmtVocabulary.of(merges, words)
+    segmented = {word: "@@ ".join(vocabulary.segment(word)).removesuffix(" ") for word in words}
+    for name, split in text.items():
+        assert [" ".join(segmented[word] for word in line.split(" ")) for line in split] == expected[name]
+
+
+def test_subword_nmt_lists_the_pieces_of_its_text_by_frequency():
+    """`low`, `lower` and `new` are whole; the letters that they were made of are gone."""
+    (vocabulary,) = learn(
+        Data(corpus="any", vocabulary="subword-nmt", merges=100),
+        [count_words(["low low low lower lower new new q"])],
+    )
+    assert [vocabulary.encode(word) for word in ("low", "lower", "new", "q")] == [[4], [5], [6], [7]]
+    assert vocabulary.encode("owl") == [UNKNOWN] * 3
+    assert vocabulary.encode("q ❤ low") == [7, UNKNOWN, 4]
+
+
+def test_subword_nmt_fills_its_list_up_to_a_multiple_of_eight():
+    for words in ("a b", "a b c d", "a b c d e", "a b c d e f g h i j k l", "a b c d e f g h i j k l m"):
+        vocabulary = learned([words], axes.Vocabulary.SUBWORD_NMT)
+        assert vocabulary.size == -(-(SPECIAL + len(words.split())) // 8) * 8
+        ids = vocabulary.encode(words)
+        assert sorted(ids) == list(range(SPECIAL, SPECIAL + len(ids)))
+        assert vocabulary.decode(range(SPECIAL, vocabulary.size)) == words
+
+
+def test_an_unknown_piece_of_subword_nmt_ends_its_word():
+    vocabulary = learned(["ab ba"] * 2, axes.Vocabulary.SUBWORD_NMT)
+    assert vocabulary.decode([UNKNOWN, *vocabulary.encode("ab"), UNKNOWN, UNKNOWN]) == "<unk> ab <unk> <unk>"
+
+
+@pytest.mark.parametrize("kind", axes.Vocabulary)
+def test_joint_dictionaries_are_one_vocabulary(kind):
+    texts = [count_words(["der hund", "ein hund"]), count_words(["the dog", "a dog"])]
+    source, target = learn(Data(corpus="any", vocabulary=kind, **LIMITS[kind]), texts)
+    assert source is target
+    assert UNKNOWN not in source.encode("der hund the dog")
+
+
+@pytest.mark.parametrize("kind", axes.Vocabulary)
+@settings(max_examples=30, deadline=None)
+@given(texts=st.tuples(TEXTS, TEXTS))
+def test_separate_dictionaries_know_their_own_text(kind, texts):
+    counts = [count_words([*text, "x"]) for text in texts]
+    data = Data(corpus="any", vocabulary=kind, dictionaries="separate", **LIMITS[kind])
+    for vocabulary, text in zip(learn(data, counts), texts, strict=True):
+        for line in text:
+            ids = vocabulary.encode(line)
+            assert max(ids, default=0) < vocabulary.size
+            assert vocabulary.decode(ids) == " ".join(line.split())
+            if kind is not axes.Vocabulary.WORD:  # a word vocabulary has `<unk>` for a word
+                assert UNKNOWN not in ids
+
+
+@pytest.mark.parametrize("kind", axes.Vocabulary)
+def test_separate_dictionaries_have_the_tokens_of_their_own_text_alone(kind):
+    texts = [count_words(["in xyz in xyz"]), count_words(["in abc in abc"])]
+    data = Data(corpus="any", vocabulary=kind, dictionaries="separate", **LIMITS[kind])
+    source, target = learn(data, texts)
+    assert source.decode(source.encode("in")) == target.decode(target.encode("in")) == "in"
+    assert set(source.encode("abc")) == {UNKNOWN} == set(target.encode("xyz"))
+
+
 def test_byte_pairs_are_the_same_in_every_process():
     """Hash seeds and thread counts differ between processes; ties between pairs must not."""
     script = (
-        "import json\nfrom kdx.data.vocabulary import BytePairVocabulary\n"
+        "import json\nfrom kdx.data.vocabulary import BytePairVocabulary, count_words\n"
         "text = [' '.join(f'{i * j % 97:b}' for i in range(20)) + ' zyx xyz yxz' for j in range(200)]\n"
-        "print(json.dumps(BytePairVocabulary.learn(text, 60).fields()))"
+        "print(json.dumps(BytePairVocabulary.learn(count_words(text), 60).fields()))"
     )
     outputs = {
         subprocess.run(
@@ -159,7 +287,7 @@ def test_byte_pairs_are_the_same_in_every_process():
 
 def test_words_need_no_library():
     script = (
-        "import sys; from kdx.data.vocabulary import WordVocabulary; WordVocabulary.learn(['a'], None).encode('a');"
+        "import sys; from kdx.data.vocabulary import WordVocabulary; WordVocabulary.learn({'a': 1}, None).encode('a');"
         "print({'torch', 'tokenizers', 'numpy'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"

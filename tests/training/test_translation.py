@@ -10,6 +10,7 @@ from runs import VALIDATIONS, cell
 from kdx.axes import Split
 from kdx.data.batching import ParallelBatches
 from kdx.data.corpus import ParallelCorpus, load_parallel
+from kdx.grid.sections import Data
 from kdx.training.translation import TranslationModule
 
 
@@ -51,6 +52,23 @@ def test_text_that_is_not_yet_tokenised_is_tokenised_by_sacrebleu(tokenised, tok
     assert f"|tok:{tokeniser}|" in module.definitions()["bleu"]
 
 
+@pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
+def test_each_language_may_have_a_dictionary_of_its_own(vocabulary, home, monkeypatch):
+    spec = cell("translation", model={"embeddings": "tied"})
+    data = Data(**spec.data.model_dump() | vocabulary | {"dictionaries": "separate"})
+    spec = spec.model_copy(update={"data": data})
+    corpus = load_parallel(spec.data, home)
+    assert corpus.source_vocabulary.size != corpus.target_vocabulary.size
+    module = TranslationModule(spec, corpus)
+    assert module.model.source_input.embedding.num_embeddings == corpus.source_vocabulary.size
+    assert module.model.output.out_features == corpus.target_vocabulary.size
+    evaluated(module, Split.TEST)
+    target = corpus.splits[Split.TEST].targets[0].tolist()
+    monkeypatch.setattr(module.model, "translate", lambda source, *_: [target] * len(source))
+    evaluated(module, Split.TEST)
+    assert set(module.lines()) == {corpus.splits[Split.TEST].references[0]}
+
+
 def test_perfect_translations_score_a_hundred_and_come_in_the_order_of_the_corpus(corpus, monkeypatch):
     module = TranslationModule(cell("translation"), corpus)
     text = corpus.splits[Split.TEST]
@@ -88,7 +106,7 @@ def test_the_loss_is_per_target_token_end_marks_included(corpus):
         module.model.output.weight.zero_()
     metrics = evaluated(module, Split.VALID)
     assert module._tokens == len(corpus.splits[Split.VALID].targets.flat)
-    assert metrics["perplexity"] == pytest.approx(corpus.vocabulary.size, rel=1e-5)
+    assert metrics["perplexity"] == pytest.approx(corpus.target_vocabulary.size, rel=1e-5)
     assert module.definitions()["loss"].startswith("mean over target words and end marks")
 
 
