@@ -3,7 +3,7 @@
 import os
 
 from conftest import count
-from runs import SPECS, Run, killed
+from victims import SPECS, Run, killed
 
 from kdx.training.checkpoint import CheckpointFiles
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import count
-from runs import SPECS, Run, killed
+from victims import SPECS, Run, killed
 
 from kdx.store import writer
 from kdx.store.records import FINAL

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import count
-from runs import SPECS, Run
+from victims import SPECS, Run
 
 from kdx.store import reader
 from kdx.store.database import open_database
