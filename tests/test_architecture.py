@@ -100,6 +100,10 @@ def test_every_module_has_its_tests():
         ["data", "--help"],
         ["data", "prepare", "--help"],
         ["init", "--help"],
+        ["doctor", "--help"],
+        ["gc", "--help"],
+        ["db", "--help"],
+        ["db", "backup", "--help"],
     ],
     ids=" ".join,
 )
@@ -117,7 +121,7 @@ def test_help_loads_nothing_heavy(command):
     assert done.stdout
 
 
-def test_plan_and_report_never_load_torch(tmp_path):
+def test_only_training_and_checking_attention_load_torch(tmp_path):
     """Checked with imports of torch forbidden, in a fresh process."""
     script = (
         "import sys\n"
@@ -126,8 +130,15 @@ def test_plan_and_report_never_load_torch(tmp_path):
         "main()"
     )
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "KDX_DB": str(tmp_path / "runs.db")}
-    for command, code in ((["plan", "quickstart"], 0), (["report"], 3)):
+    commands = {"plan quickstart": 0, "report": 3}
+    for command in ("doctor", "gc", "db check", "db upgrade"):
+        commands |= {command: 3, f"{command} --db {ROOT / 'runs.db.example'}": 0}
+    for command, code in commands.items():
         done = subprocess.run(
-            [sys.executable, "-c", script, *command], capture_output=True, text=True, env=environment, cwd=tmp_path
+            [sys.executable, "-c", script, *command.split()],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
         )
         assert done.returncode == code, done.stderr

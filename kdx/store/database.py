@@ -39,7 +39,10 @@ ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
 
 OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
 
-_SLICE = 1.0  # seconds
+MIGRATIONS = "kdx.store:migrations"
+"""Where Alembic finds the scripts."""
+
+_SLICE = 1.0  # seconds; between two of them, Ctrl-C is heard
 
 _T = TypeVar("_T")
 
@@ -419,7 +422,7 @@ def _migrate(database: Database) -> None:
             database.back_up(database.backup)
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         config = Config()
-        config.set_main_option("script_location", "kdx.store:migrations")
+        config.set_main_option("script_location", MIGRATIONS)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

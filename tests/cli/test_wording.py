@@ -1,9 +1,10 @@
 """A run has a name on the terminal, on one line."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.cli.wording import run_name
+from kdx.cli.wording import run_name, size
 from kdx.grid.plan import PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 
@@ -25,3 +26,18 @@ def test_a_cell_without_choices_is_called_by_its_task():
 @given(st.text(min_size=1))
 def test_whatever_a_grid_words_it_is_one_line(label):
     assert len(run_name(run({"axis": label})).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (16_944, "16.9 kB"),
+        (2 * 10**9, "2.0 GB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_bytes_are_told_in_the_unit_that_suits_them(count, told):
+    assert size(count) == told

@@ -1,21 +1,24 @@
 import errno
 import hashlib
+import multiprocessing
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, insert, select
+from sqlalchemy import Engine, event, insert, select
 
-from kdx.errors import DatabaseError, StorageError
+from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.store import database as module
-from kdx.store.database import Database, open_database
-from kdx.store.schema import APPLICATION_ID, cell
+from kdx.store.database import DamagedDatabaseError, Database, open_database
+from kdx.store.schema import APPLICATION_ID, REVISION, cell
 
 
 def add_cell(database: Database, name: str = "c", size: int = 2) -> None:
@@ -167,6 +170,274 @@ def test_a_reader_sees_one_state(database: Database, path: Path, monkeypatch: py
     add_cell(database)
 
 
+# Waiting
+
+
+def held(path: Path, seconds: float, statement: str = "BEGIN IMMEDIATE") -> subprocess.Popen[str]:
+    """Another program, which has the database for so long; it has it when this returns."""
+    code = f"""
+        import sqlite3, time
+        connection = sqlite3.connect({str(path)!r}, isolation_level=None)
+        connection.execute({statement!r})
+        connection.execute("SELECT * FROM cell").fetchall()
+        print("mine", flush=True)
+        time.sleep({seconds})
+    """
+    program = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None and program.stdout.readline() == "mine\n"
+    return program
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "BEGIN"], ids=str.lower)
+def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+):
+    monkeypatch.setattr(module, "_SLICE", 0.05)
+    with held(path, 1.0, statement):
+        start = time.monotonic()
+        add_cell(database)
+        waited = time.monotonic() - start
+    assert 0.3 < waited < 20
+    assert cells(database) == ["c"]
+
+
+def test_who_opens_to_write_is_told_soon_of_a_lock(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert module.BUSY_SECONDS <= 30 <= 300 <= module.PATIENT_SECONDS
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.2)
+    with held(path, 60) as program:
+        assert refusal(path, write=True).startswith(f"{path}: another process has kept the database locked for 0 s\n")
+        program.kill()
+
+
+def test_a_wait_can_be_broken_off(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    with held(path, 60) as program:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            add_cell(database)
+        program.kill()
+    signal.signal(signal.SIGALRM, before)
+    add_cell(database)
+    assert cells(database) == ["c"]
+
+
+# Copying
+
+
+def test_a_copy_is_the_database(database: Database, path: Path):
+    add_cell(database)
+    copy = path.with_name("copy of 100%.db")
+    database.back_up(copy)
+    with open_database(copy, write=True) as opened:
+        assert cells(opened) == ["c"]
+        assert pragma(opened, "application_id") == APPLICATION_ID
+        add_cell(opened, "d")
+    assert cells(database) == ["c"]
+    assert {file.name for file in path.parent.iterdir()} == {
+        path.name,
+        copy.name,
+        f"{path.name}-journal",
+        f"{copy.name}-journal",
+    }
+
+
+def test_a_copy_taken_while_others_write_has_whole_transactions(database: Database, path: Path, in_processes):
+    def write() -> int:
+        with open_database(path, write=True) as mine:
+            for number in range(15):
+                with mine.write() as connection:
+                    names = [{"id": f"{os.getpid()} {number} {part}", "spec": "x"} for part in range(10)]
+                    connection.execute(insert(cell), names)
+        return 0
+
+    def copy() -> int:
+        counts = []
+        with open_database(path, write=False) as source:
+            for number in range(15):
+                target = path.with_name(f"{os.getpid()}-{number}.db")
+                source.back_up(target)
+                with open_database(target, write=False) as opened:
+                    counts.append(len(cells(opened)))
+                    assert pragma(opened, "integrity_check") == "ok"
+        assert counts == sorted(counts) and not any(count % 10 for count in counts)
+        return 0
+
+    turn = multiprocessing.get_context("fork").Value("i", 0)
+
+    def either() -> int:
+        with turn.get_lock():
+            turn.value += 1
+            mine = turn.value
+        return (write, copy, write)[mine - 1]()
+
+    assert in_processes(either, 3) == ["0"] * 3
+    assert len(cells(database)) == 300
+
+
+def test_a_copy_overwrites_nothing(database: Database, path: Path):
+    other = path.with_name("other.db")
+    for target in (other, path):
+        other.write_text("mine")
+        before = digest(target)
+        with pytest.raises(KdxError) as caught:
+            database.back_up(target)
+        assert (
+            str(caught.value) == f"{target}: there is a file of this name\n  hint: name another; nothing is overwritten"
+        )
+        assert digest(target) == before
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: Path, tmp_path: Path):
+    for number in range(50):
+        add_cell(database, f"c{number}", 20_000)
+    code = f"""
+        import resource, signal
+        from pathlib import Path
+        from kdx.errors import StorageError
+        from kdx.store.database import open_database
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        with open_database({str(path)!r}, write=False) as database:
+            try:
+                database.back_up(Path({str(tmp_path / "copy.db")!r}))
+            except StorageError as error:
+                print(error)
+    """
+    told = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
+    assert told.startswith(f"{tmp_path / 'copy.db'}: no copy of the database can be written: ")
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, f"{path.name}-journal"}
+    with pytest.raises(StorageError, match="no copy of the database can be written: No such file or directory"):
+        database.back_up(tmp_path / "absent" / "copy.db")
+
+
+def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
+    for number in range(50):
+        add_cell(database, f"c{number}", 3000)
+    content = bytearray(path.read_bytes())
+    content[-40_000:] = b"\xff" * 40_000
+    path.write_bytes(content)
+    with pytest.raises(DamagedDatabaseError):
+        database.back_up(path.with_name("copy.db"))
+    assert not path.with_name("copy.db").exists()
+
+
+# Migrating
+
+
+@pytest.fixture
+def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kdx with one more migration, which adds a table; the file of that migration."""
+    scripts = tmp_path / "migrations"
+    shutil.copytree(Path(module.__file__).parent / "migrations", scripts)
+    last, following = module.REVISION, f"{int(module.REVISION) + 1:04d}"
+    script = scripts / "versions" / f"{following}_notes.py"
+    script.write_text(
+        "import os, signal\n"
+        "from alembic import op\n"
+        f"revision, down_revision = {following!r}, {last!r}\n"
+        "def upgrade():\n"
+        "    op.execute('CREATE TABLE notes (note)')\n"
+        "    op.execute('UPDATE cell SET spec = spec || spec')\n"
+        "    if os.environ.get('KILLED'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    monkeypatch.setattr(module, "MIGRATIONS", str(scripts))
+    monkeypatch.setattr(module, "REVISION", following)
+    return script
+
+
+def revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT version_num FROM kdx_alembic_version").fetchone()[0]
+
+
+def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer: Path):
+    add_cell(database)
+    old, new = newer_than(newer)
+    with open_database(path, write=True) as upgraded:
+        assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
+        assert cells(upgraded) == ["c"]
+    assert (revision(path), revision(upgraded.backup)) == (new, old)
+    with open_database(path, write=True) as again:
+        assert again.backup is None
+
+
+def newer_than(script: Path) -> tuple[str, str]:
+    """The revision before a migration, and its own."""
+    return f"{int(script.name[:4]) - 1:04d}", script.name[:4]
+
+
+def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
+    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(50):
+        add_cell(database, f"c{number}", 3000)
+    old, new = newer_than(newer)
+    monkeypatch.setenv("KILLED", "1")
+    pid = os.fork()
+    if pid == 0:
+        # Few pages in memory, so that the half of it is in the file.
+        event.listen(Engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA cache_size = 1"))
+        open_database(path, write=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    first = path.with_name(f"runs.db.before-{new}.bak")
+    before = digest(first)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchall()
+        assert connection.execute("SELECT max(length(spec)) FROM cell").fetchone() == (3000,)
+    assert (revision(path), revision(first)) == (old, old)
+
+    monkeypatch.delenv("KILLED")
+    with open_database(path, write=True) as upgraded:
+        assert upgraded.backup == path.with_name(f"runs.db.before-{new}-2.bak")
+    assert revision(path) == new
+    assert digest(first) == before
+
+
+def test_without_room_for_a_copy_nothing_is_migrated(
+    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(source: sqlite3.Connection, target: Path) -> None:
+        target.write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_copy", full)
+    with pytest.raises(StorageError, match="no copy of the database can be written: No space left on device"):
+        open_database(path, write=True)
+    old, _ = newer_than(newer)
+    assert revision(path) == old
+    assert not list(path.parent.glob("*.bak")) + list(path.parent.glob(".tmp-*"))
+
+
+# Network file systems
+
+
+def test_a_network_file_system_is_refused_for_writing_alone(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "filesystem", lambda path: "nfs4")
+    before = digest(path)
+    told = (
+        "it lies on a network file system (nfs4), whose locks cannot be trusted with a database\n"
+        "  hint: name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
+        "KDX_ALLOW_NETWORK=1 if you know that the locks hold"
+    )
+    assert refusal(path, write=True) == f"{path}: {told}"
+    fresh = path.with_name("fresh.db")
+    assert refusal(fresh, write=True, create=True) == f"{fresh}: {told}"
+    assert not fresh.exists() and digest(path) == before
+    with open_database(path, write=False) as reader:
+        reader.back_up(fresh)
+    monkeypatch.setenv("KDX_ALLOW_NETWORK", "1")
+    with open_database(path, write=True) as allowed:
+        add_cell(allowed)
+
+
 # Reading only
 
 
@@ -314,7 +585,7 @@ def test_a_newer_schema_is_refused_untouched(database: Database, path: Path, opt
         connection.exec_driver_sql("UPDATE kdx_alembic_version SET version_num = '0099'")
     before = digest(path)
     assert refusal(path, **options) == (
-        f"{path}: written by a newer kdx: its schema is 0099, this kdx knows 0001; nothing was changed\n"
+        f"{path}: written by a newer kdx: its schema is 0099, this kdx knows {REVISION}; nothing was changed\n"
         "  hint: upgrade kdx"
     )
     assert digest(path) == before
@@ -325,7 +596,7 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(database: Databas
         connection.exec_driver_sql("UPDATE kdx_alembic_version SET version_num = '0000'")
     before = digest(path)
     assert refusal(path) == (
-        f"{path}: written by an older kdx: its schema is 0000, this kdx reads 0001\n"
+        f"{path}: written by an older kdx: its schema is 0000, this kdx reads {REVISION}\n"
         "  hint: kdx db upgrade brings it up to date, and keeps a copy"
     )
     assert digest(path) == before
@@ -472,3 +743,30 @@ def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database,
     )
     assert len(cells(database)) == int(written)
     assert pragma(database, "integrity_check") == "ok"
+
+
+def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no permission to mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        written = 0
+        with open_database(disk / "runs.db", write=True, create=True) as database:
+            with pytest.raises(StorageError) as caught:
+                while True:
+                    add_cell(database, f"{written:06}", 10_000)
+                    written += 1
+            assert caught.value.exit_code == 74
+            assert str(caught.value).startswith(f"{disk / 'runs.db'}: the disk is full\n")
+            assert len(cells(database)) == written > 10
+            assert pragma(database, "integrity_check") == "ok"
+            with pytest.raises(StorageError, match="no copy of the database can be written"):
+                database.back_up(disk / "copy.db")
+            assert {file.name for file in disk.iterdir()} == {"runs.db", "runs.db-journal"}
+            subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+            add_cell(database, "when there is space", 100_000)
+            assert len(cells(database)) == written + 1
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

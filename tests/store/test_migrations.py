@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
-from kdx.store.database import Database
+from kdx.store import reader, writer
+from kdx.store.check import check
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
 from kdx.store.schema import REVISION, VERSION_TABLE, metadata
 
 
@@ -53,3 +57,39 @@ def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
         tables = inspect(connection).get_table_names()
     assert VERSION_TABLE == "kdx_alembic_version"
     assert "alembic_version" not in tables
+
+
+# Databases of every schema that there was, as a kdx of its day made them: two runs that completed with a text each, one
+# that completed without, one that failed, one that diverged, one that was interrupted and one that waits. To make the
+# next, run the three grids of tests/sweep/grids.py, and take the paths of this machine out of the traceback.
+DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
+
+
+def test_every_schema_has_left_a_database(scripts: ScriptDirectory):
+    assert {path.stem for path in DATABASES} == {script.revision for script in scripts.walk_revisions()}
+
+
+@pytest.mark.parametrize("old", DATABASES, ids=lambda path: path.stem)
+def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
+    shutil.copy(old, path)
+    with open_database(path, write=True) as database:
+        assert (database.backup is None) == (old.stem == REVISION)
+        checked = check(database)
+        assert checked.faults == ()
+        assert (checked.rows["sweep"], checked.rows["cell"], checked.rows["metric"]) == (3, 5, 71)
+
+        tiny = reader.load_sweep(database, "tiny")
+        assert [run.test_score for run in tiny.runs] == pytest.approx([3.400065603748809, 3.380782758048992])
+        assert len(reader.curve(database, 1, "train/loss")) == 5
+        assert len(reader.outputs(database, 1, "test/translations")) == 200
+        states = {run.state for run in reader.load_sweep(database, "mixed").runs}
+        assert states == {RunState.COMPLETED, RunState.FAILED, RunState.DIVERGED}
+        (attempt,) = reader.attempts(database, 4)
+        assert "do not fill 32768 streams" in attempt.traceback
+
+        for run in reader.load_sweep(database, "stopped").runs:
+            number = writer.claim(database, run.id, "me", 60)
+            hand = writer.RunWriter(database, run.id, "me", number)
+            hand.record([("valid/loss", 800, 3.5)], 800)
+            hand.complete(33.0, 800, 32.5, {}, 800)
+        assert {run.test_score for run in reader.load_sweep(database, "stopped").runs} == {32.5}

@@ -165,3 +165,17 @@ def test_a_curve_runs_by_step(database: Database, sweep_id: int):
 def test_what_was_never_recorded_is_empty(database: Database, sweep_id: int):
     assert reader.outputs(database, 1, "test/translations") == []
     assert reader.attempts(database, 1) == ()
+
+
+def test_the_inventory_has_every_generation_and_what_is_planned(database: Database, plan_of):
+    writer.register(database, plan_of([0, 1], 1, "old"), {})
+    finish(database, 1)
+    writer.repeat(database, [1])
+    writer.register(database, plan_of([0], 1, "old"), {})
+    inventory = reader.inventory(database)
+    assert [(run.id, run.generation, run.state.value) for run in inventory.runs] == [
+        (1, 0, "completed"),
+        (2, 0, "pending"),
+        (3, 1, "pending"),
+    ]
+    assert inventory.planned == {(inventory.runs[0].cell_id, 0)}

@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, select, update
 
-from kdx.grid.identity import canonical
+from kdx.errors import KdxError
+from kdx.grid.identity import canonical, cell_id
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
@@ -394,7 +398,109 @@ def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines
     assert row.sha256 == hashlib.sha256(zlib.decompress(row.lines)).hexdigest()
 
 
+@pytest.mark.parametrize("value", [None, "1.5", [1.0], numpy.zeros(2), 10**400, 1j], ids=repr)
+def test_what_is_not_one_number_is_refused_and_nothing_of_its_batch_is_recorded(
+    database: Database, sweep_id: int, value: object
+):
+    hand = start(database)
+    with pytest.raises(TypeError, match="train/loss at step 2 is not one number"):
+        hand.record([("train/loss", 1, 1.0), ("train/loss", 2, value)], 2)
+    assert rows(database, metric) == []
+    assert record(database).progress_step == 0
+
+
+@pytest.mark.parametrize("value", [numpy.float32(1.5), numpy.array(1.5), True, 3], ids=repr)
+def test_one_number_of_any_type_will_do(database: Database, sweep_id: int, value: float):
+    start(database).record([("train/loss", 1, value)], 1)
+    assert reader.curve(database, 1, "train/loss") == [(1, float(value))]
+
+
+def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Database, sweep_id: int):
+    start(database).record([("train/loss", 1, 1.0), ("train/loss", 1, 2.0)], 1)
+    (row,) = rows(database, metric)
+    assert (row.value, row.writes, row.differs) == (2.0, 2, 1)
+
+
+def test_a_run_records_so_many_metrics_and_no_more(database: Database, sweep_id: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(writer, "MOST_NAMES", 50)
+    hand = start(database)
+    for step in range(3):
+        hand.record([(f"train/{number:03}", step, 1.0) for number in range(50)], step)
+    for again in (hand, RunWriter(database, 1, "me", 1)):
+        with pytest.raises(KdxError) as caught:
+            again.record([("valid/loss", 3, 1.0), ("zz", 3, 1.0)], 3)
+        assert str(caught.value) == (
+            "the run records more than 50 metrics, the last of them `zz`\n"
+            "  hint: a metric is a name with a value at each step; keep steps and items out of the name"
+        )
+    assert len(rows(database, metric)) == 150
+
+
+@pytest.mark.parametrize("name", ["'; DROP TABLE run; --", '"; --', "%", "a\x00b", "run WHERE 1=1"])
+def test_a_name_is_never_a_statement(database: Database, plan_of, name: str):
+    sweep_id = writer.register(database, plan_of(1, 1, name), {})
+    start(database).record([(name, 1, 1.0)], 1)
+    assert reader.load_sweep(database, name).id == sweep_id
+    assert reader.curve(database, 1, name) == [(1, 1.0)]
+    assert reader.outputs(database, 1, name) == []
+    with pytest.raises(KdxError, match="there is no sweep"):
+        reader.load_sweep(database, f"{name}' OR '1'='1")
+    assert len(rows(database, run)) == len(rows(database, sweep)) == 1
+
+
 # Ending
+
+
+def curve(last_step: int, name: str = "train/loss", every: int = 10) -> list[tuple[str, int, float]]:
+    return [(name, step, 1.0) for step in sorted({1, *range(every, last_step + 1, every)})]
+
+
+def test_a_run_with_all_its_rows_is_completed(database: Database, sweep_id: int):
+    hand = start(database)
+    hand.record([*curve(45), ("valid/loss", 45, 1.0), ("test/loss", 30, 1.0)], 45)
+    hand.complete(1.0, 30, 1.0, {}, 45)
+    assert state(database) is RunState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        (curve(20), "3 of 6 rows of train/loss are missing"),
+        (curve(50)[2:], "2 of 6 rows of train/loss are missing"),
+        ([*curve(50), ("train/loss", 60, 1.0)], "1 rows lie above step 50, the last"),
+    ],
+    ids=["end", "beginning", "above"],
+)
+def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id: int, recorded, told: str):
+    """As when the database was taken back from a copy while the checkpoints were not."""
+    hand = start(database)
+    hand.record(recorded, 50)
+    hand.complete(1.0, 30, 1.0, {}, 50)
+    ended = record(database)
+    assert (ended.state, ended.error, ended.test_score) == (
+        RunState.FAILED,
+        f"incomplete metrics: {told}",
+        1.0,
+    )
+    (attempt,) = reader.attempts(database, 1)
+    assert attempt.outcome == "failed"
+
+
+def test_validations_are_all_there_where_the_cell_says_how_many(database: Database):
+    settings = {"validate_every": 20, "steps": 50, "record_every": 50}
+    spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "toy"}, "training": settings})
+    plan = Plan("validated", (PlannedCell(cell_id(spec), 0, {}, spec),), (0, 1))
+    register_id = writer.register(database, plan, {})
+    for run_id, steps in ((1, (20, 40, 50)), (2, (20, 50))):
+        hand = start(database, run_id)
+        hand.record([("valid/loss", step, 1.0) for step in steps], 50)
+        hand.complete(1.0, 20, 1.0, {}, 50)
+    whole, holed = reader.runs(database, register_id)
+    assert whole.state is RunState.COMPLETED
+    assert (holed.state, holed.error) == (
+        RunState.FAILED,
+        "incomplete metrics: 1 of 3 rows of valid/loss are missing",
+    )
 
 
 def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Database, sweep_id: int):

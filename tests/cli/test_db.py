@@ -1,0 +1,86 @@
+"""`kdx db` looks after the database itself."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from looked_after import DB, completed, planned, refused, states, typed
+
+from kdx.store import database as store
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_sound_database_is_counted():
+    planned(2)
+    done = typed("db", "check")
+    assert (done.exit_code, done.stderr) == (
+        0,
+        "runs.db: nothing is wrong; copy it with: kdx db backup FILE\n",
+    )
+    assert [line.split() for line in done.stdout.splitlines()][-4:] == [
+        ["2", "run"],
+        ["1", "sweep"],
+        ["1", "sweep_cell"],
+        ["2", "sweep_run"],
+    ]
+
+
+def test_what_is_wrong_is_told_with_exit_code_5():
+    planned(2)
+    with closing(sqlite3.connect(DB, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER run_final_state")
+        connection.execute("DELETE FROM cell")
+    done = typed("db", "check")
+    assert done.exit_code == 5
+    assert sorted(done.stdout.splitlines()) == [
+        "wrong: 1 rows of sweep_cell name a row of cell that is not there",
+        "wrong: 2 rows of run name a row of cell that is not there",
+        "wrong: 2 rows of sweep_run name a row of cell that is not there",
+        "wrong: the trigger run_final_state, which keeps final states final, is missing",
+    ]
+    assert done.stderr == ("runs.db: 4 found; take it back from a copy, or save what is left: sqlite3 FILE .recover\n")
+    assert len(json.loads(typed("db", "check", "--json").stdout)["faults"]) == 4
+
+
+def test_a_copy_has_the_results_and_is_made_once(folder):
+    completed(planned(1)[0])
+    done = typed("db", "backup", "copies of mine.db")
+    assert done.stdout == "copies of mine.db\n"
+    assert done.stderr.startswith("copied runs.db, ")
+    assert done.stderr.endswith("; read it with: kdx report --db 'copies of mine.db'\n")
+    assert refused("db", "backup", "copies of mine.db").exit_code == 2
+    assert refused("db", "backup", "runs.db").exit_code == 2
+    assert refused("db", "backup", "absent/copy.db").exit_code == 74
+    Path("copies of mine.db").replace(DB)
+    assert states() == ["completed"]
+
+
+def test_of_this_schema_nothing_is_upgraded(folder):
+    planned(1)
+    done = typed("db", "upgrade")
+    assert (done.stdout, done.stderr) == ("", f"runs.db has schema {store.REVISION} already; nothing was to be done\n")
+    assert sorted(path.name for path in folder.glob("runs*")) == ["runs.db", "runs.db-journal"]
+
+
+def test_an_older_one_is_copied_and_upgraded(folder, monkeypatch):
+    planned(1)
+    scripts = folder / "migrations"
+    shutil.copytree(Path(store.__file__).parent / "migrations", scripts)
+    script = "revision, down_revision = '9999', '%s'\ndef upgrade(): pass\n"
+    (scripts / "versions" / "9999_more.py").write_text(script % store.REVISION)
+    monkeypatch.setattr(store, "MIGRATIONS", str(scripts))
+    monkeypatch.setattr(store, "REVISION", "9999")
+    monkeypatch.setattr("kdx.store.schema.REVISION", "9999")
+    assert refused("db", "check").hint == "kdx db upgrade brings it up to date, and keeps a copy"
+    done = typed("db", "upgrade")
+    assert done.stdout == "runs.db.before-9999.bak\n"
+    assert done.stderr == "runs.db has schema 9999 now; the file above is a copy of it as it was\n"
+    assert typed("db", "check").exit_code == 0

@@ -1,0 +1,181 @@
+"""`kdx doctor` finds what is wrong, mends what can be mended, and deletes no result."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, states, typed
+
+from kdx.cli import doctor as module
+from kdx.sweep.files import files_beside
+from kdx.sweep.owner import owner
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def gone() -> str:
+    """A process that has ended."""
+    script = "from kdx.sweep.owner import owner; print(owner())"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def wrong(*words: str) -> list[str]:
+    """What is told to be wrong, without the names of files."""
+    return [line for line in typed("doctor", *words).stdout.splitlines() if line.startswith(("wrong", "mended", "  "))]
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_when_nothing_is_wrong_it_says_what_there_is():
+    completed(planned(2)[0])
+    done = typed("doctor")
+    assert (done.exit_code, done.stderr) == (0, "nothing is wrong\n")
+    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert list(told) == ["versions", "sqlite", "database", "runs", "files", "disk"]
+    assert "torch 2." in told["versions"] and told["sqlite"].startswith(sqlite3.sqlite_version)
+    assert told["runs"] == "1 completed, 1 pending"
+    assert told["files"].startswith("1 in runs.files, ")
+    assert told["disk"].endswith(" free")
+
+
+def test_a_run_whose_process_is_gone_is_given_back(gone):
+    dead, alive = planned(2)
+    claimed(dead, gone)
+    claimed(alive, owner())
+    before = DB.read_bytes()
+    done = typed("doctor")
+    assert (done.exit_code, done.stderr) == (5, "1 found; next: kdx doctor --fix\n")
+    place = f"run 1 ({dead.cell_id[:8]}, seed 0): running, but its process is gone"
+    assert wrong() == [f"wrong: {place}", "  --fix: give the run back, so that kdx resume goes on with it"]
+    assert DB.read_bytes() == before
+
+    done = typed("doctor", "--fix")
+    assert (done.exit_code, done.stderr) == (0, "1 found, 1 mended; next: kdx resume\n")
+    assert f"mended: {place}" in done.stdout
+    assert states() == ["interrupted", "running"]
+    assert typed("doctor").exit_code == 0
+
+
+def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
+    best, stopped = planned(2)
+    completed(best)
+    (weights,) = checkpoints(best).folder.iterdir()
+    first = checkpoints(stopped).write("step", 5, {})
+    second = checkpoints(stopped).write("step", 6, {})
+    damage(second)
+    (second.parent / f".tmp-1-{second.name}").touch()
+    assert typed("doctor", "--fix").exit_code == 0
+    assert names(stopped) == ["step.ckpt", "step.corrupt"] and first.exists()
+
+    damage(weights)
+    done = typed("doctor", "--fix")
+    assert (done.exit_code, done.stderr) == (5, "2 found, 1 mended; kdx cannot mend the rest\n")
+    assert names(best) == ["best.corrupt"]
+    assert states() == ["completed", "pending"]
+    assert wrong() == [
+        f"wrong: run 1 ({best.cell_id[:8]}, seed 0): completed, but its weights are not there",
+        "  its numbers stand; only what needs the weights themselves is lost",
+    ]
+    assert "2 set aside as damaged, see kdx gc" in typed("doctor").stdout
+
+
+def test_what_a_live_process_writes_is_left_alone():
+    (run,) = planned(1)
+    claimed(run, owner())
+    damage(checkpoints(run).write("step", 5, {}))
+    (checkpoints(run).folder / ".tmp-1-x").touch()
+    assert typed("doctor", "--fix").exit_code == 0
+    assert names(run) == [".tmp-1-x.", "step.ckpt"]
+
+
+def test_a_file_that_is_taken_up_between_finding_and_mending_is_left_alone(monkeypatch):
+    (run,) = planned(1)
+    damage(checkpoints(run).write("step", 5, {}))
+    mend = module._mend
+
+    def late(db, found):
+        claimed(run, owner())
+        return mend(db, found)
+
+    monkeypatch.setattr(module, "_mend", late)
+    assert typed("doctor", "--fix").exit_code == 5
+    assert names(run) == ["step.ckpt"]
+
+
+def test_a_database_in_wal_mode_is_put_back():
+    planned(1)
+    with closing(sqlite3.connect(DB)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert wrong() == [
+        "wrong: runs.db: another program put it into WAL mode, which kdx does not use",
+        "  --fix: put the database back into the mode that kdx uses",
+    ]
+    assert typed("doctor", "--fix").exit_code == 0
+    assert typed("doctor").exit_code == 0
+
+
+@pytest.mark.parametrize("size", [40_000, 80_000])
+def test_a_damaged_database_is_found_and_nothing_is_concluded_from_it(size):
+    (run,) = planned(1)
+    damage(checkpoints(run).write("step", 5, {}))
+    content = DB.read_bytes()
+    DB.write_bytes(content[:-size] + b"\xff" * size)
+    done = typed("doctor", "--fix")
+    assert done.exit_code == 5
+    assert "damaged" in done.stdout and ".recover" in done.stdout
+    assert names(run) == ["step.ckpt"]
+    assert typed("db", "check").exit_code == 5
+
+
+def test_a_disk_that_is_nearly_full_is_told(monkeypatch):
+    planned(1)
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 50_000_000, 50_000_000))
+    assert wrong() == [
+        "wrong: runs.files: 50.0 MB are free on its disk; a sweep wants 100.0 MB",
+        "  free some space, with kdx gc for one",
+    ]
+    assert typed("doctor", "--fix").stderr == "1 found; kdx cannot mend it\n"
+
+
+def test_results_that_were_passed_on_alone_are_well(folder):
+    completed(planned(1)[0])
+    shutil.rmtree(files_beside(DB))
+    (folder / "inbox").mkdir()
+    passed_on = shutil.copy(DB, folder / "inbox" / "theirs.db")
+    passed_on.chmod(0o444)
+    done = typed("doctor", "--db", str(passed_on))
+    assert done.exit_code == 0
+    assert [path.name for path in passed_on.parent.iterdir()] == ["theirs.db"]
+
+
+def test_programs_get_json(gone):
+    claimed(planned(1)[0], gone)
+    told = json.loads(typed("doctor", "--json").stdout)
+    assert set(told) == {"versions", "sqlite", "database", "files", "disk", "findings"}
+    (found,) = told["findings"]
+    assert (found["problem"], found["repair"], found["mended"]) == (
+        "running, but its process is gone",
+        "give_back",
+        False,
+    )
+    (found,) = json.loads(typed("doctor", "--json", "--fix").stdout)["findings"]
+    assert found["mended"] is True
+
+
+def test_without_a_database_there_is_nothing_to_look_at():
+    assert refused("doctor").exit_code == 3
+    Path("other.db").write_text("kernel: rbf\n" * 100)
+    assert refused("doctor", "--db", "other.db").exit_code == 3

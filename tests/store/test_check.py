@@ -1,0 +1,102 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kdx.store.check import check, has_wal_reset_bug
+from kdx.store.database import Database, open_database
+from kdx.store.writer import RunWriter, claim
+
+
+@pytest.fixture
+def hand(database: Database, sweep_id: int) -> RunWriter:
+    """A run with a number and a text."""
+    attempt = claim(database, 1, "me", 60)
+    assert attempt is not None
+    hand = RunWriter(database, 1, "me", attempt)
+    hand.record([("train/loss", 1, 1.0)], 1)
+    hand.outputs("test/translations", ["ein Hund", "eine Katze"])
+    return hand
+
+
+def spoil(path: Path, *statements: str) -> None:
+    """As another program might, which knows nothing of foreign keys."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def faults(path: Path) -> tuple[str, ...]:
+    with open_database(path, write=False) as database:
+        return check(database).faults
+
+
+def test_of_a_sound_database_the_rows_are_counted(database: Database, hand: RunWriter):
+    checked = check(database)
+    assert checked.faults == ()
+    assert (checked.rows["run"], checked.rows["metric"], checked.rows["output"]) == (4, 1, 1)
+    assert (checked.differing, checked.wal) == (0, False)
+
+
+def test_numbers_that_a_replay_changed_are_counted(database: Database, hand: RunWriter):
+    hand.record([("train/loss", 1, 1.5)], 1)
+    assert check(database).differing == 1
+
+
+def test_a_lost_trigger_is_found(database: Database, path: Path):
+    spoil(path, "DROP TRIGGER run_final_state")
+    assert faults(path) == ("the trigger run_final_state, which keeps final states final, is missing",)
+
+
+def test_a_row_that_names_what_is_not_there_is_found(database: Database, path: Path, hand: RunWriter):
+    spoil(path, "DELETE FROM run WHERE id = 1")
+    assert set(faults(path)) == {
+        "1 rows of attempt name a row of run that is not there",
+        "1 rows of metric name a row of run that is not there",
+        "1 rows of output name a row of run that is not there",
+    }
+
+
+def test_a_lost_table_and_a_lost_column_are_found(database: Database, path: Path, hand: RunWriter):
+    spoil(path, "DROP TABLE output", "ALTER TABLE attempt DROP COLUMN traceback")
+    assert faults(path) == ("the table attempt lacks traceback", "the table output is missing")
+
+
+@pytest.mark.parametrize(
+    "change", ["lines = x'00'", "lines = substr(lines, 1, 5)", "sha256 = 'x'"], ids=["other", "cut", "checksum"]
+)
+def test_a_text_that_was_changed_is_found(database: Database, path: Path, hand: RunWriter, change: str):
+    spoil(path, f"UPDATE output SET {change}")
+    assert faults(path) == ("the texts test/translations of run 1 do not match their checksum",)
+
+
+def test_flipped_bytes_are_found(database: Database, path: Path, hand: RunWriter):
+    hand.record([("train/loss", step, 1.0) for step in range(2000)], 2000)
+    content = bytearray(path.read_bytes())
+    content[-20_000:] = b"\xff" * 20_000
+    path.write_bytes(content)
+    found = faults(path)
+    assert found and all(fault.startswith(("the file is damaged: ", "the database is damaged")) for fault in found)
+
+
+def test_a_check_writes_nothing(database: Database, path: Path, hand: RunWriter):
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    faults(path)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_wal_mode_is_seen_and_undone_by_opening_to_write(database: Database, path: Path):
+    spoil(path, "PRAGMA journal_mode = WAL")
+    with open_database(path, write=False) as reader:
+        assert check(reader).wal
+    with open_database(path, write=True) as writer:
+        assert not check(writer).wal
+
+
+@pytest.mark.parametrize(
+    ("version", "bug"),
+    [((3, 6, 23), False), ((3, 7, 0), True), ((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False)],
+)
+def test_versions_with_the_reset_bug_are_known(version: tuple[int, ...], bug: bool):
+    assert has_wal_reset_bug(version) is bug
