@@ -65,7 +65,7 @@ def prepare(
     if source or address:
         say(f"reading {source} …" if source else f"fetching {address} …")
     with _progress() as told:
-        prepared = preparing.prepare_all(name, source, tokenised=tokenised, told=told)
+        prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
     for about in prepared:
         out(str(preparing.corpus_folder(about.name)))
         for note in about.notes:

@@ -9,9 +9,8 @@ as it is. Tokenisers differ from version to version, so what differs from the us
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told
 from kdx.data.text_files import made, segments
@@ -42,12 +41,12 @@ def make(files: Files, told: Told) -> Original | None:
     Raises:
         KdxError: a file of the archive is missing, or the sides of a text differ in length.
     """
-    from kdx.data.moses import tokenised  # 0.2 s that only this needs
-
     named = {path.name: text for path, text in files.items()}
     training = [f"train.tags.de-en.{language}" for language in _LANGUAGES]
     if not any(name in named for name in training):
         return None
+    from kdx.data.moses import tokenised  # slow to import, and nothing else needs it
+
     talks = [[f"IWSLT14.{talk}.de-en.{language}.xml" for language in _LANGUAGES] for talk in _TALKS]
     if missing := [name for name in (*training, *chain.from_iterable(talks)) if name not in named]:
         raise KdxError(f"of the original archive are missing: {', '.join(missing)}")
@@ -75,7 +74,7 @@ def _segments(text: TextFile) -> Iterator[str]:
     return (line.replace("’", "'") for line in segments(text))
 
 
-def _sides(texts: Sequence[TextFile], read: Any) -> list[list[str]]:
+def _sides(texts: Sequence[TextFile], read: Callable[[TextFile], Iterator[str]]) -> list[list[str]]:
     sides = [list(read(text)) for text in texts]
     if len(sides[0]) != len(sides[1]):
         raise KdxError(
