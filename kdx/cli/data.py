@@ -1,6 +1,9 @@
-"""`kdx data`: prepare real text, and list the corpora that there are."""
+"""`kdx data`: prepare real text, list the corpora that there are, and tell of one."""
 
-from typing import Annotated, Any
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,9 +11,12 @@ from kdx.cli.console import inert, out, out_json, say
 from kdx.cli.group import Group
 from kdx.cli.options import Json
 
+if TYPE_CHECKING:
+    from kdx.data.text import Told
+
 app = typer.Typer(
     cls=Group,
-    help="Prepare real text, and list the corpora that a grid can name.",
+    help="Prepare real text, list the corpora that a grid can name, and tell of one.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,
 )
@@ -18,13 +24,30 @@ app = typer.Typer(
 
 @app.command()
 def prepare(
-    name: Annotated[str, typer.Argument(help="What grids will call it; multi30k and wikitext2 are known and checked.")],
-    source: Annotated[
+    name: Annotated[
         str,
-        typer.Option(
-            "--from", envvar="KDX_FROM", metavar="PATH", help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip."
+        typer.Argument(
+            help="What grids will call it; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked."
         ),
     ],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            envvar="KDX_FROM",
+            metavar="PATH",
+            help="A folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip, here or at an http(s) address;"
+            " if not said, a known corpus is fetched from where it was published.",
+        ),
+    ] = None,
+    tokenised: Annotated[
+        bool,
+        typer.Option(
+            "--tokenised",
+            envvar="KDX_TOKENISED",
+            help="Your own text has its punctuation apart: BLEU takes its words as they are.",
+        ),
+    ] = False,
 ) -> None:
     """Check text and copy it into the data home, so that grids can name it.
 
@@ -33,15 +56,22 @@ def prepare(
 
     Example: kdx data prepare multi30k --from multi30k.tar.xz
     """
-    from pathlib import Path
-
+    from kdx.data import BUILT_IN
     from kdx.data import prepare as preparing
+    from kdx.data.text import KnownText
 
-    say(f"reading {source} …")
-    about = preparing.prepare(name, Path(source).expanduser())
-    out(str(preparing.corpus_folder(name)))
-    lines = ", ".join(f"{file} {info.lines:,}" for file, info in about.files.items())
-    say(f"{name} is prepared, lines: {lines}; next, in a grid: data: {{corpus: {name}}}")
+    known = BUILT_IN.get(name)
+    address = known.address if isinstance(known, KnownText) else None
+    if source or address:
+        say(f"reading {source} …" if source else f"fetching {address} …")
+    with _progress() as told:
+        prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
+    for about in prepared:
+        out(str(preparing.corpus_folder(about.name)))
+        for note in about.notes:
+            say(f"note: {note}")
+        lines = ", ".join(f"{file} {info.lines:,}" for file, info in about.files.items())
+        say(f"{about.name} is prepared, lines: {lines}; next, in a grid: data: {{corpus: {about.name}}}")
 
 
 @app.command("list")
@@ -62,7 +92,7 @@ def list_(json: Json = False) -> None:
         shown = (
             row["name"],
             row["state"],
-            " → ".join(row["suffixes"]) if len(row["suffixes"]) > 1 else "plain",
+            _direction(row["suffixes"]),
             f"{row['train_lines']:,}",
             row["licence"] or "not known",
             row["where"] or "",
@@ -71,29 +101,135 @@ def list_(json: Json = False) -> None:
     out(table)
     missing = [row["name"] for row in rows if row["state"] == "not prepared"]
     if missing:
-        say(f"next: kdx data prepare {missing[0]} --from PATH")
+        from kdx.data.prepare import how_to_prepare
+
+        say(f"next: {how_to_prepare(missing[0])}")
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="A corpus of `kdx data list`.")],
+    json: Json = False,
+) -> None:
+    """Tell of one corpus: where it lies or how to get it, its licence, counts, hashes and notes.
+
+    Example: kdx data info iwslt14
+    """
+    from kdx.errors import KdxError, did_you_mean
+
+    rows = {row["name"]: row for row in _rows()}
+    if name not in rows:
+        raise KdxError(f"unknown corpus `{name}`", allowed=sorted(rows), hint=did_you_mean(name, rows))
+    row = rows[name]
+    if json:
+        out_json(row)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = {
+        "corpus": name,
+        "state": row["state"],
+        "text": _direction(row["suffixes"]) + (", tokenised" if row["tokenised"] else ""),
+        "licence": row["licence"] or "not known",
+        "where": row["where"],
+        "prepared from": row.get("source"),
+        "address": row.get("address"),
+        "how to get it": row.get("by_hand"),
+    }
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for fact, told in facts.items():
+        if told:
+            table.add_row(fact, Text(inert(told), overflow="fold"))
+    out(table)
+    if "files" in row:
+        files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
+        for file, known in row["files"].items():
+            lines = f"{'about ' if known.get('about') else ''}{known['lines']:,}"
+            words = f"{known['words']:,}" if known.get("words") else ""
+            files.add_row(file, lines, words, known.get("sha256") or known.get("sha1") or "")
+        out(files)
+    for note in row.get("notes", ()):
+        out(inert(f"note: {note}"))
+    if row["state"] == "not prepared":
+        from kdx.data.prepare import how_to_prepare
+
+        say(f"next: {how_to_prepare(name)}")
 
 
 def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
     from kdx.data import BUILT_IN
-    from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora
-    from kdx.data.text import GeneratedText
+    from kdx.data.prepare import corpus_folder, prepared_corpora
+    from kdx.data.text import GeneratedText, KnownText
 
+    prepared = {about.name: about for about in prepared_corpora()}
     rows = []
-    for name, text in {**BUILT_IN, **{about.name: about for about in prepared_corpora()}}.items():
-        row: dict[str, Any] = {"name": name, "suffixes": text.suffixes}
-        if isinstance(text, GeneratedText):
-            row |= {"state": "generated", "train_lines": text.train_lines, "licence": "made by kdx", "where": None}
-        else:
-            prepared = isinstance(text, PreparedInfo)
-            row |= {
-                "state": "prepared" if prepared else "not prepared",
-                "train_lines": text.files[f"train.{text.suffixes[0]}"].lines,
-                "licence": text.licence,
-                "where": str(corpus_folder(name)) if prepared else None,
-                "files": {file: asdict(info) for file, info in text.files.items()},
+    for name in {**BUILT_IN, **prepared}:
+        known, about = BUILT_IN.get(name), prepared.get(name)
+        if isinstance(known, GeneratedText):
+            row = {
+                "state": "generated",
+                "suffixes": known.suffixes,
+                "tokenised": True,
+                "train_lines": known.train_lines,
+                "licence": "made by kdx",
+                "where": None,
             }
-        rows.append(row)
+        else:
+            text = about or known
+            assert text is not None
+            files = {
+                file: {fact: told for fact, told in asdict(info).items() if told is not None and fact != "versions"}
+                for file, info in text.files.items()
+            }
+            row = {
+                "state": "prepared" if about else "not prepared",
+                "suffixes": text.suffixes,
+                "tokenised": text.tokenised,
+                "train_lines": files[f"train.{text.suffixes[0]}"]["lines"],
+                "licence": text.licence,
+                "where": str(corpus_folder(name)) if about else None,
+                "files": files,
+            }
+        if isinstance(known, KnownText):
+            row |= {"address": known.address, "by_hand": known.by_hand}
+        if about:
+            row |= {"source": about.source, "notes": about.notes}
+        rows.append({"name": name, **row})
     return rows
+
+
+def _direction(suffixes: tuple[str, ...]) -> str:
+    return " → ".join(suffixes) if len(suffixes) > 1 else "plain"
+
+
+@contextmanager
+def _progress() -> "Iterator[Told]":
+    """Bars for the long steps, on a terminal only."""
+    from kdx.data.text import untold
+
+    if not sys.stderr.isatty():
+        yield untold
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(show_speed=True),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def told(step: str, done: int, total: int | None) -> None:
+        if step not in tasks:
+            tasks[step] = bars.add_task(inert(step))
+        bars.update(tasks[step], completed=done, total=total)
+
+    with bars:
+        yield told

@@ -5,7 +5,7 @@ them by content hash, so that a run opens in milliseconds and text that changed 
 before. Only `batching` knows torch.
 """
 
-from kdx.data import multi30k, synthetic_language, synthetic_translation, wikitext2
+from kdx.data import iwslt14, multi30k, synthetic_language, synthetic_translation, wikitext2, wikitext103, wmt14
 from kdx.data.text import GeneratedText, KnownText
 
 # What kdx knows by name: a generated corpus needs nothing else, a known one is to be prepared from its archive.
@@ -13,5 +13,11 @@ BUILT_IN: dict[str, GeneratedText | KnownText] = {
     "synthetic-translation": synthetic_translation.TEXT,
     "synthetic-language": synthetic_language.TEXT,
     "multi30k": multi30k.TEXT,
+    "iwslt14": iwslt14.TEXT,
     "wikitext2": wikitext2.TEXT,
+    "wikitext103": wikitext103.TEXT,
+    **wmt14.TEXTS,
 }
+
+# What is prepared together, from one folder, in so far as it is there.
+FAMILIES = {"wmt14": tuple(wmt14.TEXTS)}

@@ -1,7 +1,7 @@
 """Multi30k, task 1 (Elliott et al. 2016): captions of photographs, German to English, lower-cased and tokenised.
 
 The test split is test_2016_flickr. Its folder is `tok`; the raw text beside it is another corpus, to be prepared under
-another name.
+another name. The address is that of the authors' repository at the version whose text this is.
 """
 
 from kdx.data.text import KnownFile, KnownText
@@ -11,6 +11,12 @@ TEXT = KnownText(
     folder="tok",
     licence="none stated by its authors; research use",
     tokenised=True,
+    address="https://github.com/multi30k/dataset/archive/a3d2e0d26b56f3846f66a952536ffed4e401d05a.tar.gz",
+    names={
+        f"{published}.lc.norm.tok.{language}": f"{split}.{language}"
+        for published, split in (("train", "train"), ("val", "valid"), ("test_2016_flickr", "test"))
+        for language in ("de", "en")
+    },
     files={
         "train.de": KnownFile(29000, "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505"),
         "train.en": KnownFile(29000, "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119"),

@@ -1,21 +1,30 @@
-"""Copies real text into the data home, once and checked: `<home>/corpora/<name>/train.de`, …, and `about.json`."""
+"""Copies real text into the data home, once and checked: `<home>/corpora/<name>/train.de`, …, and `about.json`.
+
+The text comes from a folder or an archive, or from an address: archives that are fetched stay in `<home>/downloads`.
+"""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN
+from kdx.data import BUILT_IN, FAMILIES
+from kdx.data.download import download, file_name, is_address
 from kdx.data.storage import data_home, new_folder
-from kdx.data.text import GeneratedText, KnownText
-from kdx.data.text_files import TextFile, corpus_files, open_source
-from kdx.errors import KdxError, Place
+from kdx.data.text import Files, GeneratedText, KnownFile, KnownText, Original, TextFile, Told, decoded, untold
+from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
+from kdx.errors import KdxError, StorageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ABOUT = "about.json"
+_ROUND = 0.05
+"""How far from a round figure a number of lines may be."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,8 @@ class FileInfo:
     words: int
     """Runs of characters between white space."""
     sha256: str
+    empty: int | None = None
+    """Lines without a word; None: prepared before they were counted."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class PreparedInfo:
 
     name: str
     source: str
-    """The folder or archive it was prepared from."""
+    """The folder, archive or address it was prepared from."""
     suffixes: tuple[str, ...]
     """The language translated from and the one translated to; `txt` alone for plain text."""
     licence: str | None
@@ -43,6 +54,8 @@ class PreparedInfo:
     """Whether punctuation already stands apart, as far as kdx knows."""
     files: Mapping[str, FileInfo]
     """By name, such as `train.de`."""
+    notes: tuple[str, ...] = ()
+    """In what it differs from what is known of a corpus of this name, and what else is to be said of it."""
 
 
 def corpus_folder(name: str, home: Path | None = None) -> Path:
@@ -50,14 +63,48 @@ def corpus_folder(name: str, home: Path | None = None) -> Path:
     return (home or data_home()) / "corpora" / name
 
 
-def prepare(name: str, source: Path, home: Path | None = None) -> PreparedInfo:
-    """Checks the text in `source`, a folder or an archive, and keeps a copy of it as the corpus `name`.
+def prepare_all(
+    name: str, source: Path | str | None = None, *, tokenised: bool = False, told: Told = untold
+) -> list[PreparedInfo]:
+    """As `prepare`, of every corpus that `name` stands for and that is there: `wmt14` is two.
+
+    Raises:
+        KdxError, StorageError: as `prepare`; of several corpora, that none is there.
+    """
+    prepared, absent = [], []
+    for part in FAMILIES.get(name, (name,)):
+        try:
+            prepared.append(prepare(part, source, tokenised=tokenised, told=told))
+        except NoTextError as error:
+            absent.append(error)
+    if not prepared:
+        raise absent[0]
+    return prepared
+
+
+def prepare(
+    name: str,
+    source: Path | str | None = None,
+    home: Path | None = None,
+    *,
+    tokenised: bool = False,
+    told: Told = untold,
+) -> PreparedInfo:
+    """Checks a text and keeps a copy of it as the corpus `name`.
 
     Preparing the same text again changes nothing.
 
+    Args:
+        name: what grids call it.
+        source: a folder, an archive, or an address of HTTP; None: the address that kdx knows.
+        home: of data; None: the user's.
+        tokenised: whether punctuation stands apart; of most known corpora, kdx knows that it does.
+        told: hears how far the long steps have come.
+
     Raises:
-        KdxError: the text is missing, damaged, not what is known of a corpus of this name, or another text already
-            has the name.
+        NoTextError: no text of this corpus in `source`.
+        KdxError: the text is damaged, not what is known of a corpus of this name, cannot be fetched, or another text
+            already has the name.
         StorageError: the disk is full, or the data home cannot be written.
     """
     known = BUILT_IN.get(name)
@@ -65,30 +112,37 @@ def prepare(name: str, source: Path, home: Path | None = None) -> PreparedInfo:
         raise KdxError(f"corpus `{name}` is generated: there is nothing to prepare", hint="use it as it is")
     if not _NAME.fullmatch(name):
         raise KdxError(f"`{name}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first")
+    home = home or data_home()
     folder = corpus_folder(name, home)
-    with open_source(source) as found:
-        suffixes, texts = corpus_files(source, found, known)
+    with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:
+        made = _made(path, found, known, told)
+        if known and made:
+            suffixes, texts, notes = known.suffixes, made.texts, list(made.notes)
+        else:
+            suffixes, texts = corpus_files(path, found, known)
+            notes = []
         present = read_about(folder)
         if present is None and folder.exists():
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
         with new_folder(folder) as filling:
-            files = {file: _copy(text, filling / file) for file, text in texts.items()}
+            _check_room(filling, texts)
+            copies = {file: _copy(text, filling / file, told) for file, text in texts.items()}
+            files = {file: copy.info for file, copy in copies.items()}
             _check_sides(texts, files, suffixes)
+            notes += _empty_lines(files, suffixes)
             if known:
-                _check_known(texts, files, name, known)
-            if present and present.files != files:
-                raise KdxError(
-                    f"corpus `{name}` is already there with another text, prepared from {present.source}",
-                    hint=f"take another name, or remove {folder}",
-                )
+                notes += _check_known(texts, copies, name, known)
             about = PreparedInfo(
                 name=name,
-                source=str(source.absolute()),
+                source=origin,
                 suffixes=suffixes,
                 licence=known.licence if known else None,
-                tokenised=known.tokenised if known else False,
+                tokenised=tokenised or (known is not None and known.tokenised),
                 files=files,
+                notes=tuple(notes),
             )
+            if present:
+                _check_same(present, about, folder)
             (filling / _ABOUT).write_text(json.dumps(asdict(about), indent=2, ensure_ascii=False), encoding="utf-8")
     return present or about
 
@@ -104,6 +158,7 @@ def read_about(folder: Path) -> PreparedInfo | None:
         fields = json.loads(path.read_bytes())
         fields["files"] = {name: FileInfo(**file) for name, file in fields["files"].items()}
         fields["suffixes"] = tuple(fields["suffixes"])
+        fields["notes"] = tuple(fields.get("notes", ()))
         return PreparedInfo(**fields)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -118,20 +173,86 @@ def prepared_corpora(home: Path | None = None) -> list[PreparedInfo]:
     return [about for folder in folders if (about := read_about(folder))]
 
 
-def _copy(text: TextFile, path: Path) -> FileInfo:
-    digest, number, words = hashlib.sha256(), 0, 0
+def how_to_prepare(name: str) -> str:
+    """The command that prepares a corpus."""
+    known = BUILT_IN.get(name)
+    fetched = isinstance(known, KnownText) and known.address
+    return f"kdx data prepare {name}" + ("" if fetched else " --from PATH")
+
+
+@contextmanager
+def _at_hand(
+    name: str, known: KnownText | None, source: Path | str | None, home: Path, told: Told
+) -> Iterator[tuple[Path, str]]:
+    """Where the text can be read, and what is told of where it came from. A fetched archive that is damaged goes."""
+    address = str(source) if is_address(source) else None
+    if source is None:
+        if known is None or known.address is None:
+            problem = f"the text of `{name}` cannot be fetched" if known else f"kdx does not know a corpus `{name}`"
+            by_hand = f"{known.by_hand}; then: " if known else "of your own: "
+            raise KdxError(problem, hint=f"{by_hand}kdx data prepare {name} --from PATH")
+        address = known.address
+    if address is None:
+        path = Path(str(source)).expanduser()
+        yield path, str(path.absolute())
+        return
+    path = download(
+        address,
+        home / "downloads",
+        sha256=known.archive_sha256 if known and address == known.address else None,
+        told=told,
+        otherwise=f"fetch it by other means, then: kdx data prepare {name} --from {file_name(address)}",
+    )
+    try:
+        yield path, address
+    except UnreadableError as error:
+        path.unlink(missing_ok=True)
+        error.hint = "what was fetched is damaged and was removed; the same command fetches it anew"
+        raise
+
+
+def _made(path: Path, found: Files, known: KnownText | None, told: Told) -> Original | None:
+    if known is None or known.original is None:
+        return None
+    try:
+        return known.original(found, told)
+    except KdxError as error:
+        error.place = error.place or str(path)
+        raise
+
+
+class _Copy(NamedTuple):
+    info: FileInfo
+    sha1: str
+
+
+def _copy(text: TextFile, path: Path, told: Told) -> _Copy:
+    sha256, sha1 = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
+    number = words = empty = done = 0
     with path.open("wb") as copy:
         for number, line in enumerate(text.lines(), 1):
-            try:
-                words += len(line.decode().split())
-            except UnicodeDecodeError as error:
-                place = Place(text.place, number, len(line[: error.start].decode()) + 1)
-                raise KdxError(f"not UTF-8: byte 0x{line[error.start]:02x}", place=place) from error
-            digest.update(line)
+            found = len(decoded(line, text.place, number).split())
+            words += found
+            empty += not found
+            sha256.update(line)
+            sha1.update(line)
             copy.write(line)
+            done += len(line)
+            if number % 100_000 == 0:
+                told(f"copying {path.name}", done, text.size or None)
     if not words:
         raise KdxError("no words in it", place=text.place)
-    return FileInfo(number, words, digest.hexdigest())
+    return _Copy(FileInfo(number, words, sha256.hexdigest(), empty), sha1.hexdigest())
+
+
+def _check_room(filling: Path, texts: Mapping[str, TextFile]) -> None:
+    """Before hours are spent, or a small archive of a huge text fills the disk."""
+    size, free = sum(text.size for text in texts.values()), shutil.disk_usage(filling).free
+    if size > free:
+        raise StorageError(
+            f"cannot write {filling.parent}: the text has {size / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free",
+            hint="free some space, or set KDX_DATA to a folder elsewhere",
+        )
 
 
 def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], suffixes: tuple[str, ...]) -> None:
@@ -145,15 +266,54 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
                 )
 
 
-def _check_known(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], name: str, known: KnownText) -> None:
+def _empty_lines(files: Mapping[str, FileInfo], suffixes: tuple[str, ...]) -> list[str]:
+    # In plain text an empty line is an end of its own; in a pair it is a side that is missing.
+    parallel = len(suffixes) > 1
+    return [f"{name}: {file.empty:,} lines without a word" for name, file in files.items() if parallel and file.empty]
+
+
+def _check_known(texts: Mapping[str, TextFile], copies: Mapping[str, _Copy], name: str, known: KnownText) -> list[str]:
+    """What is to be said of a text that is not the known one, where that is allowed."""
+    remarks: dict[str, list[str]] = {}
     for file, expected in known.files.items():
-        found = files[file]
-        if (found.lines, found.sha256) != (expected.lines, expected.sha256):
-            lines = (
-                f"{found.lines} lines instead of {expected.lines}" if found.lines != expected.lines else "other text"
-            )
+        differences = _differences(copies[file], expected)
+        if known.exact and differences:
             raise KdxError(
-                f"not the {file} of {name}: {lines}, sha256 {found.sha256[:12]}… instead of {expected.sha256[:12]}…",
+                f"not the {file} of {name}: {', '.join(differences)}",
                 place=texts[file].place,
                 hint="to use it all the same, prepare it under another name",
             )
+        info = copies[file].info
+        version = expected.versions.get(info.sha256) or expected.versions.get(info.lines)
+        for remark in [version] if version else differences:
+            remarks.setdefault(remark, []).append(file)
+    return [f"{', '.join(files)}: {remark}" for remark, files in remarks.items()]
+
+
+def _differences(copy: _Copy, expected: KnownFile) -> list[str]:
+    info, told = copy.info, []
+    if expected.about and abs(info.lines - expected.lines) > _ROUND * expected.lines:
+        told.append(f"{info.lines:,} lines instead of about {expected.lines:,}")
+    if not expected.about and info.lines != expected.lines:
+        told.append(f"{info.lines:,} lines instead of {expected.lines:,}")
+    if expected.words is not None and info.words != expected.words:
+        told.append(f"{info.words:,} words instead of {expected.words:,}")
+    for kind, known, found in (("256", expected.sha256, info.sha256), ("1", expected.sha1, copy.sha1)):
+        if known is not None and found != known:
+            told.append(f"{'' if told else 'other text, '}sha{kind} {found[:12]}… instead of {known[:12]}…")
+    return told
+
+
+def _check_same(present: PreparedInfo, about: PreparedInfo, folder: Path) -> None:
+    def text(info: PreparedInfo) -> dict[str, str]:
+        return {name: file.sha256 for name, file in info.files.items()}
+
+    problem = None
+    if text(present) != text(about):
+        problem = f"with another text, prepared from {present.source}"
+    elif present.tokenised != about.tokenised:
+        problem = f"as text that {'is' if present.tokenised else 'is not'} tokenised"
+    if problem:
+        raise KdxError(
+            f"corpus `{about.name}` is already there {problem}", hint=f"take another name, or remove {folder}"
+        )

@@ -29,24 +29,36 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     filling = _beside(folder)
     try:
-        filling.mkdir(parents=True)
-        yield filling
-        for path in filling.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        try:
-            filling.rename(folder)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
+        with told_of_disk(folder):
+            filling.mkdir(parents=True)
+            yield filling
+            for path in filling.iterdir():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            try:
+                filling.rename(folder)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+    finally:
+        shutil.rmtree(filling, ignore_errors=True)
+
+
+@contextmanager
+def told_of_disk(path: Path) -> Iterator[None]:
+    """Says of `path` what fails on the disk in this block.
+
+    Raises:
+        StorageError: the disk is full, or the place cannot be written.
+    """
+    try:
+        yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise StorageError(
-            f"cannot write {folder}: {error.strerror or error}",
+            f"cannot write {path}: {error.strerror or error}",
             hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
         ) from error
-    finally:
-        shutil.rmtree(filling, ignore_errors=True)
 
 
 def remove_folder(folder: Path) -> None:

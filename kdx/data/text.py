@@ -4,14 +4,28 @@ Parallel text has two suffixes, the language translated from and the one transla
 line is what ends in a line feed, and a word is what stands between white space.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Protocol
 
 from kdx.axes import Split
+from kdx.errors import KdxError, Place
 
 PLAIN = ("txt",)
 
 Lines = Mapping[Split, Mapping[str, Sequence[str]]]
+
+
+class Told(Protocol):
+    """Hears how far a long step has come."""
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        """`step` is what is being done; `done` of `total` counts bytes or lines, and None is a total not known."""
+
+
+def untold(step: str, done: int, total: int | None) -> None:
+    """Nobody is told."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +40,67 @@ class GeneratedText:
 
 
 @dataclass(frozen=True)
+class TextFile:
+    """A text that can be read from its beginning, again and again."""
+
+    place: str
+    """For messages: the source with the path inside it."""
+    lines: Callable[[], Iterator[bytes]]
+    """Its lines, line feeds included; a KdxError where they cannot be read."""
+    size: int = 0
+    """Bytes that its folder or archive tells of; 0 for one that is made."""
+
+    def decoded(self) -> Iterator[str]:
+        """Its lines, without line feeds.
+
+        Raises:
+            KdxError: the text cannot be read, or is not UTF-8.
+        """
+        for number, line in enumerate(self.lines(), 1):
+            yield decoded(line, self.place, number).removesuffix("\n")
+
+
+Files = Mapping[PurePosixPath, TextFile]
+"""What a folder or an archive holds, by the path inside it."""
+
+
+def decoded(line: bytes, place: str, number: int) -> str:
+    """Line `number` of `place` as text.
+
+    Raises:
+        KdxError: it is not UTF-8.
+    """
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        column = len(line[: error.start].decode()) + 1
+        raise KdxError(f"not UTF-8: byte 0x{line[error.start]:02x}", place=Place(place, number, column)) from error
+
+
+@dataclass(frozen=True)
 class KnownFile:
-    """What a file of a known corpus holds, byte for byte."""
+    """What a file of a known corpus holds. What nobody has published is None and not checked."""
 
     lines: int
-    sha256: str
+    sha256: str | None = None
+    words: int | None = None
+    """Runs of characters between white space."""
+    sha1: str | None = None
+    """Where that is what was published."""
+    about: bool = False
+    """Whether `lines` is a round figure, which holds within 5 %."""
+    versions: Mapping[str | int, str] = field(default_factory=dict)
+    """Other versions that are met with, by SHA-256 or number of lines, and what to say of each."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A corpus made from the form in which it was published."""
+
+    texts: Mapping[str, TextFile]
+    """By name, `train.de`."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +115,18 @@ class KnownText:
     """Whether punctuation already stands apart, so that BLEU compares the words as they are."""
     files: Mapping[str, KnownFile]
     """By name, `train.de`."""
+    address: str | None = None
+    """Where its archive can be fetched; None: nowhere, as a whole."""
+    archive_sha256: str | None = None
+    """Of the archive at `address`; None: not known, so the files alone are checked."""
+    by_hand: str = ""
+    """How to come by it where it has no address."""
+    exact: bool = True
+    """Whether a file that differs from `files` is refused; otherwise, as where tokenisers differ, it is noted."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What files are called where they were published (`wiki.train.tokens`), and their name here (`train.txt`)."""
+    original: Callable[[Files, Told], Original | None] | None = None
+    """Makes the corpus from its published form; None where that is not what the files are."""
 
 
 def file_names(suffixes: Sequence[str]) -> list[str]:

@@ -4,21 +4,28 @@ Parallel text: `train.X`, `train.Y`, and the same for valid and test. Plain text
 An archive is read where it lies and never unpacked, so nothing in it can be written to a place of its choosing.
 """
 
+import io
 import lzma
 import re
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from kdx.data.text import PLAIN, KnownText, file_names
-from kdx.errors import KdxError
+from kdx.axes import Split
+from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
+from kdx.errors import KdxError, Place
+
+LONGEST_LINE = 1_000_000
+"""Bytes; longer ones are no lines of text but a sign that the file is something else."""
+MOST_FILES = 100_000
+"""Of an archive; a corpus has six."""
 
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BROKEN = (
@@ -26,39 +33,26 @@ _BROKEN = (
     zipfile.BadZipFile,
     lzma.LZMAError,
     zlib.error,
+    struct.error,
     EOFError,
     OSError,
     NotImplementedError,  # a compression that zipfile does not know
     RuntimeError,  # an encrypted zip
+    ValueError,  # numbers and names that make no sense
+    OverflowError,
+    LookupError,
 )
-_DEEPEST = 3  # levels below a folder that are searched
-
+_DEEPEST = 5  # levels of a folder that are searched
 
 Opener = Callable[[], IO[bytes]]
 
 
-@dataclass(frozen=True)
-class TextFile:
-    """A file of a folder or an archive."""
-
-    place: str
-    """For messages: the source with the path inside it."""
-    open: Opener
-
-    def lines(self) -> Iterator[bytes]:
-        """Its lines, line feeds included.
-
-        Raises:
-            KdxError: the file, or the archive around it, is damaged.
-        """
-        try:
-            with self.open() as stream:
-                yield from stream
-        except _BROKEN as error:
-            raise _unreadable(self.place, error) from error
+class UnreadableError(KdxError):
+    """No archive, or a damaged one."""
 
 
-Files = Mapping[PurePosixPath, TextFile]
+class NoTextError(KdxError):
+    """A folder or an archive in which no such corpus is."""
 
 
 @contextmanager
@@ -66,7 +60,8 @@ def open_source(source: Path) -> Iterator[Files]:
     """The files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
 
     Raises:
-        KdxError: nothing is there, it is no archive or a damaged one, or a path in it leads out of it.
+        UnreadableError: it is no archive, or a damaged one.
+        KdxError: nothing is there, a path in it leads out of it, or it is too large to be a corpus.
     """
     with ExitStack() as opened:
         try:
@@ -86,7 +81,7 @@ def _files(source: Path, opened: ExitStack) -> Files:
     if tarfile.is_tarfile(source):
         return _in_tar(source, opened.enter_context(tarfile.open(source)))
     allowed = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
-    raise KdxError("this is no archive, or a damaged one", place=str(source), allowed=allowed)
+    raise UnreadableError("this is no archive, or a damaged one", place=str(source), allowed=allowed)
 
 
 def corpus_files(
@@ -97,13 +92,19 @@ def corpus_files(
     Where several folders hold training text, the one that is `known` by name is taken, else the uppermost.
 
     Raises:
-        KdxError: no training text or too much of it, or a file is missing.
+        NoTextError: no training text of this corpus.
+        KdxError: too much training text, or a file is missing.
     """
-    folders = {path.parent for path in files if _suffix(path)}
-    if not folders:
-        raise KdxError("no training text in it", place=str(source), allowed="train.txt, or train.X and train.Y")
     if known:
+        files = _renamed(files, known)
+    folders = {path.parent for path in files if _suffix(path)}
+    allowed = ["train.txt, or train.X and train.Y"]
+    if known:
+        allowed = [f"{Split.TRAIN}.{suffix}" for suffix in known.suffixes]
+        folders = {folder for folder in folders if all(folder / name in files for name in allowed)}
         folders = {folder for folder in folders if folder.name == known.folder} or folders
+    if not folders:
+        raise NoTextError("no training text in it", place=str(source), allowed=allowed)
     uppermost = min(len(folder.parts) for folder in folders)
     candidates = sorted(str(folder) for folder in folders if len(folder.parts) == uppermost)
     if len(candidates) > 1:
@@ -118,6 +119,39 @@ def corpus_files(
     if missing := [name for name in names if folder / name not in files]:
         raise KdxError(f"missing: {', '.join(missing)}", place=str(source / folder), allowed=names)
     return suffixes, {name: files[folder / name] for name in names}
+
+
+def joined(texts: Sequence[TextFile]) -> TextFile:
+    """One text after the other, as one."""
+
+    def lines() -> Iterator[bytes]:
+        for text in texts:
+            for line in text.lines():
+                yield line if line.endswith(b"\n") else line + b"\n"
+
+    return TextFile(" + ".join(text.place for text in texts), lines, sum(text.size for text in texts))
+
+
+def made(place: str, lines: Sequence[str]) -> TextFile:
+    """A text that was made of others."""
+    return TextFile(place, lambda: (f"{line}\n".encode() for line in lines))
+
+
+_SEGMENT = re.compile(r'<seg id="[0-9]*">\s*')
+_SEGMENT_END = re.compile(r"\s*</seg>\s*")
+
+
+def segments(text: TextFile) -> Iterator[str]:
+    """What stands in the `<seg id="…">` of a test set, as the campaigns of machine translation publish them."""
+    for line in text.decoded():
+        if "<seg id" in line:
+            yield _SEGMENT_END.sub("", _SEGMENT.sub("", line)).strip()
+
+
+def _renamed(files: Files, known: KnownText) -> Files:
+    """A file that has the name itself comes before one that has it by translation."""
+    ours = {path.with_name(known.names[path.name]): file for path, file in files.items() if path.name in known.names}
+    return {**ours, **files}
 
 
 def _suffix(path: PurePosixPath) -> str | None:
@@ -142,37 +176,63 @@ def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ..
 def _in_folder(source: Path) -> Files:
     found = (path for depth in range(_DEEPEST) for path in source.glob("*/" * depth + "*.*") if path.is_file())
     return {
-        PurePosixPath(path.relative_to(source)): TextFile(str(path), cast(Opener, partial(path.open, "rb")))
+        PurePosixPath(path.relative_to(source)): _file(
+            str(path), cast(Opener, partial(path.open, "rb")), path.stat().st_size
+        )
         for path in found
     }
 
 
 def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:
-    # A link would be followed inside the archive only, but no corpus is made of links.
-    members = [member for member in archive.getmembers() if _stays_inside(source, member.name) and member.isreg()]
-    return {
-        PurePosixPath(member.name): TextFile(
-            f"{source}/{member.name}", cast(Opener, partial(archive.extractfile, member))
-        )
-        for member in members
-    }
+    files = {}
+    for number, member in enumerate(archive, 1):
+        _check_member(source, number, member.name)
+        # A link would be followed inside the archive only, but no corpus is made of links.
+        if member.isreg() and not member.issparse():
+            opener = cast(Opener, partial(archive.extractfile, member))
+            files[PurePosixPath(member.name)] = _file(f"{source}/{member.name}", opener, member.size)
+    return files
 
 
 def _in_zip(source: Path, archive: zipfile.ZipFile) -> Files:
-    members = [member for member in archive.infolist() if _stays_inside(source, member.filename)]
-    return {
-        PurePosixPath(member.filename): TextFile(f"{source}/{member.filename}", partial(archive.open, member))
-        for member in members
-        if not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
-    }
+    files = {}
+    for number, member in enumerate(archive.infolist(), 1):
+        _check_member(source, number, member.filename)
+        if not member.filename.endswith("/") and stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG):
+            opener = partial(archive.open, member)
+            files[PurePosixPath(member.filename)] = _file(f"{source}/{member.filename}", opener, member.file_size)
+    return files
 
 
-def _stays_inside(source: Path, name: str) -> bool:
+def _check_member(source: Path, number: int, name: str) -> None:
+    if number > MOST_FILES:
+        raise KdxError(f"an archive of more than {MOST_FILES:,} files is no corpus", place=str(source))
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise KdxError(f"an archive with a path that leads out of it: {name!r}", place=str(source))
-    return True
+
+
+def _file(place: str, opener: Opener, size: int) -> TextFile:
+    return TextFile(place, partial(_lines, place, opener), size)
+
+
+def _lines(place: str, opener: Opener) -> Iterator[bytes]:
+    number = 0
+    try:
+        # What zipfile opens reads single lines slowly.
+        with io.BufferedReader(cast(io.RawIOBase, opener()), 1 << 20) as stream:
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise KdxError(
+                        f"a line of more than {LONGEST_LINE:,} bytes",
+                        place=Place(place, number, 1),
+                        hint="text has a sentence or a paragraph a line",
+                    )
+                yield line
+    except _BROKEN as error:
+        raise _unreadable(place, error) from error
 
 
 def _unreadable(place: str, error: Exception) -> KdxError:
-    return KdxError(f"cannot be read: {error}", place=place)
+    return UnreadableError(f"cannot be read: {error}", place=place)

@@ -1,4 +1,8 @@
+import contextlib
+import hashlib
 import json
+import os
+import pty
 import subprocess
 import sys
 
@@ -6,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kdx.cli.data import app
+from kdx.data import BUILT_IN
 from kdx.data.prepare import read_about
 from kdx.errors import KdxError
 
@@ -49,8 +54,66 @@ def test_prepare_refuses_what_is_not_there(home, tmp_path):
         run("prepare", "mine", "--from", str(tmp_path / "absent"))
 
 
-def test_prepare_needs_a_source(home):
-    assert run("prepare", "mine").exit_code == 2
+def test_a_text_of_ones_own_needs_a_source(home):
+    with pytest.raises(
+        KdxError, match=r"kdx does not know a corpus `mine`\n  hint: of your own: kdx data prepare mine"
+    ):
+        run("prepare", "mine")
+
+
+def test_a_known_text_is_fetched_from_its_address(home, monkeypatch):
+    monkeypatch.setattr("kdx.data.prepare.download", offline)
+    with pytest.raises(KdxError) as caught:
+        run("prepare", "wikitext2")
+    assert str(caught.value) == (
+        "https://wikitext.smerity.com/wikitext-2-v1.zip: cannot be fetched: no network\n"
+        "  hint: fetch it by other means, then: kdx data prepare wikitext2 --from wikitext-2-v1.zip"
+    )
+    assert not home.exists()
+
+
+def offline(address, folder, *, sha256, told, otherwise):
+    raise KdxError("cannot be fetched: no network", place=address, hint=otherwise)
+
+
+def test_prepare_tells_both_corpora_of_a_family_and_their_notes(home, tmp_path):
+    for target in ("de", "fr"):
+        folder = tmp_path / "wmt" / f"en-{target}"
+        folder.mkdir(parents=True)
+        for name in ("train", "newstest2013", "newstest2014"):
+            for language in ("en", target):
+                (folder / f"{name}.{language}").write_text("a b\n")
+    result = run("prepare", "wmt14", "--from", str(tmp_path / "wmt"))
+    assert result.stdout == f"{home}/corpora/wmt14-en-de\n{home}/corpora/wmt14-en-fr\n"
+    assert "note: train.en, train.de: 1 lines instead of about 4,500,000\n" in result.stderr
+    assert result.stderr.endswith("next, in a grid: data: {corpus: wmt14-en-fr}\n")
+
+
+def test_text_of_ones_own_may_be_tokenised(home, text):
+    run("prepare", "mine", "--from", str(text), "--tokenised")
+    assert json.loads(run("info", "mine", "--json").stdout)["tokenised"]
+
+
+def test_progress_is_shown_on_a_terminal_only(home, tmp_path):
+    folder = tmp_path / "long"
+    folder.mkdir()
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.txt").write_text("a b\n" * 100_000)
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "kdx", "data", "prepare", "long", "--from", str(folder)]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=there, env={**os.environ, "TERM": "xterm"}, check=True
+    )
+    os.close(there)
+    seen = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(here, 65536):
+            seen += piece
+    os.close(here)
+    assert b"copying train.txt" in seen and b"100%" in seen
+    assert done.stdout.decode() == f"{home}/corpora/long\n"
+    done = subprocess.run([*command[:5], "again", *command[6:]], capture_output=True, check=True)
+    assert b"copying" not in done.stderr
 
 
 def test_list_names_every_corpus(home, text):
@@ -65,14 +128,45 @@ def test_list_names_every_corpus(home, text):
 def test_list_as_json(home, text):
     run("prepare", "mine", "--from", str(text))
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
-    assert list(rows) == ["synthetic-translation", "synthetic-language", "multi30k", "wikitext2", "mine"]
+    assert list(rows) == [*BUILT_IN, "mine"]
     assert rows["mine"]["where"] == f"{home}/corpora/mine"
     assert rows["mine"]["files"]["train.txt"]["words"] == 3
     assert rows["wikitext2"]["state"] == "not prepared"
     assert rows["wikitext2"]["where"] is None
 
 
-@pytest.mark.parametrize("command", ["prepare", "list"])
+def test_info_tells_of_a_prepared_corpus(home, text):
+    run("prepare", "mine", "--from", str(text))
+    told = run("info", "mine").stdout
+    for fact in ("prepared", "plain", "not known", f"{home}/corpora/mine", str(text)):
+        assert fact in told
+    sha256 = hashlib.sha256(b"a b\nc\n").hexdigest()
+    assert ["train.txt", "2", "3", sha256] in [line.split() for line in told.splitlines()]
+    row = json.loads(run("info", "mine", "--json").stdout)
+    assert row["files"]["train.txt"] == {"lines": 2, "words": 3, "sha256": sha256, "empty": 0}
+    assert row["notes"] == []
+
+
+def test_info_tells_how_to_come_by_a_known_corpus(home):
+    result = run("info", "iwslt14")
+    assert "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz" in result.stdout
+    assert "CC BY-NC-ND" in result.stdout
+    assert result.stderr == "next: kdx data prepare iwslt14\n"
+    result = run("info", "wmt14-en-de")
+    assert "https://www.statmt.org/wmt14/" in result.stdout and "about 4,500,000" in result.stdout
+    assert result.stderr == "next: kdx data prepare wmt14-en-de --from PATH\n"
+
+
+def test_info_tells_of_generated_text(home):
+    assert "made by kdx" in run("info", "synthetic-language").stdout
+
+
+def test_info_refuses_what_is_not_there(home):
+    with pytest.raises(KdxError, match=r"unknown corpus `wikitext`\n  allowed: .*\n  hint: did you mean `wikitext"):
+        run("info", "wikitext")
+
+
+@pytest.mark.parametrize("command", ["prepare", "list", "info"])
 def test_help_has_an_example(command):
     assert f"Example: kdx data {command}" in run(command, "--help").stdout
 

@@ -76,7 +76,8 @@ def test_unknown_corpus(pairs, home):
     prepare("pets", pairs)
     assert refusal(Data(corpus="multi30"), home) == (
         "data.corpus: unknown corpus `multi30`\n"
-        "  allowed: multi30k, pets, synthetic-language, synthetic-translation, wikitext2\n"
+        "  allowed: iwslt14, multi30k, pets, synthetic-language, synthetic-translation, wikitext103, wikitext2,"
+        " wmt14-en-de, wmt14-en-fr\n"
         "  hint: did you mean `multi30k`?; your own text: kdx data prepare multi30 --from PATH"
     )
     assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")

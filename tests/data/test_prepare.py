@@ -3,11 +3,23 @@ import errno
 import hashlib
 import json
 import os
+import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
 
 from kdx.data import BUILT_IN
-from kdx.data.prepare import FileInfo, corpus_folder, prepare, prepared_corpora, read_about
+from kdx.data.prepare import (
+    FileInfo,
+    PreparedInfo,
+    corpus_folder,
+    how_to_prepare,
+    prepare,
+    prepare_all,
+    prepared_corpora,
+    read_about,
+)
 from kdx.data.text import KnownFile, KnownText
 from kdx.errors import KdxError, StorageError
 
@@ -33,7 +45,7 @@ def test_text_is_copied_and_told(pairs, home):
     assert about.suffixes == ("de", "en")
     assert (about.source, about.licence, about.tokenised) == (str(pairs), None, False)
     sha256 = hashlib.sha256((pairs / "train.de").read_bytes()).hexdigest()
-    assert about.files["train.de"] == FileInfo(lines=3, words=8, sha256=sha256)
+    assert about.files["train.de"] == FileInfo(lines=3, words=8, sha256=sha256, empty=0)
     assert read_about(folder) == about
     assert prepared_corpora() == [about]
 
@@ -143,6 +155,109 @@ def test_a_known_corpus_with_another_text(known, pairs, write):
     assert ": not the test.de of pets: other text, sha256 " in refusal("pets", pairs)
 
 
+def test_another_text_is_noted_where_tokenisers_differ(known, pairs, write, monkeypatch):
+    files = dict(known.files)
+    files["train.de"] = dataclasses.replace(files["train.de"], words=9)
+    files["valid.en"] = KnownFile(1000, about=True)
+    files["test.de"] = KnownFile(2, sha1="0" * 40)
+    files["test.en"] = KnownFile(3, versions={2: "a short version", "0" * 64: "never met"})
+    monkeypatch.setitem(BUILT_IN, "pets", dataclasses.replace(known, exact=False, files=files))
+    write({"train.en": "the dog\nthe cat sleeps\nthe dog snores\n"})
+    found = {name: hashlib.sha256((pairs / name).read_bytes()).hexdigest()[:12] for name in files}
+    assert set(prepare("pets", pairs).notes) == {
+        "train.de: 8 words instead of 9",
+        f"train.en: other text, sha256 {found['train.en']}… instead of {known.files['train.en'].sha256[:12]}…",
+        "valid.en: 1 lines instead of about 1,000",
+        f"test.de: other text, sha1 {hashlib.sha1((pairs / 'test.de').read_bytes()).hexdigest()[:12]}…"
+        " instead of 000000000000…",
+        "test.en: a short version",
+    }
+
+
+@pytest.mark.parametrize(("lines", "noted"), [(94, True), (95, False), (105, False), (106, True)])
+def test_a_round_figure_holds_within_five_percent(known, pairs, write, monkeypatch, lines, noted):
+    files = {"train.de": KnownFile(100, about=True)}
+    monkeypatch.setitem(BUILT_IN, "pets", dataclasses.replace(known, exact=False, files=files))
+    write({"train.de": "hund\n" * lines, "train.en": "dog\n" * lines})
+    assert bool(prepare("pets", pairs).notes) is noted
+
+
+def test_a_text_in_no_place_kdx_knows(known):
+    hint = "kdx data prepare mine --from PATH"
+    with pytest.raises(KdxError) as caught:
+        prepare("mine")
+    assert str(caught.value) == f"kdx does not know a corpus `mine`\n  hint: of your own: {hint}"
+    assert how_to_prepare("mine") == hint
+    assert how_to_prepare("iwslt14") == "kdx data prepare iwslt14"
+
+
+def packed(source, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in source.iterdir():
+            archive.write(file, file.name)
+    return path
+
+
+@pytest.fixture
+def fetched(tmp_path, monkeypatch):
+    """What is at the end of any address; each download is told by its check."""
+    archive = tmp_path / "fetched.zip"
+    checks = []
+
+    def download(address, folder, *, sha256, told, otherwise):
+        checks.append((address, sha256, otherwise))
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(archive, folder / "fetched.zip"))
+
+    monkeypatch.setattr("kdx.data.prepare.download", download)
+    return archive, checks
+
+
+def test_a_known_corpus_is_fetched(known, pairs, fetched, monkeypatch, home):
+    archive, checks = fetched
+    packed(pairs, archive)
+    address = "https://example.org/pets.zip"
+    monkeypatch.setitem(BUILT_IN, "pets", dataclasses.replace(known, address=address, archive_sha256="abc"))
+    about = prepare("pets")
+    assert about.source == address
+    assert checks == [
+        (address, "abc", "fetch it by other means, then: kdx data prepare pets --from pets.zip"),
+    ]
+    assert entries(home)[-1] == "downloads/fetched.zip"
+
+
+def test_a_mirror_or_any_address_may_be_said(known, pairs, fetched):
+    archive, checks = fetched
+    packed(pairs, archive)
+    assert prepare("pets", "https://mirror.org/x.zip").source == "https://mirror.org/x.zip"
+    assert prepare("mine", "https://mirror.org/x.zip").licence is None
+    assert [sha256 for _, sha256, _ in checks] == [None, None]
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-30], lambda whole: b"<html>Please log in</html>"])
+def test_a_fetched_archive_that_is_damaged_goes(known, pairs, fetched, home, damage):
+    archive, _ = fetched
+    archive.write_bytes(damage(packed(pairs, archive).read_bytes()))
+    message = refusal("pets", "https://mirror.org/x.zip")
+    assert message.endswith("  hint: what was fetched is damaged and was removed; the same command fetches it anew")
+    assert not [name for name in entries(home) if "fetched" in name]
+
+
+def test_a_fetched_archive_of_another_text_stays(known, pairs, write, fetched, home):
+    archive, _ = fetched
+    write({"test.de": "der hund\ndie laus\n"})
+    packed(pairs, archive)
+    assert ": not the test.de of pets: " in refusal("pets", "https://mirror.org/x.zip")
+    assert "downloads/fetched.zip" in entries(home)
+
+
+def test_a_name_of_one_corpus_is_that_corpus(pairs):
+    (about,) = prepare_all("pets", pairs)
+    assert isinstance(about, PreparedInfo) and about.name == "pets"
+    with pytest.raises(KdxError, match="no training text"):
+        prepare_all("wikitext2", pairs)
+
+
 def test_full_disk_leaves_nothing(pairs, home, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -178,7 +293,60 @@ def test_damaged_about_is_told(pairs, damage):
 def test_about_is_plain_json(pairs):
     about = prepare("pets", pairs)
     told = json.loads((corpus_folder("pets") / "about.json").read_text())
-    assert told == {**dataclasses.asdict(about), "suffixes": ["de", "en"]}
+    assert told == {**dataclasses.asdict(about), "suffixes": ["de", "en"], "notes": []}
+
+
+def test_a_corpus_prepared_by_an_earlier_kdx_is_read(pairs):
+    about = prepare("pets", pairs)
+    path = corpus_folder("pets") / "about.json"
+    told = json.loads(path.read_text())
+    del told["notes"]
+    for file in told["files"].values():
+        del file["empty"]
+    path.write_text(json.dumps(told))
+    earlier = read_about(path.parent)
+    assert earlier.notes == () and earlier.files["train.de"].empty is None
+    assert (earlier.suffixes, earlier.source) == (about.suffixes, about.source)
+    assert prepare("pets", pairs) == earlier
+
+
+def test_punctuation_that_stands_apart_has_to_be_said(pairs, home):
+    assert prepare("pets", pairs, tokenised=True).tokenised
+    assert refusal("pets", pairs) == (
+        f"corpus `pets` is already there as text that is tokenised\n"
+        f"  hint: take another name, or remove {home}/corpora/pets"
+    )
+
+
+def test_lines_without_a_word_are_counted_and_told_of_pairs(pairs, plain, write):
+    write({"train.de": "der hund\n\n \t\n"})
+    about = prepare("pets", pairs)
+    assert about.files["train.de"].empty == 2
+    assert about.notes == ("train.de: 2 lines without a word",)
+    about = prepare("plain", plain)
+    assert about.files["train.txt"].empty == 1
+    assert not about.notes
+
+
+def test_a_line_too_long_leaves_nothing(pairs, write, home):
+    write({"train.en": b"x\n\n" + b"y" * 2_000_000})
+    assert refusal("pets", pairs).startswith(f"{pairs}/train.en:3:1: a line of more than 1,000,000 bytes\n")
+    assert entries(home) == ["corpora"]
+
+
+def test_text_larger_than_the_disk_is_not_begun(pairs, home, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 5, 5))
+    with pytest.raises(StorageError, match=r"the text has 0\.0 GB, and 0\.0 GB are free") as caught:
+        prepare("pets", pairs)
+    assert caught.value.exit_code == 74
+    assert entries(home) == ["corpora"]
+
+
+def test_progress_is_told(write):
+    text = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), "a b\n" * 100_000)
+    heard = []
+    prepare("long", write(text), told=lambda *told: heard.append(told))
+    assert heard == [(f"copying {name}", 400_000, 400_000) for name in text]
 
 
 def test_nothing_prepared_in_a_home_that_is_not_there(home):

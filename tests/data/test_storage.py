@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.data.storage import data_home, new_folder, remove_folder
+from kdx.data.storage import data_home, new_folder, remove_folder, told_of_disk
 from kdx.errors import StorageError
 
 
@@ -67,3 +67,11 @@ def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
     remove_folder(tmp_path / "a")
     remove_folder(tmp_path / "a")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path):
+    with pytest.raises(StorageError) as caught, told_of_disk(tmp_path / "b"):
+        raise OSError(errno.EIO, "Input/output error")
+    assert str(caught.value) == (
+        f"cannot write {tmp_path}/b: Input/output error\n  hint: mend it, or set KDX_DATA to a folder elsewhere"
+    )

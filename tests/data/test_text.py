@@ -1,5 +1,8 @@
+import pytest
+
 from kdx.data import BUILT_IN
-from kdx.data.text import PLAIN, file_names
+from kdx.data.text import PLAIN, KnownText, TextFile, file_names
+from kdx.errors import KdxError
 
 
 def test_a_file_a_split_and_suffix():
@@ -10,3 +13,21 @@ def test_a_file_a_split_and_suffix():
 def test_built_in_corpora_are_parallel_or_plain():
     for name, text in BUILT_IN.items():
         assert len(text.suffixes) == 2 or text.suffixes == PLAIN, name
+
+
+def test_text_that_is_not_utf8_is_refused_at_its_place():
+    text = TextFile("a.txt", lambda: iter([b"ja\n", "nün, ".encode() + b"\xe4h\n"]))
+    with pytest.raises(KdxError, match=r"^a\.txt:2:6: not UTF-8: byte 0xe4$"):
+        list(text.decoded())
+
+
+def test_a_line_ends_at_its_line_feed_only():
+    text = TextFile("a.txt", lambda: iter([b"a\r\n", "b\u2028c".encode()]))
+    assert list(text.decoded()) == ["a\r", "b\u2028c"]
+
+
+def test_every_known_corpus_can_be_come_by():
+    for name, text in BUILT_IN.items():
+        if isinstance(text, KnownText):
+            assert (text.address or "").startswith("https://") or text.by_hand, name
+            assert set(text.names.values()) <= set(text.files), name

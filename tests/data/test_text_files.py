@@ -5,10 +5,12 @@ import zipfile
 from pathlib import PurePosixPath
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from kdx.data import multi30k
-from kdx.data.text import PLAIN, file_names
-from kdx.data.text_files import corpus_files, open_source
+from kdx.data import multi30k, text_files, wikitext2
+from kdx.data.text import PLAIN, TextFile, file_names
+from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, joined, made, open_source, segments
 from kdx.errors import KdxError
 
 PAIRS = {name: f"{name}\n".encode() for name in file_names(("de", "en"))}
@@ -92,6 +94,8 @@ def test_three_languages_are_too_many(write):
 def test_no_training_text(write):
     source = write({"README.md": "x", "train": "x", "train.de.gz": "x"})
     assert refusal(source) == f"{source}: no training text in it\n  allowed: train.txt, or train.X and train.Y"
+    with pytest.raises(NoTextError, match=r"allowed: train\.de, train\.en"):
+        found(source, multi30k.TEXT)
 
 
 def test_nothing_there(tmp_path):
@@ -152,6 +156,117 @@ def test_links_in_a_zip_are_no_text(tmp_path):
         link.external_attr = 0o120777 << 16
         opened.writestr(link, "/etc/passwd")
     assert "missing: test.de" in refusal(source)
+
+
+def test_sparse_files_are_no_text(tmp_path):
+    source = archive(tmp_path, {name: text for name, text in PAIRS.items() if name != "test.de"}, "tar")
+    with tarfile.open(source, "a") as opened:
+        member = tarfile.TarInfo("test.de")
+        member.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(10**15)}
+        member.size = 512
+        opened.addfile(member, io.BytesIO(b"0\n".ljust(512, b"\0")))
+    assert "missing: test.de" in refusal(source)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_an_archive_of_too_many_files(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(text_files, "MOST_FILES", 5)
+    source = archive(tmp_path, PAIRS, kind)
+    assert refusal(source) == f"{source}: an archive of more than 5 files is no corpus"
+
+
+NAMES = st.one_of(
+    st.sampled_from([*PAIRS, "../train.de", "/train.de", "a/../../x", "", ".", "..", "./", "a/", "/", "C:\\x", "\0"]),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+KINDS = st.sampled_from(
+    [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE, b"S", b"g"]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    members=st.lists(
+        st.tuples(NAMES, KINDS, NAMES, st.binary(max_size=20)), max_size=8, unique_by=lambda member: member[0]
+    ),
+    zipped=st.booleans(),
+    cut=st.integers(0, 200),
+    damage=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=3),
+)
+def test_hostile_archives_are_refused_or_read_and_never_written(tmp_path, members, zipped, cut, damage):
+    contents = io.BytesIO()
+    if zipped:
+        with zipfile.ZipFile(contents, "w") as opened:
+            for name, kind, _, text in members:
+                entry = zipfile.ZipInfo(name or "x")
+                entry.external_attr = (0o120777 if kind == tarfile.SYMTYPE else 0o100644) << 16
+                opened.writestr(entry, text)
+    else:
+        with tarfile.open(fileobj=contents, mode="w") as opened:
+            for name, kind, target, text in members:
+                member = tarfile.TarInfo(name.replace("\0", "0"))
+                member.type, member.linkname, member.size = kind, target.replace("\0", "0"), len(text)
+                opened.addfile(member, io.BytesIO(text))
+    changed = bytearray(contents.getvalue())
+    for place, byte in damage:
+        changed[place % len(changed)] = byte
+    folder = tmp_path / "hostile"
+    folder.mkdir(exist_ok=True)
+    source = folder / "archive"
+    source.write_bytes(changed[: len(changed) - cut])
+    try:
+        with open_source(source) as files:
+            for path, text in files.items():
+                assert not path.is_absolute() and ".." not in path.parts
+                assert sum(len(line) for line in text.lines()) < 10_000
+            corpus_files(source, files)
+    except KdxError:
+        pass
+    assert list(folder.iterdir()) == [source]
+
+
+def test_published_names_are_translated(write):
+    source = write({f"wikitext-2/wiki.{split}.tokens": split for split in ("train", "valid", "test")})
+    assert found(source, wikitext2.TEXT)[1] == {f"{split}.txt": split.encode() for split in ("train", "valid", "test")}
+    assert "no training text" in refusal(source)
+
+
+def test_the_name_itself_comes_before_a_published_one(write):
+    plain = dict.fromkeys(file_names(PLAIN), b"x\n")
+    assert found(write({**plain, "wiki.train.tokens": "y"}), wikitext2.TEXT)[1] == plain
+
+
+def test_a_line_too_long_is_refused_at_its_place(write):
+    source = write({**PAIRS, "valid.en": b"x\n" + b"y" * 1_000_001})
+    assert refusal(source) == (
+        f"{source}/valid.en:2:1: a line of more than 1,000,000 bytes\n  hint: text has a sentence or a paragraph a line"
+    )
+    assert found(write({**PAIRS, "valid.en": b"y" * 1_000_000}))
+
+
+def test_damage_is_told_apart_from_what_is_missing(write):
+    with pytest.raises(UnreadableError), open_source(write({"a.zip": b"PK"}) / "a.zip"):
+        pass
+
+
+def text_of(contents: bytes) -> TextFile:
+    return TextFile("a.txt", lambda: iter(contents.splitlines(keepends=True)), len(contents))
+
+
+def test_texts_are_joined_line_by_line():
+    both = joined([text_of(b"a\nb"), text_of(b"c\n")])
+    assert (both.place, both.size, list(both.lines())) == ("a.txt + a.txt", 5, [b"a\n", b"b\n", b"c\n"])
+    assert list(both.lines()) == list(both.lines())
+
+
+def test_made_text_is_read_as_any_other():
+    assert list(made("x", ["a", "ü"]).lines()) == [b"a\n", "ü\n".encode()]
+    assert list(made("x", ["a", "ü"]).decoded()) == ["a", "ü"]
+
+
+def test_segments_of_a_marked_test_set():
+    marked = b'<?xml version="1.0"?>\n<title>x</title>\n<seg id="1"> A b. </seg>\n<hl>\n<seg id="12">C &amp; d</seg>\n'
+    assert list(segments(text_of(marked))) == ["A b.", "C &amp; d"]
 
 
 def test_a_link_in_a_folder_of_ones_own_is_followed(write):

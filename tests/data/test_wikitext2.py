@@ -1,3 +1,6 @@
+import tarfile
+import zipfile
+
 from kdx.axes import Split
 from kdx.data import wikitext2
 from kdx.data.corpus import load_stream
@@ -19,3 +22,18 @@ def test_archive_has_the_usual_number_of_tokens(shared, home):
     # 33,278 words with the text's own `<unk>` and `<eos>`, here unknown and end; padding and begin come on top.
     assert corpus.vocabulary.size == 33_278 + 2
     assert 6 < corpus.unigram_loss < 7
+
+
+def test_the_authors_own_archive_is_known(shared, home, tmp_path):
+    source = tmp_path / "wikitext-2-v1.zip"
+    with (
+        tarfile.open(shared / "data" / "wikitext2.tar.xz") as archive,
+        zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as published,
+    ):
+        for split in Split:
+            text = archive.extractfile(f"wikitext2/{split}.txt").read()
+            published.writestr(f"wikitext-2/wiki.{split}.tokens", text)
+    about = prepare("wikitext2", source, home)
+    assert {name: (file.lines, file.words) for name, file in about.files.items()} == {
+        name: (file.lines, file.words) for name, file in wikitext2.TEXT.files.items()
+    }

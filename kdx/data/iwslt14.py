@@ -1,0 +1,141 @@
+"""IWSLT'14 German to English: transcribed TED talks, tokenised and lower-cased as the literature does.
+
+The campaign's own archive becomes text by the recipe that published scores share (Ranzato et al. 2016, and fairseq's
+script): the lines that tell of a talk are dropped, its title and description kept; Moses' tokeniser; pairs dropped that
+have an empty side, more than 175 words on a side, or more than 1.5 times the words of the other side; lower case. Every
+23rd pair is validation text, and the test text is five sets of talks, whole. Text that was tokenised elsewhere is taken
+as it is. Tokenisers differ from version to version, so what differs from the usual is noted, not refused.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told
+from kdx.data.text_files import made, segments
+from kdx.errors import KdxError
+
+_LANGUAGES = ("de", "en")
+_TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+_NOT_SPOKEN = re.compile(r"<(url|talkid|keywords|speaker|reviewer|translator|doc)\b|</doc>")
+_SPOKEN_TAG = re.compile(r"</?(title|description)>")
+_MOST_WORDS, _MOST_RATIO = 175, 1.5
+_EVERY = 23
+
+# Of the whole training text before it was tokenised, as a public copy has it.
+_UNTOKENISED = {
+    "de": "f7813c885ae5c66d04630e7a4fa663d4f9307f4c79af8491ea10b977e7b7ab54",
+    "en": "b26f54498498d74826ef69e3b92a6fa6c40652a6e2fa9907991e0133824fca52",
+}
+_SUBSET = (
+    "the known subset of 38,592 pairs, 9,535 of them with placeholders such as <S_0> for words:"
+    " scores on it compare with each other, not with the literature"
+)
+_NOT_TOKENISED = "the whole training text, but not tokenised: the literature's scores are of tokenised text"
+
+
+def make(files: Files, told: Told) -> Original | None:
+    """The corpus from the campaign's archive; None where that is not what `files` are.
+
+    Raises:
+        KdxError: a file of the archive is missing, or the sides of a text differ in length.
+    """
+    named = {path.name: text for path, text in files.items()}
+    training = [f"train.tags.de-en.{language}" for language in _LANGUAGES]
+    if not any(name in named for name in training):
+        return None
+    from kdx.data.moses import tokenised  # slow to import, and nothing else needs it
+
+    talks = [[f"IWSLT14.{talk}.de-en.{language}.xml" for language in _LANGUAGES] for talk in _TALKS]
+    if missing := [name for name in (*training, *chain.from_iterable(talks)) if name not in named]:
+        raise KdxError(f"of the original archive are missing: {', '.join(missing)}")
+    spoken = _sides([named[name] for name in training], _spoken)
+    heard = [_sides([named[name] for name in names], _segments) for names in talks]
+    texts: dict[str, TextFile] = {}
+    kept, raw = _clean(spoken, [tokenised(spoken[side], language, told) for side, language in enumerate(_LANGUAGES)])
+    notes = []
+    for side, language in enumerate(_LANGUAGES):
+        text = [pair[side].lower() for pair in kept]
+        test = tokenised([line for talk in heard for line in talk[side]], language, told)
+        place = named[training[side]].place
+        texts[f"train.{language}"] = made(place, _training(text))
+        texts[f"valid.{language}"] = made(place, text[_EVERY - 1 :: _EVERY])
+        texts[f"test.{language}"] = made(named[talks[0][side]].place, [line.lower() for line in test])
+        notes.append(_compared(f"train.{language}", _training([pair[side] for pair in raw]), _UNTOKENISED[language]))
+    return Original(texts, tuple(notes))
+
+
+def _spoken(text: TextFile) -> Iterator[str]:
+    return (_SPOKEN_TAG.sub("", line) for line in text.decoded() if not _NOT_SPOKEN.search(line))
+
+
+def _segments(text: TextFile) -> Iterator[str]:
+    return (line.replace("’", "'") for line in segments(text))
+
+
+def _sides(texts: Sequence[TextFile], read: Callable[[TextFile], Iterator[str]]) -> list[list[str]]:
+    sides = [list(read(text)) for text in texts]
+    if len(sides[0]) != len(sides[1]):
+        raise KdxError(
+            f"{len(sides[1])} lines of text, but {len(sides[0])} in {texts[0].place}; line by line they must match",
+            place=texts[1].place,
+        )
+    return sides
+
+
+Pairs = list[tuple[str, str]]
+
+
+def _clean(raw: Sequence[Sequence[str]], tokens: Sequence[Sequence[str]]) -> tuple[Pairs, Pairs]:
+    """The pairs that are kept, tokenised and as they were."""
+    kept = [
+        (pair, before)
+        for pair, before in zip(zip(*tokens, strict=True), zip(*raw, strict=True), strict=True)
+        if _fits(*(len(side.split()) for side in pair))
+    ]
+    return [pair for pair, _ in kept], [before for _, before in kept]
+
+
+def _fits(source: int, target: int) -> bool:
+    short, long = sorted((source, target))
+    return short >= 1 and long <= _MOST_WORDS and long / short <= _MOST_RATIO
+
+
+def _training(lines: Sequence[str]) -> list[str]:
+    return [line for number, line in enumerate(lines, 1) if number % _EVERY]
+
+
+def _compared(name: str, raw: Sequence[str], known: str) -> str:
+    """What can be said without a tokeniser: whether the raw text is the one that everybody has."""
+    forms = (raw, [line.strip() for line in raw], [line.strip().lower() for line in raw])
+    found = [hashlib.sha256("".join(f"{line}\n" for line in form).encode()).hexdigest() for form in forms]
+    if known in found:
+        return f"{name}: before tokenisation it is the known text, sha256 {known[:12]}…"
+    return f"{name}: before tokenisation, sha256 {found[0][:12]}…; a public copy, detokenised, has {known[:12]}…"
+
+
+def _known(lines: int, subset: str, language: str) -> KnownFile:
+    return KnownFile(lines, versions={subset: _SUBSET, _UNTOKENISED[language]: _NOT_TOKENISED})
+
+
+_FILES: Mapping[str, KnownFile] = {
+    "train.de": _known(160_239, "e257601eb50b658647eeb0f5f0a45f6b291102848859ddb351349157fc440fe2", "de"),
+    "train.en": _known(160_239, "55f6b0f2743ce2dbdff7f326fb5814bd1146a09aed9a804e25acf1ebfed9180e", "en"),
+    "valid.de": KnownFile(7283, "3f051579c9d8c7281a6ea8c72ad4ae09dbaa9bb24dfd41166f2c3a3df7cd940a"),
+    "valid.en": KnownFile(7283, "e6d7317a9772cd1ed970910c611e9e7dada1f34439269b44a9d801334bff948d"),
+    "test.de": KnownFile(6750, "e718c783e33160b7d72af8f733756a466e0d0c016eff8ab624c1b0d1d01cbbdf"),
+    # The words are those of published logs; the text with this hash has 131,156.
+    "test.en": KnownFile(6750, "4b127beb9050511a3e6209cd837ff36f623a3a423666b32aba6e208b7330cf4c", words=131_161),
+}
+
+TEXT = KnownText(
+    suffixes=_LANGUAGES,
+    folder="iwslt14",
+    licence="CC BY-NC-ND, TED talks by way of WIT3; processed copies are not to be published",
+    tokenised=True,
+    address="https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
+    files=_FILES,
+    exact=False,
+    original=make,
+)

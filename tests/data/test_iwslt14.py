@@ -1,0 +1,180 @@
+import hashlib
+import io
+import tarfile
+
+import pytest
+
+from kdx.data import iwslt14
+from kdx.data.prepare import corpus_folder, prepare
+from kdx.data.text import file_names
+from kdx.errors import KdxError
+
+TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+
+
+def talk(number: int, lines: list[str]) -> list[str]:
+    """As the training text has a talk."""
+    return [
+        f"<url>http://www.ted.com/talks/{number}</url>",
+        "<keywords>talks, science</keywords>",
+        f"<talkid>{number}</talkid>",
+        f"<title>Title {number}!</title>",
+        f"<description>About {number}.</description>",
+        *(f" {line} " for line in lines),
+    ]
+
+
+def marked(lines: list[str]) -> str:
+    """As a test set has its lines."""
+    segments = "".join(f'<seg id="{number}"> {line} </seg>\n' for number, line in enumerate(lines, 1))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<doc docid="1">\n<title>Not heard</title>\n{segments}</doc>\n'
+
+
+def original(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """The files of the campaign's archive, with these pairs and ten test pairs."""
+    files = {}
+    for side, language in enumerate(("de", "en")):
+        lines = [
+            line for start in range(0, len(pairs), 20) for line in talk(start, [p[side] for p in pairs[start:][:20]])
+        ]
+        files[f"de-en/train.tags.de-en.{language}"] = "\n".join(lines) + "\n"
+        for place, name in enumerate(TALKS):
+            texts = [f"Satz {place}, der ERSTE.", f"It’s {place}."] if side else [f"Satz {place}.", f"Es ist {place}."]
+            files[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = marked(texts)
+    return files | {"de-en/README": "", "de-en/IWSLT14.TED.tst2013.en-de.en.xml": marked(["another direction"])}
+
+
+def packed(path, files) -> str:
+    with tarfile.open(path / "de-en.tgz", "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path / "de-en.tgz"
+
+
+PAIRS = [(f"Das ist Nummer {number}, ja.", f"This is number {number}, yes.") for number in range(60)]
+
+
+def read(name: str) -> list[str]:
+    return (corpus_folder("iwslt14") / name).read_text().split("\n")[:-1]
+
+
+def test_every_file_is_known():
+    assert list(iwslt14.TEXT.files) == file_names(iwslt14.TEXT.suffixes)
+
+
+def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
+    about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
+    spoken = []
+    for start in range(0, 60, 20):
+        spoken += [f"title {start} !", f"about {start} ."]
+        spoken += [f"this is number {number} , yes ." for number in range(start, start + 20)]
+    assert read("valid.en") == spoken[22::23]
+    assert read("train.en") == [line for number, line in enumerate(spoken, 1) if number % 23]
+    assert read("train.de")[2] == "das ist nummer 0 , ja ."
+    assert about.tokenised and about.suffixes == ("de", "en")
+    assert len(read("train.en")) == 64 and len(read("valid.de")) == 2
+
+
+def test_test_text_is_the_five_sets_in_their_order(tmp_path, home):
+    prepare("iwslt14", packed(tmp_path, original(PAIRS)))
+    assert read("test.de") == [line for place in range(5) for line in (f"satz {place} .", f"es ist {place} .")]
+    # The typographic apostrophe is one like any other.
+    assert read("test.en")[:2] == ["satz 0 , der erste .", "it &apos;s 0 ."]
+
+
+def test_a_folder_is_as_good_as_an_archive(write, tmp_path, home):
+    about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
+    assert prepare("iwslt14", write(original(PAIRS))) == about
+
+
+LEFT_OUT = {
+    "no German": ("", "A line."),
+    "no English": ("Eine Zeile.", " "),
+    "176 words": ("x " * 175 + ".", "x " * 175 + "."),
+    "more than 1.5 times as long": ("Ein Satz .", "A sentence that is"),
+}
+KEPT = {
+    "175 words": ("x " * 174 + ".", "x " * 174 + "."),
+    "1.5 times as long": ("Ein Satz.", "A longer sentence is"[:-3]),
+    "one word": ("Ja", "Yes"),
+}
+
+
+@pytest.mark.parametrize(("pair", "kept"), [(p, 0) for p in LEFT_OUT.values()] + [(p, 1) for p in KEPT.values()])
+def test_pairs_that_do_not_fit_are_left_out(tmp_path, home, pair, kept):
+    about = prepare("iwslt14", packed(tmp_path, original([*PAIRS, pair])))
+    # 60 pairs, 4 talks with a title and a description each; every 23rd is for validation.
+    assert about.files["train.de"].lines == 68 + kept - 2 - (68 + kept == 69)
+
+
+def untokenised(side: int) -> list[str]:
+    """The training lines of PAIRS before they are tokenised."""
+    lines = []
+    for start in range(0, 60, 20):
+        lines += [f"Title {start}!", f"About {start}.", *(f" {pair[side]} " for pair in PAIRS[start:][:20])]
+    return [line for number, line in enumerate(lines, 1) if number % 23]
+
+
+def sha256(lines: list[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def test_differences_from_the_usual_are_noted(tmp_path, home):
+    notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
+    assert notes[0] == (
+        f"train.de: before tokenisation, sha256 {sha256(untokenised(0))[:12]}…;"
+        " a public copy, detokenised, has f7813c885ae5…"
+    )
+    assert "train.de, train.en: 64 lines instead of 160,239" in notes
+    assert "test.en: 50 words instead of 131,161" in notes
+
+
+@pytest.mark.parametrize("form", [str, str.strip, lambda line: line.strip().lower()])
+def test_the_known_raw_text_is_recognised(tmp_path, home, monkeypatch, form):
+    known = sha256([form(line) for line in untokenised(1)])
+    monkeypatch.setitem(iwslt14._UNTOKENISED, "en", known)
+    notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
+    assert notes[1] == f"train.en: before tokenisation it is the known text, sha256 {known[:12]}…"
+
+
+def test_a_missing_talk_is_named(tmp_path, home):
+    files = original(PAIRS)
+    del files["de-en/IWSLT14.TED.tst2011.de-en.en.xml"], files["de-en/train.tags.de-en.de"]
+    source = packed(tmp_path, files)
+    with pytest.raises(KdxError) as caught:
+        prepare("iwslt14", source)
+    assert str(caught.value) == (
+        f"{source}: of the original archive are missing: train.tags.de-en.de, IWSLT14.TED.tst2011.de-en.en.xml"
+    )
+
+
+def test_sides_that_differ_are_refused(tmp_path, home):
+    files = original(PAIRS)
+    files["de-en/train.tags.de-en.en"] += "One more.\n"
+    source = packed(tmp_path, files)
+    with pytest.raises(KdxError) as caught:
+        prepare("iwslt14", source)
+    assert str(caught.value) == (
+        f"{source}/de-en/train.tags.de-en.en: 67 lines of text, but 66 in {source}/de-en/train.tags.de-en.de;"
+        " line by line they must match"
+    )
+    assert not list(home.glob("corpora/*"))
+
+
+def test_the_tokenised_subset_is_known_as_one(shared, home):
+    about = prepare("iwslt14", shared / "data" / "iwslt14.tar.xz")
+    assert about.files["train.de"].lines == 38_592
+    assert about.notes == (
+        "train.de, train.en: the known subset of 38,592 pairs, 9,535 of them with placeholders such as <S_0> for words:"
+        " scores on it compare with each other, not with the literature",
+        "test.en: 131,156 words instead of 131,161",
+    )
+
+
+def test_the_placeholders_of_the_subset_are_counted(shared):
+    with tarfile.open(shared / "data" / "iwslt14.tar.xz") as archive:
+        for language, sign in (("de", b"<S_"), ("en", b"<T_")):
+            lines = archive.extractfile(f"iwslt14/train.{language}").read().split(b"\n")
+            assert sum(sign in line for line in lines) == 9535

@@ -1,0 +1,61 @@
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.data import moses
+from kdx.data.moses import tokenised
+
+LINES = {
+    'Wow! "Ja," sagte er... (nicht 3,5 oder 1.000)': (
+        "Wow ! &quot; Ja , &quot; sagte er ... ( nicht 3,5 oder 1.000 )",
+        "de",
+    ),
+    "It's Dr. Smith's E-Mail, isn't it?": ("It &apos;s Dr. Smith &apos;s E-Mail , isn &apos;t it ?", "en"),
+    "cap &amp; trade | [x] <y>": ("cap &amp; amp ; trade &#124; &#91; x &#93; &lt; y &gt;", "en"),
+    "  two\u00a0words\u2028here ": ("two words here", "en"),
+    "": ("", "en"),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES.items())
+def test_punctuation_stands_apart(line, expected):
+    text, language = expected
+    assert tokenised([line], language) == [text]
+
+
+@pytest.mark.parametrize("end", ["the U.S", "number 25", "Ms", "etc", "a"])
+def test_the_last_full_stop_stands_apart(end):
+    assert tokenised([f"It is {end}.", f"It is {end}. he said", "And so ..."], "en") == [
+        f"It is {end} .",
+        f"It is {end}. he said",
+        "And so ...",
+    ]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=5))
+def test_a_line_stays_a_line(lines):
+    for line in tokenised(lines, "de"):
+        assert line == " ".join(line.split())
+
+
+def test_many_lines_come_back_in_order(monkeypatch):
+    monkeypatch.setattr(moses, "_BATCH", 3)
+    heard = []
+    lines = [f"line {number}." for number in range(8)]
+    done = tokenised(lines, "en", lambda *told: heard.append(told))
+    assert done == [f"line {number} ." for number in range(8)]
+    assert heard == [("tokenising en", done, 8) for done in (3, 6, 8)]
+
+
+def test_it_is_moses(shared):
+    """Multi30k was tokenised by Moses itself, after lower-casing and normalising, which few of its lines need."""
+    with tarfile.open(shared / "data" / "multi30k.tar.xz") as archive:
+        for language in ("de", "en"):
+            raw, known = (
+                archive.extractfile(f"multi30k/{kind}/valid.{language}").read().decode().lower().splitlines()
+                for kind in ("raw", "tok")
+            )
+            same = sum(ours == theirs for ours, theirs in zip(tokenised(raw, language), known, strict=True))
+            assert same / len(known) > 0.99

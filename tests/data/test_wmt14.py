@@ -1,0 +1,123 @@
+import pytest
+
+from kdx.data import BUILT_IN, FAMILIES
+from kdx.data.prepare import corpus_folder, prepare, prepare_all
+from kdx.data.text import file_names
+from kdx.data.text_files import NoTextError
+from kdx.errors import KdxError
+
+
+def side_by_side(target: str, pairs: int = 4, tests: int = 2) -> dict[str, str]:
+    """Training text and test sets in one folder."""
+    return {
+        f"{name}.{language}": "".join(f"{name} {language} {number}\n" for number in range(lines))
+        for name, lines in (("train", pairs), ("newstest2012", 1), ("newstest2013", tests), ("newstest2014", tests))
+        for language in ("en", target)
+    }
+
+
+def marked(text: str) -> str:
+    segments = f'<seg id="1"> {text} one. </seg>\n<seg id="2">{text} two.</seg>\n'
+    return f'<srcset setid="x">\n<doc>\n{segments}</doc>\n</srcset>\n'
+
+
+def campaign(target: str) -> dict[str, str]:
+    """What the campaign's archives hold of a direction."""
+    pair = f"{target}-en"
+    files = {}
+    for language, side in (("en", "src"), (target, "ref")):
+        files |= {
+            f"training/europarl-v7.{pair}.{language}": f"europarl {language}\n",
+            f"commoncrawl.{pair}.{language}": f"crawl {language}\ncrawl {language} 2",
+            f"training/news-commentary-v9.{pair}.{language}": f"news {language}\n",
+            f"dev/newstest2013-{side}.{language}.sgm": marked(f"2013 {language}"),
+            f"test-full/newstest2014-{target}en-{side}.{language}.sgm": marked(f"2014 {language}"),
+        }
+        if target == "fr":
+            files |= {
+                f"giga-fren.release2.fixed.{language}": f"giga {language}\n",
+                f"un/undoc.2000.fr-en.{language}": f"un {language}\n",
+            }
+    return files
+
+
+def read(name: str, file: str) -> str:
+    return (corpus_folder(name) / file).read_text()
+
+
+@pytest.mark.parametrize("target", ["de", "fr"])
+def test_every_file_is_known(target):
+    known = BUILT_IN[f"wmt14-en-{target}"]
+    assert list(known.files) == file_names(("en", target))
+    assert known.address is None
+
+
+def test_one_name_stands_for_both_directions(write):
+    for target in ("de", "fr"):
+        source = write({f"en-{target}/{name}": text for name, text in side_by_side(target).items()})
+    german, french = prepare_all("wmt14", source)
+    assert (german.name, german.suffixes) == ("wmt14-en-de", ("en", "de"))
+    assert (french.name, french.suffixes) == ("wmt14-en-fr", ("en", "fr"))
+    assert read("wmt14-en-fr", "valid.fr") == "newstest2013 fr 0\nnewstest2013 fr 1\n"
+    assert read("wmt14-en-de", "test.en") == "newstest2014 en 0\nnewstest2014 en 1\n"
+    assert not german.tokenised
+    assert FAMILIES["wmt14"] == ("wmt14-en-de", "wmt14-en-fr")
+
+
+def test_one_direction_is_enough(write):
+    (about,) = prepare_all("wmt14", write(side_by_side("de")), tokenised=True)
+    assert about.name == "wmt14-en-de" and about.tokenised
+
+
+def test_no_direction_is_too_few(write):
+    with pytest.raises(NoTextError, match=r"allowed: train\.en, train\.de"):
+        prepare_all("wmt14", write({"train.en": "x\n", "train.cs": "x\n"}))
+
+
+def test_a_test_set_that_is_missing_is_named(write):
+    files = side_by_side("de")
+    del files["newstest2014.de"]
+    with pytest.raises(KdxError, match=r"missing: test\.de"):
+        prepare_all("wmt14", write(files))
+
+
+def test_the_campaigns_own_files(write):
+    source = write(campaign("de") | campaign("fr"))
+    assert [about.name for about in prepare_all("wmt14", source)] == ["wmt14-en-de", "wmt14-en-fr"]
+    assert read("wmt14-en-de", "train.de") == "crawl de\ncrawl de 2\neuroparl de\nnews de\n"
+    assert read("wmt14-en-fr", "train.en") == "crawl en\ncrawl en 2\neuroparl en\ngiga en\nnews en\nun en\n"
+    assert read("wmt14-en-de", "valid.en") == "2013 en one.\n2013 en two.\n"
+    assert read("wmt14-en-fr", "test.fr") == "2014 fr one.\n2014 fr two.\n"
+
+
+@pytest.mark.parametrize("gone", ["training/europarl-v7.de-en.de", "test-full/newstest2014-deen-ref.de.sgm"])
+def test_a_campaigns_file_that_is_missing_is_named(write, gone):
+    files = campaign("de")
+    del files[gone]
+    with pytest.raises(KdxError, match=f"of the campaign's files is missing: {gone.split('/')[1]}"):
+        prepare("wmt14-en-de", write(files))
+
+
+def test_counts_that_are_not_the_published_ones_are_noted(write):
+    assert prepare("wmt14-en-de", write(side_by_side("de"))).notes == (
+        "train.en, train.de: 4 lines instead of about 4,500,000",
+        "valid.en, valid.de: 2 lines instead of 3,000",
+        "test.en, test.de: 2 lines instead of 3,003",
+    )
+
+
+def test_the_filtered_test_set_is_known(write):
+    files = side_by_side("de", tests=2737)
+    assert prepare("wmt14-en-de", write(files)).notes[-1] == (
+        "test.en, test.de: newstest2014 as first released, filtered: the literature counts 3,003 lines"
+    )
+
+
+def test_it_cannot_be_fetched():
+    with pytest.raises(KdxError) as caught:
+        prepare_all("wmt14")
+    assert str(caught.value) == (
+        "the text of `wmt14-en-de` cannot be fetched\n"
+        "  hint: its parts are at https://www.statmt.org/wmt14/translation-task.html;"
+        " then: kdx data prepare wmt14-en-de --from PATH"
+    )
