@@ -68,6 +68,8 @@ class ParallelCorpus:
     splits: Mapping[Split, ParallelText]
     fingerprint: str
     """SHA-256 over the text in use and the settings that made tokens of it."""
+    target: str
+    """Language translated to: the suffix of its files."""
     tokenised: bool
     """Whether BLEU is to take the words as they are, without a tokeniser of its own."""
     unigram_loss: float
@@ -132,6 +134,7 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
             )
             for split in Split
         },
+        target=text.suffixes[1],
         tokenised=text.tokenised,
         **facts,
     )

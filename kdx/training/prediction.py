@@ -42,7 +42,7 @@ class PredictionModule(TaskModule):
         metrics["word_perplexity"] = exponential(self._nats.item() / max(self.corpus.words[split], 1))
         return metrics
 
-    def definitions(self) -> dict[str, str]:
+    def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
         memory = f"a memory of {self.spec.memory}" if self.spec.memory else "no memory"
         context = f"segments of {self.spec.training.length} tokens, {memory}"

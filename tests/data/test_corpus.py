@@ -57,6 +57,7 @@ def test_direction_turns_the_pairs_around(pets):
     assert back.splits[Split.TRAIN].references[0] == "der hund"
     assert back.vocabulary.decode(back.splits[Split.TRAIN].sources[0]) == "the dog"
     assert back.fingerprint != there.fingerprint
+    assert (there.target, back.target) == ("en", "de")
 
 
 def test_long_and_empty_pairs_are_left_out_of_training_only(write):

@@ -153,5 +153,6 @@ def test_a_section_is_no_factor() -> None:
 @pytest.mark.parametrize("metric", ["blue", "valid/bleu"])
 def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
     assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
-        f"table `main`: unknown test metric `{metric}`\n  allowed: bleu, loss, perplexity\n  hint: did you mean `bleu`?"
+        f"table `main`: unknown test metric `{metric}`\n  allowed: bleu, loss, perplexity, bleu_detokenised\n"
+        "  hint: did you mean `bleu`?"
     )

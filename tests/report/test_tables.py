@@ -112,6 +112,12 @@ def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
     assert table.notes[1] == "perplexity ↓: lower is better."
 
 
+def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
+    asked = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
+    found = only(one(*scored("a", (29.0, 31.0)), tables=[asked], metrics={0: {"test/bleu_detokenised": 30.5}}))
+    assert (found.score, found.metric) == (30.5, Metric("bleu_detokenised", Direction.MAX))
+
+
 def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
     table = one(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
     assert (only(table).state, only(table).summary) == (State.HOLE, None)
