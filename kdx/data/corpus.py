@@ -69,6 +69,8 @@ class ParallelCorpus:
     splits: Mapping[Split, ParallelText]
     fingerprint: str
     """SHA-256 over the tokens, the references and what each token is."""
+    target: str
+    """Language translated to: the suffix of its files."""
     tokenised: bool
     """Whether BLEU is to take the words as they are, without a tokeniser of its own."""
     unigram_loss: float
@@ -124,6 +126,7 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
             )
             for split in Split
         },
+        target=text.suffixes[1],
         fingerprint=cache.fingerprint,
         tokenised=text.tokenised,
         unigram_loss=cache.facts["unigram_loss"],

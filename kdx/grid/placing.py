@@ -13,7 +13,7 @@ from typing import Any
 from kdx.axes import Task
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
-from kdx.grid.spec import METRICS
+from kdx.grid.spec import TEST_METRICS
 
 Labelled = tuple[Mapping[str, str], Mapping[str, Any]]
 """A cell's labels, and its resolved spec as canonical JSON gives it back."""
@@ -105,7 +105,7 @@ def _headers(
 
 
 def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
-    known = list(dict.fromkeys(name for _, spec in cells for name in METRICS[Task(spec["task"])]))
+    known = list(dict.fromkeys(name for _, spec in cells for name in TEST_METRICS[Task(spec["task"])]))
     known += dict.fromkeys(spec["select"]["metric"] for _, spec in cells)
     if table.metric is not None and known and table.metric not in known:
         raise KdxError(

@@ -182,8 +182,11 @@ class Evaluation(Section):
     length_penalty: Annotated[float, Field(ge=0, strict=True)] = 1.0
     """a of the penalty below; 0 compares plain log-probabilities."""
     penalty: LengthPenalty = LengthPenalty.LENGTH
+    """Of a hypothesis of n tokens, the end mark among them."""
     longest: tuple[Annotated[float, Field(ge=0, strict=True)], Natural] = (2.0, 10)
-    """Tokens of a translation at most: so many for each source token, and so many more."""
+    """Tokens of a translation at most: so many for each source token, end mark included, and so many more.
+
+    Never more than 1023, which is where learned tables end."""
     streams: Count | None = None
     """Streams read side by side; None: as many as in training."""
     length: Count | None = None

@@ -51,6 +51,11 @@ METRICS: dict[Task, dict[str, Direction]] = {
     Task.TRANSLATION: {"bleu": Direction.MAX, "loss": Direction.MIN, "perplexity": Direction.MIN},
     Task.PREDICTION: {"perplexity": Direction.MIN, "loss": Direction.MIN, "word_perplexity": Direction.MIN},
 }
+# Those of a test beside them.
+TEST_METRICS: dict[Task, dict[str, Direction]] = {
+    Task.TRANSLATION: {**METRICS[Task.TRANSLATION], "bleu_detokenised": Direction.MAX},
+    Task.PREDICTION: METRICS[Task.PREDICTION],
+}
 
 ATTENTIONS: dict[Task, tuple[Attention, ...]] = {
     Task.TRANSLATION: tuple(Attention),

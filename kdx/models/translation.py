@@ -5,9 +5,11 @@ from torch import Tensor, nn
 
 from kdx.attention import Cache
 from kdx.axes import Attention, Embeddings
-from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.grid.spec import CellSpec
+from kdx.models.beam import Search, beam_search
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
+
+DECODED = 8192
 
 
 class TranslationModel(nn.Module):
@@ -43,32 +45,48 @@ class TranslationModel(nn.Module):
         return self.output(self.hidden(source, source_padding, target))
 
     @torch.no_grad()
-    def translate(self, source: Tensor, source_padding: Tensor, longest: int) -> list[list[int]]:
-        """Greedy translations: token ids without the end mark, at most `longest` each.
+    def translate(self, source: Tensor, source_padding: Tensor, search: Search) -> list[list[int]]:
+        """The best translations that beam search finds: token ids without the end mark.
 
-        Sentences that have ended leave the batch, so its cost follows what is still open.
+        Sentences go in groups of like length, with at most `DECODED` source tokens × hypotheses, which bounds the
+        memory. Those that are done leave their group, so its cost follows what is still open.
         """
-        memory = self.encode(source, source_padding)
-        rows = torch.arange(source.shape[0])
-        caches = [(Cache(), Cache()) for _ in range(len(self.decoder.layers))]
-        tokens = torch.full((source.shape[0], 1), BEGIN, device=source.device)
-        translations: list[list[int]] = [[] for _ in range(source.shape[0])]
-        for step in range(longest):
-            inputs = self.target_input(tokens, torch.tensor([step], device=source.device))
-            hidden = self.decoder(inputs, source=memory, source_padding=source_padding, caches=caches)
-            logits = self.output(hidden[:, -1])
-            logits[:, [PADDING, BEGIN]] = -torch.inf
-            tokens = logits.argmax(-1, keepdim=True)
-            for row, token in zip(rows.tolist(), tokens[:, 0].tolist(), strict=True):
-                if token != END:
-                    translations[row].append(token)
-            kept = (tokens[:, 0] != END).nonzero()[:, 0]
-            if not len(kept):
-                break
-            if len(kept) < len(rows):
-                rows, tokens = rows[kept.cpu()], tokens[kept]
-                memory, source_padding = memory[kept], source_padding[kept]
-                for own, across in caches:
-                    own.select(kept)
-                    across.select(kept)
+        lengths = (~source_padding).sum(1)
+        translations: list[list[int]] = [[] for _ in range(len(source))]
+        for group in _groups(lengths.cpu(), DECODED // search.beam):
+            longest = int(lengths[group].max())
+            found = self._search(source[group, :longest], source_padding[group, :longest], search)
+            for place, tokens in zip(group.tolist(), found, strict=True):
+                translations[place] = tokens
         return translations
+
+    def _search(self, source: Tensor, source_padding: Tensor, search: Search) -> list[list[int]]:
+        memory = self.encode(source, source_padding)
+        caches = [(Cache(), Cache()) for _ in range(len(self.decoder.layers))]
+
+        def logits_after(tokens: Tensor, step: int) -> Tensor:
+            inputs = self.target_input(tokens[:, None], torch.tensor([step], device=tokens.device))
+            # The source is read at the first step; from then on the caches have it.
+            hidden = self.decoder(inputs, source=memory, source_padding=source_padding, caches=caches)
+            return self.output(hidden[:, -1])
+
+        def go_on_with(rows: Tensor, other_sentences: bool) -> None:
+            for own, across in caches:
+                own.select(rows)
+                if other_sentences:
+                    across.select(rows)
+
+        return beam_search(logits_after, go_on_with, search.limits((~source_padding).sum(1)), search)
+
+
+def _groups(lengths: Tensor, tokens: int) -> list[Tensor]:
+    """Sentences in groups of at most so many tokens, padding included, or of one; all as they come, if they fit."""
+    if len(lengths) * int(lengths.max()) <= tokens:
+        return [torch.arange(len(lengths))]
+    order = lengths.argsort(stable=True)
+    cuts, start = [], 0
+    for place, length in enumerate(lengths[order].tolist()):
+        if place > start and length * (place + 1 - start) > tokens:
+            cuts.append(place)
+            start = place
+    return list(order.tensor_split(cuts))

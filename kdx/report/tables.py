@@ -9,7 +9,7 @@ from math import isfinite
 from kdx.axes import Direction, Task
 from kdx.grid.placing import factor_value, place
 from kdx.grid.plan import TableSpec
-from kdx.grid.spec import METRICS
+from kdx.grid.spec import TEST_METRICS
 from kdx.report.best_seed import best_seed
 from kdx.report.statistics import Summary, summarise
 from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
@@ -164,7 +164,7 @@ def _cell(
     record: CellRecord, runs: Sequence[RunRecord], asked: str | None, metrics: Mapping[int, Mapping[str, float]]
 ) -> Cell | None:
     """The cell's place in a table of metric `asked`; None when its task has no such metric."""
-    known = METRICS[Task(record.spec["task"])]
+    known = TEST_METRICS[Task(record.spec["task"])]
     selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
     own = selected_by.name.removeprefix("valid/")
     name = asked or own

@@ -10,14 +10,15 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning_fabric.plugins import CheckpointIO
+from torch import Tensor
 
-_NAME = re.compile(r"(?P<kind>step|best)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
+_NAME = re.compile(r"(?P<kind>step|weights|best|average)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
 
 
@@ -28,7 +29,11 @@ class CheckpointFiles(CheckpointIO):
         self.folder = folder
 
     def write(self, kind: str, step: int, state: Mapping[str, Any]) -> Path:
-        """Publish `state` as `kind` (`step` to resume from, `best` for the best-validation weights)."""
+        """Publish `state` as `kind`.
+
+        `step` is to resume from, `weights` are those at a validation, which a `step` may list, and `best` or `average`
+        those that a run ends with.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
@@ -52,13 +57,42 @@ class CheckpointFiles(CheckpointIO):
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The state in a file; None, and the file set aside as `.corrupt`, when it does not match its name."""
-        match = _NAME.fullmatch(path.name)
-        content = path.read_bytes()
-        if match is None or hashlib.sha256(content).hexdigest() != match["sha"]:
-            path.rename(path.with_suffix(".corrupt"))
+        content = self._content(path)
+        if content is None:
             return None
         state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         return state
+
+    def is_whole(self, name: str) -> bool:
+        """Whether the file is there and matches its name; else it is set aside."""
+        path = self.folder / name
+        return path.exists() and self._content(path) is not None
+
+    def weights(self, name: str) -> dict[str, Tensor]:
+        """The weights in the file of this name.
+
+        Raises:
+            OSError: it is not there, or does not match its name.
+        """
+        return self._expect(self.folder / name)
+
+    def _content(self, path: Path) -> bytes | None:
+        match = _NAME.fullmatch(path.name)
+        content = path.read_bytes()
+        if match is None or hashlib.sha256(content).hexdigest() != match["sha"]:
+            self.set_aside(path)
+            return None
+        return content
+
+    def _expect(self, path: Path) -> dict[str, Any]:
+        state = self.read(path)
+        if state is None:
+            raise OSError(f"checkpoint {path} does not match its checksum")
+        return state
+
+    def set_aside(self, path: Path) -> None:
+        """Keep the file for whoever wants to know, but never read it again."""
+        path.rename(path.with_suffix(".corrupt"))
 
     def newest_first(self, kind: str) -> list[Path]:
         """The files of a kind, highest step first."""
@@ -68,10 +102,11 @@ class CheckpointFiles(CheckpointIO):
         steps = [(int(match["step"]), path) for match, path in found if match["kind"] == kind]
         return [path for _, path in sorted(steps, reverse=True)]
 
-    def keep(self, kind: str, newest: int) -> None:
-        """Remove all but the newest files of a kind."""
-        for path in self.newest_first(kind)[newest:]:
-            path.unlink(missing_ok=True)
+    def keep(self, kind: str, kept: Collection[str] = ()) -> None:
+        """Remove all files of a kind but those of these names."""
+        for path in self.newest_first(kind):
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Remove what killed writers left behind; the caller owns the run."""
@@ -81,14 +116,11 @@ class CheckpointFiles(CheckpointIO):
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         """Lightning's way in; the path that it gives is not used."""
         self.write("step", checkpoint["global_step"], checkpoint)
-        self.keep("step", KEPT)
+        self.keep("step", [path.name for path in self.newest_first("step")[:KEPT]])
 
     def load_checkpoint(self, path: Any, map_location: Any | None = None, weights_only: bool | None = None) -> Any:
         """Lightning's way out; `run.train` has verified the file before."""
-        state = self.read(Path(path))
-        if state is None:
-            raise OSError(f"checkpoint {path} does not match its checksum")
-        return state
+        return self._expect(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:
         """Lightning's way to delete."""

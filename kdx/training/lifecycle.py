@@ -5,7 +5,6 @@ batch that begins an optimiser step, with no gradients yet, is what lets the res
 have done.
 """
 
-import copy
 import math
 import time
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from kdx.training.stopping import Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
+STATE_KEY = "kdx/2"
 
 
 class Best(NamedTuple):
@@ -31,11 +31,19 @@ class Best(NamedTuple):
 
     step: int
     score: float
-    weights: dict[str, Tensor]
+
+
+def weights_listed(checkpoint: Mapping[str, Any]) -> list[str] | None:
+    """Names of the weights files without which a resume checkpoint is of no use; None: it is of another kdx."""
+    state = checkpoint["callbacks"].get(STATE_KEY)
+    return state and state["weights"]
 
 
 class Lifecycle(lightning.Callback):
-    """Reseeds, records, keeps the best-validation weights, checkpoints, and stops on request."""
+    """Reseeds, records, keeps the weights of the validations that count, checkpoints, and stops on request.
+
+    Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash.
+    """
 
     def __init__(self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest) -> None:
         self.files = files
@@ -43,9 +51,15 @@ class Lifecycle(lightning.Callback):
         self.seed = seed
         self.stop = stop
         self.best: Best | None = None
-        """Travels in the checkpoints, so that a run never goes on with the best of another moment."""
+        """Travels in the checkpoints with the next, so that a run never goes on with the best of another moment."""
+        self.weights: list[str] = []
+        """Files of what is to be tested: the best validation's weights, or the last ones', oldest first."""
+        self.listed: list[str] = []
+        """Those that the newest resume checkpoint lists."""
+        self.averaged = False
+        """Whether the weights are the mean over the last validations by now."""
         self.valid: dict[str, float] = {}
-        """Metrics of the last validation; every resumed run has one before its end."""
+        """Metrics of the last validation, not of the mean's; every resumed run has one before its end."""
         self.loss = 0.0
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.saved_step = -1
@@ -55,13 +69,14 @@ class Lifecycle(lightning.Callback):
     @property
     def state_key(self) -> str:
         """Fixed: the default is the class name, and a renamed class would silently lose its state."""
-        return "kdx/1"
+        return STATE_KEY
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best and self.best._asdict()}
+        return {"best": self.best and self.best._asdict(), "weights": self.weights}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best = state_dict["best"] and Best(**state_dict["best"])
+        self.weights = self.listed = list(state_dict["weights"])
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()
@@ -89,6 +104,9 @@ class Lifecycle(lightning.Callback):
         # A checkpoint must never be ahead of the rows before it.
         self.recorder.flush(trainer.global_step)
         trainer.save_checkpoint(self.files.folder)
+        # Two resume checkpoints are left: this one and the one before.
+        self.files.keep("weights", {*self.listed, *self.weights})
+        self.listed = self.weights
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         self.save_cost = self.saved_at - start
 
@@ -124,21 +142,30 @@ class Lifecycle(lightning.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
+        self.recorder.alive()
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
 
     def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         assert isinstance(module, TaskModule)
-        step = trainer.global_step
-        self.valid = dict(module.metrics)
-        for name, value in self.valid.items():
-            self.recorder.metric(f"valid/{name}", step, value)
+        step, metrics = trainer.global_step, module.metrics
+        for name, value in metrics.items():
+            self.recorder.metric(f"valid/average/{name}" if self.averaged else f"valid/{name}", step, value)
         self.recorder.flush(step)
-        if not math.isfinite(self.valid["loss"]):
-            raise Diverged(f"validation loss is {self.valid['loss']} at step {step}")
+        if not math.isfinite(metrics["loss"]):
+            raise Diverged(f"validation loss is {metrics['loss']} at step {step}")
         metric, direction = module.spec.selection
-        score = self.valid[metric.removeprefix("valid/")]
-        if self.best is None or _better(score, self.best.score, direction):
-            self.best = Best(step, score, copy.deepcopy(dict(module.model.state_dict())))
+        found = Best(step, metrics[metric.removeprefix("valid/")])
+        if self.averaged:
+            self.best = found
+            return
+        self.valid = dict(metrics)
+        better = self.best is None or _better(found.score, self.best.score, direction)
+        if better:
+            self.best = found
+        average = module.spec.training.average
+        if average or better:
+            path = self.files.write("weights", step, module.model.state_dict())
+            self.weights = [*self.weights, path.name][-(average or 1) :]
 
     def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()
@@ -153,6 +180,7 @@ class Lifecycle(lightning.Callback):
     ) -> None:
         if self.stop.asked:
             raise Stopped
+        self.recorder.alive()
         reseed(self.seed, "test", batch_idx)
 
 

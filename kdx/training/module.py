@@ -79,8 +79,8 @@ class TaskModule(lightning.LightningModule):
         loss = self._nats.item() / max(self._tokens, 1)
         return {"loss": loss, "perplexity": exponential(loss)}
 
-    def definitions(self) -> dict[str, str]:
-        """What each metric of `summarise` means, in one line."""
+    def definitions(self, split: Split) -> dict[str, str]:
+        """What each metric of `summarise` means of a split, in one line."""
         raise NotImplementedError
 
     def _start(self) -> None:

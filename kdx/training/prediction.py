@@ -42,7 +42,7 @@ class PredictionModule(TaskModule):
         metrics["word_perplexity"] = exponential(self._nats.item() / max(self.corpus.words[split], 1))
         return metrics
 
-    def definitions(self) -> dict[str, str]:
+    def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
         streams, length, memory = self.spec.reading
         before = f"a memory of {memory}" if memory else "no memory"

@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as lightning
 import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import Precision, Split, Task
@@ -19,7 +20,7 @@ from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
-from kdx.training.lifecycle import Lifecycle
+from kdx.training.lifecycle import Lifecycle, weights_listed
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.prediction import PredictionModule
 from kdx.training.recorder import Recorder
@@ -38,7 +39,7 @@ class Outcome:
     step: int
     """Optimiser steps done."""
     valid_score: float | None
-    """Best value of the selection metric."""
+    """Best value of the selection metric, or that of the mean of weights where the cell asks for one."""
     valid_step: int | None
     """The step of that value; its weights are the ones tested."""
     test_score: float | None
@@ -73,7 +74,9 @@ class _From(Sampler[int]):
 def train(
     spec: CellSpec, seed: int, *, folder: Path, recorder: Recorder, stop: StopRequest, home: Path | None = None
 ) -> Outcome:
-    """Train, validate, and test once with the best-validation weights.
+    """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
+
+    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on.
 
     Args:
         spec: the resolved cell.
@@ -127,21 +130,27 @@ def train(
         trainer.fit(module, loader, valid, ckpt_path=resumed, weights_only=True)
         if training.steps % validate_every:
             trainer.validate(module, valid, verbose=False)
+        module.model.load_state_dict(_mean(files, lifecycle.weights))
+        if training.average:
+            lifecycle.averaged = True
+            trainer.validate(module, valid, verbose=False)
     except Diverged as diverged:
-        files.keep("step", 0)
+        files.keep("step")
+        files.keep("weights")
         return _diverged(str(diverged), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
-    step, score, weights = lifecycle.best
-    module.model.load_state_dict(weights)
+    step, score = lifecycle.best
     trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
     for name, value in module.metrics.items():
         recorder.metric(f"test/{name}", step, value)
     if isinstance(module, TranslationModule):
         recorder.outputs("test/translations", module.lines())
     recorder.flush(training.steps)
-    files.keep("best", 0)
-    files.write("best", step, weights)
-    files.keep("step", 0)
+    kind = "average" if training.average else "best"
+    files.keep(kind)
+    files.write(kind, step, module.model.state_dict())
+    files.keep("step")
+    files.keep("weights")
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final = lifecycle.valid["loss"]
     unlearned = None
@@ -173,19 +182,41 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
 
 
 def _newest(files: CheckpointFiles) -> tuple[Path | None, int]:
-    """The newest whole checkpoint and the index of the batch that comes next."""
+    """The newest checkpoint that is whole, with the weights it lists, and the index of the batch that comes next."""
     for path in files.newest_first("step"):
         state = files.read(path)
-        if state is not None:
+        if state is None:
+            continue
+        listed = weights_listed(state)
+        if listed is not None and all(map(files.is_whole, listed)):
             return path, state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+        files.set_aside(path)
     return None, 0
 
 
+def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:
+    """Of the weights in these files, summed in float64 in their order; of one file, its own bits."""
+    first = files.weights(names[0])
+    total = {name: tensor.double() for name, tensor in first.items()}
+    for more in names[1:]:
+        for name, tensor in files.weights(more).items():
+            total[name] += tensor
+    return {name: (tensor / len(names)).to(first[name].dtype) for name, tensor in total.items()}
+
+
 def _named(module: TaskModule) -> dict[str, str]:
-    defined = {f"{split}/{name}": text for name, text in module.definitions().items() for split in ("valid", "test")}
-    return defined | {f"valid/{name}": entropy.DEFINITION for name in module.entropies}
+    defined: dict[str, str] = {}
+    for split in (Split.VALID, Split.TEST):
+        defined |= {f"{split}/{name}": text for name, text in module.definitions(split).items()}
+    defined |= {f"valid/{name}": entropy.DEFINITION for name in module.entropies}
+    average = module.spec.training.average
+    if average:
+        mean = f"of the mean of the weights at the last {average} validations"
+        valid = {name.removeprefix("valid/"): text for name, text in defined.items() if name.startswith("valid/")}
+        defined |= {f"valid/average/{name}": f"{mean}: {text}" for name, text in valid.items()}
+    return defined
 
 
 def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
-    best_step, best, _ = lifecycle.best or (None, None, None)
+    best_step, best = lifecycle.best or (None, None)
     return Outcome(reason, step, best, best_step, None, _named(module))

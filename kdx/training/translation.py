@@ -1,20 +1,27 @@
-"""Translation: cross-entropy on the target words; BLEU by sacrebleu on greedy translations."""
+"""Translation: cross-entropy on the target words; BLEU by sacrebleu on what beam search finds."""
 
+from importlib.metadata import version
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
+from sacremoses import MosesDetokenizer
 from torch import Tensor
 
-from kdx.axes import Split
+from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatch
 from kdx.data.corpus import ParallelCorpus
 from kdx.grid.spec import CellSpec
+from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
 from kdx.training.module import TaskModule
 
 
 class TranslationModule(TaskModule):
-    """Translates with the model at each evaluation whose metrics need it; the test's always do."""
+    """Translates with the model at each evaluation whose metrics need it; the test's always do.
+
+    `bleu` is that of the literature: of tokenised text as it stands, of raw text by sacrebleu's own tokeniser.
+    `bleu_detokenised`, of a test on tokenised text, undoes the tokenisation and then takes sacrebleu's.
+    """
 
     model: TranslationModel
 
@@ -23,13 +30,20 @@ class TranslationModule(TaskModule):
         self.corpus = corpus
         # Tokenised text is scored as it stands; sacrebleu asks to be forced, since it prefers raw text.
         self.bleu = BLEU(tokenize="none" if corpus.tokenised else "13a", force=corpus.tokenised)
+        self.bleu_detokenised = BLEU(tokenize="13a") if corpus.tokenised else None
         self.translations: dict[int, str] = {}
-        self.signature: str | None = None
-        """Of sacrebleu; None before the first scoring, which sets it."""
+        self.signatures: dict[str, str] = {}
+        """Of sacrebleu, by metric, from its first score on."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
     def hidden_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
         return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out
+
+    def search(self, split: Split) -> Search:
+        """How the split is translated."""
+        evaluation = self.spec.evaluation
+        beam = evaluation.beam if split is Split.TEST else evaluation.valid_beam
+        return Search(beam, evaluation.length_penalty, evaluation.penalty, evaluation.longest)
 
     def _start(self) -> None:
         super()._start()
@@ -41,10 +55,8 @@ class TranslationModule(TaskModule):
     def evaluate(self, batch: Any, split: Split) -> None:
         super().evaluate(batch, split)
         if self._translates(split):
-            longest = 2 * batch.source.shape[1] + 10
-            for index, tokens in zip(
-                batch.index.tolist(), self.model.translate(batch.source, batch.source_padding, longest), strict=True
-            ):
+            found = self.model.translate(batch.source, batch.source_padding, self.search(split))
+            for index, tokens in zip(batch.index.tolist(), found, strict=True):
                 self.translations[index] = self.corpus.target_vocabulary.decode(tokens)
 
     def lines(self) -> list[str]:
@@ -54,15 +66,35 @@ class TranslationModule(TaskModule):
     def summarise(self, split: Split) -> dict[str, float]:
         metrics = super().summarise(split)
         if self._translates(split):
-            references = [list(self.corpus.splits[split].references)]
-            metrics["bleu"] = self.bleu.corpus_score(self.lines(), references).score
-            self.signature = str(self.bleu.get_signature())
+            lines, references = self.lines(), list(self.corpus.splits[split].references)
+            metrics["bleu"] = self._score("bleu", self.bleu, lines, references)
+            if split is Split.TEST and self.bleu_detokenised:
+                detokenise = MosesDetokenizer(lang=self.corpus.target).detokenize
+                lines, references = ([detokenise(line.split()) for line in text] for text in (lines, references))
+                metrics["bleu_detokenised"] = self._score("bleu_detokenised", self.bleu_detokenised, lines, references)
         return metrics
 
-    def definitions(self) -> dict[str, str]:
+    def _score(self, name: str, bleu: BLEU, lines: list[str], references: list[str]) -> float:
+        score = bleu.corpus_score(lines, [references]).score
+        self.signatures[name] = str(bleu.get_signature())
+        return score
+
+    def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
         loss = f"mean over target {unit}s and end marks of -ln p, in nats, without label smoothing"
-        defined = {"loss": loss, "perplexity": f"exp of: {loss}"}
-        if self.signature is not None:
-            defined["bleu"] = f"sacrebleu, greedy translations: {self.signature}"
-        return defined
+        found = _described(self.search(split))
+        detokenised = f"sacrebleu, {found}, detokenised by sacremoses {version('sacremoses')} ({self.corpus.target})"
+        scored = {"bleu": f"sacrebleu, {found}", "bleu_detokenised": detokenised}
+        signatures = {name: of for name, of in self.signatures.items() if split is Split.TEST or name == "bleu"}
+        defined = {name: f"{scored[name]}: {signature}" for name, signature in signatures.items()}
+        return {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
+
+
+def _described(search: Search) -> str:
+    each, more = search.longest
+    limit = f"at most {each:g} × source + {more} tokens"
+    if search.beam == 1:
+        return f"greedy translations of {limit}"
+    base = "n" if search.penalty is LengthPenalty.LENGTH else "((5 + n) / 6)"
+    score = f"ln p / {base}^{search.length_penalty:g}" if search.length_penalty else "ln p"
+    return f"best {score} of a beam of {search.beam}, n tokens with the end mark, {limit}"

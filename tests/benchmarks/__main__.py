@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, peers, run_cost, startup, text, throughput
+from tests.benchmarks import attention, decoding, peers, run_cost, startup, text, throughput
 
 PARTS = {
     "startup": startup.measure,
@@ -16,6 +16,7 @@ PARTS = {
     "peers": peers.measure,
     "throughput": throughput.measure,
     "text": text.measure,
+    "decoding": decoding.measure,
 }
 
 

@@ -73,6 +73,7 @@ def test_direction_turns_the_pairs_around(pets):
     assert back.splits[Split.TEST].references == ("der hund", "die maus")
     assert back.source_vocabulary.decode(back.splits[Split.TRAIN].sources[0]) == "the dog"
     assert back.fingerprint != there.fingerprint
+    assert (there.target, back.target) == ("en", "de")
 
 
 def test_long_and_empty_pairs_are_left_out_of_training_only(write):

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Position, Task, Value
-from kdx.grid.spec import ATTENTIONS, METRICS, CellSpec
+from kdx.grid.spec import ATTENTIONS, METRICS, TEST_METRICS, CellSpec
 
 
 def cell(task: str = "translation", **settings) -> CellSpec:
@@ -21,7 +21,13 @@ def refusal(task: str = "translation", **settings) -> dict:
 
 
 def test_every_task_has_metrics_and_attentions():
-    assert set(METRICS) == set(ATTENTIONS) == set(Task)
+    assert set(METRICS) == set(TEST_METRICS) == set(ATTENTIONS) == set(Task)
+
+
+def test_a_test_has_the_metrics_of_validation_and_one_that_selects_nothing():
+    assert all(METRICS[task].items() <= TEST_METRICS[task].items() for task in Task)
+    with pytest.raises(ValidationError, match="unknown validation metric `bleu_detokenised`"):
+        cell(select={"metric": "bleu_detokenised"})
 
 
 def test_without_a_position_nothing_speaks_of_one():

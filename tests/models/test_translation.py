@@ -2,13 +2,21 @@
 
 import pytest
 import torch
-from cells import EVERY, VOCABULARY, WIDTH, cell, count, layer_size, padded, tokens, translation
+from cells import EVERY, SMALL, VOCABULARY, WIDTH, cell, count, layer_size, padded, tokens, translation
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from searches import reference
 from torch import Tensor
 from torch.nn import functional
 
+from kdx.axes import Kernel, Position
 from kdx.data.vocabulary import BEGIN, END, PADDING
+from kdx.grid.load import load_grid
+from kdx.grid.shipped import names
+from kdx.grid.spec import CellSpec
+from kdx.models import beam, transformer
+from kdx.models import translation as translating
+from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
@@ -78,7 +86,7 @@ def test_translations_are_those_of_greedy_decoding_without_a_cache(name, norm):
     model = translation({"embeddings": "separate"}, norm=norm, seed=3, **EVERY[name])
     sentences = [tokens(length, seed=length) for length in (7, 1, 4, 5)]
     expected = [greedy(model, sentence, longest=7) for sentence in sentences]
-    assert model.translate(*padded(sentences), longest=7) == expected
+    assert model.translate(*padded(sentences), Search(longest=(0.0, 7))) == expected
 
 
 @torch.no_grad()
@@ -87,7 +95,7 @@ def test_sentences_may_end_at_different_times_at_once_and_never():
     for seed in range(20):
         model = translation({"embeddings": "separate"}, position="product", seed=seed)
         sentences = [tokens(length, seed=length) for length in (7, 1, 4, 5, 9, 2)]
-        translated = model.translate(*padded(sentences), longest=6)
+        translated = model.translate(*padded(sentences), Search(longest=(0.0, 6)))
         assert translated == [greedy(model, sentence, longest=6) for sentence in sentences]
         lengths.append(tuple(map(len, translated)))
     assert any(0 in batch and 6 in batch for batch in lengths)
@@ -99,8 +107,107 @@ def test_padding_and_begin_are_never_translations():
     model = translation({"embeddings": "separate"})
     with torch.no_grad():
         model.output.weight.zero_()  # every token is as likely, and the first ones would win
-    assert model.translate(*padded([tokens(3)]), longest=5) == [[]]
+    assert model.translate(*padded([tokens(3)]), Search()) == [[]]
     assert [PADDING, BEGIN, END] == [0, 1, 2]
+
+
+def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> list[int]:
+    """By the search in plain words, the whole model anew for each hypothesis."""
+
+    def logits(target: list[int]) -> Tensor:
+        return model(*seen(sentence[None]), torch.tensor([[BEGIN, *target]]))[0, -1]
+
+    return reference(logits, int(search.limits(torch.tensor(len(sentence)))), search)
+
+
+FAMILIES = {
+    **{kernel: {"kernel": kernel, "position": "product"} for kernel in Kernel},
+    **{f"at {scheme}": {"position": scheme} for scheme in Position},
+    "per layer, t in values": {"position": "direct-sum", "inject": "per-layer", "value": "with-position"},
+    "learned": {"position": "direct-sum", "encoding": "learned"},
+    "table": {"position": "lookup", "value": "table"},
+    "all distances": {"position": "lookup", "clip": "none"},
+    "symmetric": {"symmetry": "symmetric", "position": ["direct-sum", "relative"], "inject": "per-layer"},
+    "strided": {"filter": {"decoder-self": "strided"}, "stride": 2},
+    "fixed": {"filter": {"decoder-self": "fixed"}, "stride": 3, "summary": 1},
+    "equivariant": {"mixer": "equivariant", "position": "direct-sum"},
+    "convolution": {"mixer": "convolution", "position": "direct-sum", "neighbours": 2},
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_beam_finds_with_its_cache_and_in_a_batch_what_it_finds_without(name):
+    sentences = [tokens(length, seed=length) for length in (7, 1, 4)]
+    search = Search(beam=3, length_penalty=2.0, longest=(0.5, 3))
+    lengths = set()
+    for seed in (3, 4):
+        model = translation({"embeddings": "separate"}, seed=seed, **FAMILIES[name])
+        found = model.translate(*padded(sentences), search)
+        assert found == [without_cache(model, sentence, search) for sentence in sentences]
+        lengths |= set(map(len, found))
+    assert max(lengths) > 2
+
+
+def shipped() -> dict[str, CellSpec]:
+    """The shipped cells of translation that differ in more than size, text and training, made small."""
+    found = {}
+    for grid in names():
+        for run in load_grid(grid).runs:
+            fields = run.cell.spec.model_dump(mode="json", by_alias=True)
+            if fields["task"] == "translation":
+                small = {"model": SMALL | {"embeddings": "separate"}, "data": {"corpus": "any"}}
+                spec = CellSpec.model_validate(fields | small | {"training": {}, "evaluation": {}})
+                found.setdefault(spec, f"{grid} {run.cell.ordinal}")
+    return {name: spec for spec, name in found.items()}
+
+
+SHIPPED = shipped()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_beam_translates_every_shipped_cell(name):
+    torch.manual_seed(3)
+    model = TranslationModel(SHIPPED[name], VOCABULARY).double().eval()
+    sentences = [tokens(length, seed=length) for length in (5, 2)]
+    search = Search(beam=2, length_penalty=2.0, longest=(1.0, 1))
+    assert model.translate(*padded(sentences), search) == [without_cache(model, one, search) for one in sentences]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("decoded", [1, 30, 10**6], ids=["alone", "groups", "together"])
+def test_the_size_of_a_group_changes_no_translation(decoded, monkeypatch):
+    model = translation({"embeddings": "separate"}, position="product", seed=3)
+    sentences = [tokens(length, seed=length) for length in (7, 1, 4, 9, 4, 2)]
+    search = Search(beam=2, longest=(1.0, 2))
+    monkeypatch.setattr(translating, "DECODED", decoded)
+    alone = [model.translate(*seen(sentence[None]), search)[0] for sentence in sentences]
+    assert model.translate(*padded(sentences), search) == alone
+    assert len(set(map(len, alone))) > 2
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 100))
+def test_groups_hold_each_sentence_once_and_no_more_tokens_than_allowed(lengths, allowed):
+    groups = translating._groups(torch.tensor(lengths), allowed)
+    assert sorted(place for group in groups for place in group.tolist()) == list(range(len(lengths)))
+    for group in groups:
+        assert len(group) == 1 or len(group) * max(lengths[place] for place in group.tolist()) <= allowed
+    if len(lengths) * max(lengths) <= allowed:
+        assert [group.tolist() for group in groups] == [list(range(len(lengths)))]
+
+
+@torch.no_grad()
+def test_translations_end_where_learned_positions_do(monkeypatch):
+    monkeypatch.setattr(transformer, "LONGEST", 6)
+    monkeypatch.setattr(beam, "LONGEST", 6)
+    for axes in ({"position": "direct-sum", "encoding": "learned"}, {"position": "lookup", "clip": "none"}):
+        model = translation({"embeddings": "separate"}, **axes)
+        model.output.weight[END] *= 0.0
+        model.output.weight[END, 0] = -1e4
+        model.decoder.layers[-1].feed_residual.norm.bias[0] = 1e2
+        for width in (1, 3):
+            assert len(model.translate(*seen(tokens(1, 3)), Search(width, longest=(2.0, 10)))[0]) == 5
 
 
 @pytest.mark.parametrize(("embeddings", "matrices"), [("shared", 1), ("tied", 2), ("separate", 3)])

@@ -18,16 +18,20 @@ def home(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def unbroken(home, tmp_path_factory):
-    """A run from beginning to end, by task and batches a step; it left a checkpoint before every step but the first."""
-    done: dict[tuple[str, int], runs.Run] = {}
+    """A run from beginning to end, by task, batches a step and weights averaged.
 
-    def run(task: str, accumulate: int = 1) -> runs.Run:
-        if (task, accumulate) not in done:
+    It left a checkpoint before every step but the first.
+    """
+    done: dict[tuple[str, int, int], runs.Run] = {}
+
+    def run(task: str, accumulate: int = 1, average: int = 0) -> runs.Run:
+        if (task, accumulate, average) not in done:
             folder = tmp_path_factory.mktemp("unbroken")
+            spec = runs.cell(task, accumulate=accumulate, average=average)
             with pytest.MonkeyPatch.context() as patch:
                 runs.save_every_step(patch, keep_all=True)
-                done[task, accumulate] = runs.run(runs.cell(task, accumulate=accumulate), folder, home)
-        return done[task, accumulate]
+                done[task, accumulate, average] = runs.run(spec, folder, home)
+        return done[task, accumulate, average]
 
     return run
 

@@ -20,12 +20,20 @@ TASKS = ("translation", "prediction")
 CORPUS = {"translation": "synthetic-translation", "prediction": "synthetic-language"}
 
 
-def cell(task: str, *, select: str | None = "loss", model: dict | None = None, **training) -> CellSpec:
+def cell(
+    task: str,
+    *,
+    select: str | None = "loss",
+    model: dict | None = None,
+    evaluation: dict | None = None,
+    **training,
+) -> CellSpec:
     """A cell that learns enough within `STEPS`, with dropout."""
     fields = {
         "task": task,
         "position": "product",
         "data": {"corpus": CORPUS[task], "train_lines": 300},
+        "evaluation": evaluation or {},
         "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "inner": 16} | (model or {}),
         "training": {
             "steps": STEPS,
@@ -57,6 +65,9 @@ class Kept:
     def progress(self, step, loss):
         self.events.append(("progress", step, loss))
         self.after(step)
+
+    def alive(self):
+        self.events.append(("alive", None))
 
     def flush(self, step):
         self.events.append(("flush", step))
@@ -98,8 +109,8 @@ class Run:
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """Of the best validation."""
-        (path,) = self.checkpoints("best")
+        """Those that were tested."""
+        (path,) = self.checkpoints("best") + self.checkpoints("average")
         return torch.load(path, weights_only=True)
 
 
@@ -119,11 +130,11 @@ def run(spec: CellSpec, folder: Path, home: Path, seed: int = 0, stop_after: int
 
 
 def save_every_step(patch, keep_all: bool = False) -> None:
-    """Take a checkpoint at every safe point; `keep_all` also after the run."""
+    """Take a checkpoint at every safe point; `keep_all` also after the run, and all weights."""
     patch.setattr(lifecycle, "CHECKPOINT_EVERY", 0.0)
     patch.setattr(lifecycle, "CHECKPOINT_SHARE", float("inf"))
     if keep_all:
-        patch.setattr(CheckpointFiles, "keep", lambda self, kind, newest: None)
+        patch.setattr(CheckpointFiles, "keep", lambda self, kind, kept=(): None)
 
 
 def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

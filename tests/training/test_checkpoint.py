@@ -43,13 +43,34 @@ def test_a_damaged_file_gives_way_to_the_one_before(files, content):
     assert found == [good]
 
 
-def test_the_newest_come_first_and_only_so_many_are_kept(files):
+def test_the_newest_come_first_and_only_those_named_are_kept(files):
     paths = [files.write("step", step, STATE) for step in (5, 10, 2)]
     best = files.write("best", 5, STATE)
     assert files.newest_first("step") == [paths[1], paths[0], paths[2]]
-    files.keep("step", 2)
-    assert files.newest_first("step") == [paths[1], paths[0]]
+    files.keep("step", [paths[0].name, "of another kind"])
+    assert files.newest_first("step") == [paths[0]]
+    files.keep("step")
+    assert files.newest_first("step") == []
     assert files.newest_first("best") == [best]
+
+
+def test_two_resume_checkpoints_are_kept(files):
+    for step in (3, 1, 2):
+        files.save_checkpoint({"global_step": step}, files.folder)
+    assert [path.name[:14] for path in files.newest_first("step")] == ["step-000000003", "step-000000002"]
+
+
+def test_weights_are_read_by_name_and_never_damaged_ones(files):
+    path = files.write("weights", 5, STATE)
+    assert files.is_whole(path.name) and torch.equal(files.weights(path.name)["weights"], STATE["weights"])
+    path.write_bytes(b"")
+    assert not files.is_whole(path.name) and path.with_suffix(".corrupt").exists()
+    assert not files.is_whole(path.name)
+    with pytest.raises(FileNotFoundError):
+        files.weights(path.name)
+    files.write("weights", 5, STATE).write_bytes(b"half")
+    with pytest.raises(OSError, match="does not match its checksum"):
+        files.weights(path.name)
 
 
 def test_a_failed_write_leaves_nothing(files, monkeypatch):

@@ -31,7 +31,7 @@ def test_all_rows_before_a_checkpoint_are_durable_when_it_is_written(task, home,
         step = events[place][2]
         assert events[place - 1] == ("flush", step)
         assert max(event[2] for event in events[:place] if event[0] == "metric") == step
-    # The best weights are kept once the test rows are durable.
+    # The weights that were tested are kept once the test rows are durable.
     assert events[-2:] == [("flush", STEPS), ("write", "best", STEPS)]
 
 
@@ -99,8 +99,9 @@ def test_a_checkpoint_that_falls_due_in_the_middle_of_a_step_waits_for_its_end(h
     assert batches and all(count % 3 == 0 for count in batches)
 
 
-def test_a_run_stops_in_its_test_pass_and_then_ends_the_same(home, tmp_path, unbroken, monkeypatch):
-    whole, stop, step = unbroken("prediction"), StopRequest(), TaskModule.test_step
+@pytest.mark.parametrize("average", [0, 2])
+def test_a_run_stops_in_its_test_pass_and_then_ends_the_same(average, home, tmp_path, unbroken, monkeypatch):
+    whole, stop, step = unbroken("prediction", average=average), StopRequest(), TaskModule.test_step
 
     def asks(module, batch, index):
         stop.asked = index == 1

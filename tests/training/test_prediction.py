@@ -59,12 +59,12 @@ def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is
 
 
 def test_the_definitions_say_what_a_token_and_a_context_are(corpus):
-    defined = PredictionModule(cell("prediction"), corpus).definitions()
+    defined = PredictionModule(cell("prediction"), corpus).definitions(Split.VALID)
     assert defined.keys() == {"loss", "perplexity", "word_perplexity"}
     assert "mean over words and one end mark a line" in defined["loss"]
     assert all("16 streams in segments of 16 tokens, no memory" in text for text in defined.values())
     read = xl(evaluation={"streams": 3, "length": 4, "memory": 9})
-    for text in PredictionModule(read, corpus).definitions().values():
+    for text in PredictionModule(read, corpus).definitions(Split.VALID).values():
         assert "3 streams in segments of 4 tokens, a memory of 9" in text
 
 

@@ -47,6 +47,15 @@ def test_translations_are_told_once_and_before_the_last_flush(unbroken):
     assert name == "test/translations" and lines
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_shows_life_at_every_batch_of_a_validation_and_of_the_test(task, unbroken):
+    """Else a long validation would look like a run that hangs."""
+    kinds = [event[0] for event in unbroken(task).events]
+    last_step = len(kinds) - kinds[::-1].index("progress")
+    assert kinds.index("alive") < last_step
+    assert kinds[last_step:].count("alive") >= 2
+
+
 @pytest.mark.parametrize("kept", [Kept, DatabaseRecorder])
 def test_recorders_hear_all_that_is_told(kept):
     for name, method in inspect.getmembers(Recorder, inspect.isfunction):

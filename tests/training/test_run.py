@@ -4,6 +4,7 @@ import math
 import shutil
 
 import pytest
+import pytorch_lightning as lightning
 import torch
 from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
 
@@ -32,9 +33,46 @@ def assert_same_end(one, other):
     assert one.lines == other.lines
 
 
+def left_at(whole, step: int, folder) -> None:
+    """The folder as it was once the resume checkpoint of this step was written, with all weights up to then."""
+    folder.mkdir()
+    for path in whole.checkpoints("weights"):
+        if int(path.name[8:17]) <= step:
+            shutil.copy(path, folder)
+    (path,) = (path for path in whole.checkpoints() if int(path.name[5:14]) == step)
+    shutil.copy(path, folder)
+
+
 def rows_after(whole, step: int) -> dict:
-    """What a run that goes on from `step` has still to tell; test rows bear the step of the best weights."""
+    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested."""
     return {(name, at): value for (name, at), value in whole.rows.items() if at > step or name.startswith("test/")}
+
+
+def ends_of(done, prefix: str) -> dict[str, float]:
+    return {name: value for (name, _), value in done.rows.items() if name.startswith(prefix)}
+
+
+def evaluation_of(done, split: Split, home):
+    """A module with the weights that the run left, and the batches of a split."""
+    training = done.spec.training
+    if done.spec.task == "translation":
+        corpus = load_parallel(done.spec.data, home)
+        module = TranslationModule(done.spec, corpus)
+        batches = ParallelBatches(corpus.splits[split], training.batch_tokens)
+    else:
+        corpus = load_stream(done.spec.data, home)
+        module = PredictionModule(done.spec, corpus)
+        batches = StreamBatches(corpus.splits[split], training.batch_tokens // training.length, training.length)
+    module.model.load_state_dict(done.weights)
+    return module, batches
+
+
+def evaluated(module, batches, split: Split) -> dict[str, float]:
+    module.eval()
+    with torch.no_grad():
+        for batch in batches.in_order():
+            module.evaluate(batch, split)
+    return module.summarise(split)
 
 
 @BOTH
@@ -52,25 +90,30 @@ def test_another_seed_gives_another_run_on_the_same_text(task, train, unbroken):
 
 
 @BOTH
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(task, accumulate, home, tmp_path, unbroken):
-    whole = unbroken(task, accumulate)
-    # The final weights are compared too: they are the best.
+@pytest.mark.parametrize(
+    ("accumulate", "average", "steps"),
+    # Averaged weights matter before, at and after a validation.
+    [(1, 0, range(1, STEPS)), (2, 0, range(1, STEPS)), (1, 2, (4, 5, 11))],
+)
+def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
+    task, accumulate, average, steps, home, tmp_path, unbroken
+):
+    whole = unbroken(task, accumulate, average)
+    # The final weights are compared too: they are the best, or among those averaged.
     assert whole.outcome.valid_step == STEPS
     checkpoints = whole.checkpoints()
     assert [int(path.name[5:14]) for path in checkpoints] == list(range(STEPS - 1, 0, -1))
-    for step, path in enumerate(reversed(checkpoints), start=1):
+    for step in steps:
         folder = tmp_path / str(step)
-        folder.mkdir()
-        shutil.copy(path, folder)
+        left_at(whole, step, folder)
         resumed = run(whole.spec, folder, home)
         assert resumed.rows == rows_after(whole, step)
         assert_same_end(resumed, whole)
 
 
-@BOTH
-def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, train, unbroken):
-    whole, told = unbroken(task), []
+@pytest.mark.parametrize(("task", "average"), [*((task, 0) for task in TASKS), ("prediction", 2)])
+def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken):
+    whole, told = unbroken(task, average=average), []
     for step in range(1, STEPS):
         stopped = train(whole.spec, stop_after=step)
         assert stopped.outcome is None
@@ -110,6 +153,52 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
     assert len(list(resumed.folder.glob("*.corrupt"))) == damaged
 
 
+@pytest.mark.parametrize("average", [0, 2])
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half")])
+def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_before(
+    average, damage, train, unbroken, monkeypatch
+):
+    whole = unbroken("prediction", average=average)
+    save_every_step(monkeypatch)
+    stopped = train(whole.spec, stop_after=VALIDATIONS[0])
+    monkeypatch.undo()
+    newest, _ = stopped.checkpoints()
+    (weights,) = stopped.checkpoints("weights")
+    damage(weights)
+    resumed = train(whole.spec)
+    assert min(resumed.column("train/loss")) == VALIDATIONS[0]
+    assert resumed.rows == rows_after(whole, VALIDATIONS[0] - 1)
+    assert_same_end(resumed, whole)
+    assert newest.with_suffix(".corrupt").exists()
+
+
+def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
+    whole = unbroken("prediction")
+    (path,) = train(whole.spec, stop_after=7).checkpoints()
+    files = CheckpointFiles(path.parent)
+    state = files.read(path)
+    state["callbacks"] = {"kdx/1": {"best": None}}
+    files.keep("step")
+    files.write("step", 7, state)
+    assert_same(train(whole.spec), whole)
+
+
+@pytest.mark.parametrize(("average", "listed"), [(0, 1), (1, 1), (3, 3)])
+def test_weights_are_kept_as_long_as_a_resume_checkpoint_lists_them_and_no_longer(average, listed, train, monkeypatch):
+    spec = cell("prediction", validate_every=1, average=average)
+    save_every_step(monkeypatch)
+    # Stopped and gone on, so that what the checkpoint before lists is known from the file alone.
+    for step in (6, 7, 8):
+        stopped = train(spec, stop_after=step)
+        states = [torch.load(path, weights_only=True)["callbacks"]["kdx/2"] for path in stopped.checkpoints()]
+        assert len(states) == 2
+        assert all(len(state["weights"]) == listed for state in states)
+        names = {path.name for path in stopped.checkpoints("weights")}
+        assert names == {name for state in states for name in state["weights"]}
+    assert list(train(spec).column("test/loss"))
+    assert not list(stopped.folder.glob("weights-*"))
+
+
 @BOTH
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_validation_is_at_every_interval_and_once_at_the_end(task, accumulate, unbroken):
@@ -141,25 +230,67 @@ def test_the_best_validation_weights_are_the_ones_tested(task, train, home):
     assert done.outcome.valid_score == min(valid.values()) == valid[5] < valid[12]
     assert done.outcome.valid_step == 5 and list(done.column("test/loss")) == [5]
 
-    training = done.spec.training
-    if task == "translation":
-        corpus = load_parallel(done.spec.data, home)
-        module = TranslationModule(done.spec, corpus)
-        batches = ParallelBatches(corpus.splits[Split.TEST], training.batch_tokens)
-    else:
-        corpus = load_stream(done.spec.data, home)
-        module = PredictionModule(done.spec, corpus)
-        batches = StreamBatches(corpus.splits[Split.TEST], training.batch_tokens // training.length, training.length)
-    module.model.load_state_dict(done.weights)
-    module.eval()
-    with torch.no_grad():
-        for batch in batches.in_order():
-            module.evaluate(batch, Split.TEST)
-    metrics = module.summarise(Split.TEST)
-    assert {f"test/{name}": value for name, value in metrics.items()} == {
-        name: value for (name, _), value in done.rows.items() if name.startswith("test/")
-    }
+    module, batches = evaluation_of(done, Split.TEST, home)
+    metrics = evaluated(module, batches, Split.TEST)
+    assert {f"test/{name}": value for name, value in metrics.items()} == ends_of(done, "test/")
     assert done.outcome.test_score == metrics["loss"]
+
+
+@BOTH
+@pytest.mark.parametrize(("average", "validations"), [(1, [12]), (2, [10, 12]), (9, [5, 10, 12])])
+def test_the_mean_of_the_weights_at_the_last_validations_is_validated_once_and_tested(
+    task, average, validations, unbroken, train, home
+):
+    whole = unbroken(task, average=2)
+    done = whole if average == 2 else train(cell(task, average=average))
+    # Averaging changes nothing of the training before it.
+    assert {(name, step): value for (name, step), value in done.rows.items() if name.startswith("train/")} == {
+        (name, step): value for (name, step), value in unbroken(task).rows.items() if name.startswith("train/")
+    }
+    of = {int(path.name[8:17]): torch.load(path, weights_only=True) for path in whole.checkpoints("weights")}
+    states = [of[step] for step in validations]
+    mean = {name: torch.stack([state[name].double() for state in states]).mean(0).float() for name in done.weights}
+    assert all(torch.allclose(done.weights[name], mean[name], rtol=0, atol=1e-7) for name in mean)
+    assert [path.name[:17] for path in done.checkpoints("average")] == ["average-000000012"]
+    assert not done.checkpoints("best")
+
+    module, batches = evaluation_of(done, Split.VALID, home)
+    metrics = evaluated(module, batches, Split.VALID)
+    told = {name.removeprefix("valid/average/"): value for name, value in ends_of(done, "valid/average/").items()}
+    assert {name: told[name] for name in metrics} == metrics
+    assert told.keys() - metrics.keys() == {name for name in told if name.startswith("entropy/")}
+    assert {step for name, step in done.rows if name.startswith(("valid/average/", "test/"))} == {STEPS}
+    assert (done.outcome.valid_score, done.outcome.valid_step) == (metrics["loss"], STEPS)
+    module, batches = evaluation_of(done, Split.TEST, home)
+    assert done.outcome.test_score == evaluated(module, batches, Split.TEST)["loss"]
+    if average == 1:
+        assert told == {
+            name.removeprefix("valid/"): value
+            for (name, step), value in done.rows.items()
+            if step == STEPS and name.startswith("valid/") and not name.startswith("valid/average/")
+        }
+
+
+def test_a_mean_whose_loss_is_no_number_ends_the_run_as_diverged(train, monkeypatch):
+    score, spec = PredictionModule.hidden_and_targets, cell("prediction", average=2)
+    validate = lightning.Trainer.validate
+
+    def overflow(module, batch):
+        hidden, targets = score(module, batch)
+        return hidden * math.nan, targets
+
+    def second(trainer, *arguments, **words):
+        # The first is the plain one after the last step.
+        if trainer.callbacks[0].averaged:
+            monkeypatch.setattr(PredictionModule, "hidden_and_targets", overflow)
+        return validate(trainer, *arguments, **words)
+
+    monkeypatch.setattr(lightning.Trainer, "validate", second)
+    done = train(spec)
+    valid = done.column("valid/loss")
+    assert done.outcome.diverged == f"validation loss is nan at step {STEPS}"
+    assert (done.outcome.valid_score, done.outcome.test_score) == (min(valid.values()), None)
+    assert not list(done.folder.glob("*.ckpt"))
 
 
 @BOTH
@@ -255,9 +386,11 @@ def test_a_final_validation_loss_not_below_the_unigram_distribution_is_a_diverge
 
 
 @BOTH
-def test_every_metric_is_defined(task, unbroken):
-    whole = unbroken(task)
+@pytest.mark.parametrize("average", [0, 2])
+def test_every_metric_is_defined(task, average, unbroken):
+    whole = unbroken(task, average=average)
     measured = {name for name, _ in whole.rows if not name.startswith("train/")}
+    assert any(name.startswith("valid/average/") for name in measured) is (average > 0)
     assert measured <= whole.outcome.definitions.keys()
     assert all(whole.outcome.definitions.values())
 

@@ -1,13 +1,14 @@
-"""Translation is scored by sacrebleu, on greedy translations in the order of the corpus."""
+"""Translation is scored by sacrebleu, on what the cell's search finds, in the order of the corpus."""
 
 import dataclasses
+import importlib.metadata
 
 import pytest
 import sacrebleu
 import torch
 from runs import VALIDATIONS, cell
 
-from kdx.axes import Split
+from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatches
 from kdx.data.corpus import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
@@ -40,16 +41,91 @@ def test_bleu_is_that_of_sacrebleu_on_the_translations_that_are_kept(unbroken, c
 def test_bleu_is_defined_by_its_signature(unbroken):
     defined = unbroken("translation").outcome.definitions["test/bleu"]
     assert defined == (
-        f"sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:{sacrebleu.__version__}"
+        "sacrebleu, greedy translations of at most 2 × source + 10 tokens: "
+        f"nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:{sacrebleu.__version__}"
     )
+
+
+BEAM = {"beam": 5, "length_penalty": 0.6, "penalty": "gnmt", "longest": [0.0, 200]}
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "valid", "test"),
+    [
+        ({}, "greedy translations of at most 2 × source + 10 tokens", None),
+        (
+            {"beam": 4, "valid_beam": 2, "length_penalty": 0.0, "longest": [1.5, 0]},
+            "best ln p of a beam of 2, n tokens with the end mark, at most 1.5 × source + 0 tokens",
+            "best ln p of a beam of 4, n tokens with the end mark, at most 1.5 × source + 0 tokens",
+        ),
+        (
+            {"valid_beam": 5, "beam": 5},
+            "best ln p / n^1 of a beam of 5, n tokens with the end mark, at most 2 × source + 10 tokens",
+            None,
+        ),
+        (
+            BEAM,
+            "greedy translations of at most 0 × source + 200 tokens",
+            "best ln p / ((5 + n) / 6)^0.6 of a beam of 5, n tokens with the end mark, at most 0 × source + 200 tokens",
+        ),
+    ],
+)
+def test_bleu_is_defined_by_the_search_and_by_its_signature(evaluation, valid, test, corpus):
+    module = TranslationModule(cell("translation", select="bleu", evaluation=evaluation), corpus)
+    module.signatures = {"bleu": "as it is", "bleu_detokenised": "as raw"}
+    version = importlib.metadata.version("sacremoses")
+    assert module.definitions(Split.VALID)["bleu"] == f"sacrebleu, {valid}: as it is"
+    assert "bleu_detokenised" not in module.definitions(Split.VALID)
+    assert module.definitions(Split.TEST)["bleu"] == f"sacrebleu, {test or valid}: as it is"
+    assert module.definitions(Split.TEST)["bleu_detokenised"] == (
+        f"sacrebleu, {test or valid}, detokenised by sacremoses {version} (target): as raw"
+    )
+
+
+def test_each_split_is_translated_by_its_own_beam(corpus):
+    module = TranslationModule(cell("translation", evaluation=BEAM | {"valid_beam": 2}), corpus)
+    gnmt = (0.6, LengthPenalty.GNMT, (0.0, 200))
+    assert module.search(Split.VALID) == (2, *gnmt)
+    assert module.search(Split.TEST) == (5, *gnmt)
+
+
+def test_a_wider_beam_gives_other_translations_and_their_metrics_in_a_run(train, unbroken):
+    greedy, wide = unbroken("translation"), train(cell("translation", evaluation={"beam": 3, "longest": [1.0, 2]}))
+    assert wide.lines != greedy.lines and len(wide.lines) == len(greedy.lines)
+    assert wide.column("valid/loss") == greedy.column("valid/loss")
+    for name in ("test/bleu", "test/bleu_detokenised"):
+        assert list(wide.column(name)) == [wide.outcome.valid_step]
+        assert "beam of 3" in wide.outcome.definitions[name]
+
+
+def test_tokenised_text_is_scored_detokenised_too_and_raw_text_once(corpus, monkeypatch):
+    def split(references: tuple[str, ...]):
+        return dataclasses.replace(corpus.splits[Split.TEST], references=references)
+
+    references = ("the dog &apos;s tail , they say , isn 't long .", "a dog ( black ) runs !")
+    found = ["the dog &apos;s tail , they said , isn 't long .", "a dog ( black ) runs !"]
+    monkeypatch.setattr(TranslationModule, "lines", lambda module: found)
+    tokenised = dataclasses.replace(corpus, splits={Split.TEST: split(references)}, target="en")
+    module = TranslationModule(cell("translation"), tokenised)
+    metrics = module.summarise(Split.TEST)
+    plain = ["the dog's tail, they say, isn't long.", "a dog (black) runs!"]
+    said = ["the dog's tail, they said, isn't long.", "a dog (black) runs!"]
+    assert metrics["bleu_detokenised"] == sacrebleu.corpus_bleu(said, [plain]).score
+    assert metrics["bleu"] == sacrebleu.corpus_bleu(found, [list(references)], tokenize="none", force=True).score
+    assert metrics["bleu"] != metrics["bleu_detokenised"]
+    assert "|tok:13a|" in module.definitions(Split.TEST)["bleu_detokenised"]
+    assert "|tok:none|" in module.definitions(Split.TEST)["bleu"]
+
+    raw = TranslationModule(cell("translation"), dataclasses.replace(tokenised, tokenised=False))
+    assert "bleu_detokenised" not in raw.summarise(Split.TEST)
 
 
 @pytest.mark.parametrize(("tokenised", "tokeniser"), [(True, "none"), (False, "13a")])
 def test_text_that_is_not_yet_tokenised_is_tokenised_by_sacrebleu(tokenised, tokeniser, corpus):
     module = TranslationModule(cell("translation"), dataclasses.replace(corpus, tokenised=tokenised))
-    assert "bleu" not in module.definitions()
+    assert "bleu" not in module.definitions(Split.TEST)
     evaluated(module, Split.TEST)
-    assert f"|tok:{tokeniser}|" in module.definitions()["bleu"]
+    assert f"|tok:{tokeniser}|" in module.definitions(Split.TEST)["bleu"]
 
 
 @pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
@@ -76,7 +152,7 @@ def test_perfect_translations_score_a_hundred_and_come_in_the_order_of_the_corpu
     monkeypatch.setattr(
         module.model,
         "translate",
-        lambda source, padding, longest: [
+        lambda source, padding, search: [
             targets[tuple(row[~hidden].tolist())][:-1] for row, hidden in zip(source, padding, strict=True)
         ],
     )
@@ -107,7 +183,7 @@ def test_the_loss_is_per_target_token_end_marks_included(corpus):
     metrics = evaluated(module, Split.VALID)
     assert module._tokens == len(corpus.splits[Split.VALID].targets.flat)
     assert metrics["perplexity"] == pytest.approx(corpus.target_vocabulary.size, rel=1e-5)
-    assert module.definitions()["loss"].startswith("mean over target words and end marks")
+    assert module.definitions(Split.VALID)["loss"].startswith("mean over target words and end marks")
 
 
 def test_every_validation_of_a_run_gives_loss_and_perplexity(unbroken):
