@@ -62,7 +62,7 @@ def list_(json: Json = False) -> None:
         shown = (
             row["name"],
             row["state"],
-            " → ".join(row["suffixes"]) if len(row["suffixes"]) > 1 else "plain",
+            " → ".join(row["suffixes"]) if len(row["suffixes"]) > 1 else "plain" if row["suffixes"] else "examples",
             f"{row['train_lines']:,}",
             row["licence"] or "not known",
             row["where"] or "",
@@ -77,15 +77,21 @@ def list_(json: Json = False) -> None:
 def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
+    from kdx.axes import Split
     from kdx.data import BUILT_IN
+    from kdx.data.examples import GeneratedExamples
     from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora
     from kdx.data.text import GeneratedText
 
     rows = []
     for name, text in {**BUILT_IN, **{about.name: about for about in prepared_corpora()}}.items():
+        generated = {"state": "generated", "licence": "made by kdx", "where": None}
+        if isinstance(text, GeneratedExamples):
+            rows.append({"name": name, "suffixes": (), "train_lines": text.sizes[Split.TRAIN], **generated})
+            continue
         row: dict[str, Any] = {"name": name, "suffixes": text.suffixes}
         if isinstance(text, GeneratedText):
-            row |= {"state": "generated", "train_lines": text.train_lines, "licence": "made by kdx", "where": None}
+            row |= {"train_lines": text.train_lines, **generated}
         else:
             prepared = isinstance(text, PreparedInfo)
             row |= {

@@ -1,4 +1,4 @@
-"""A corpus as tokens: what `kdx.grid.spec.Data` names, encoded once and from then on mapped from the cache."""
+"""A corpus as tokens or arrays: what `kdx.grid.spec.Data` names, made once and from then on mapped from the cache."""
 
 import hashlib
 import json
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx import axes
-from kdx.axes import Split
-from kdx.data import vocabulary
+from kdx.axes import Split, Task
+from kdx.data import BUILT_IN, vocabulary
 from kdx.data.cache import cached
+from kdx.data.examples import Examples, GeneratedExamples
 from kdx.data.find_text import FoundText, corpus_names, find_text
 from kdx.data.storage import data_home
 from kdx.data.text import Lines
@@ -24,6 +25,7 @@ from kdx.errors import KdxError
 from kdx.grid.sections import Data
 
 Tokens = NDArray[np.int32]
+_TARGETS = "targets"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,31 @@ class StreamCorpus:
     """SHA-256 over the text in use and the settings that made tokens of it."""
     unigram_loss: float
     """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
+
+
+@dataclass(frozen=True)
+class ExampleCorpus:
+    """A corpus of examples that are no text."""
+
+    splits: Mapping[Split, Examples]
+    tokens: int
+    """That the model reads of an example, padding included."""
+    fingerprint: str
+    """SHA-256 over the examples."""
+    unigram_loss: float
+    """Nats per target of the validation examples under the distribution of the training targets, each count + 1."""
+
+
+def load_corpus(task: Task, data: Data, home: Path | None = None) -> ParallelCorpus | StreamCorpus | ExampleCorpus:
+    """The corpus that `data` names, in the form that the task learns from.
+
+    Raises:
+        KdxError: see the three below.
+        StorageError: the cache cannot be written.
+    """
+    if task is Task.TRANSLATION:
+        return load_parallel(data, home)
+    return load_stream(data, home) if task is Task.PREDICTION else load_examples(task, data, home)
 
 
 def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
@@ -171,6 +198,49 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
     )
 
 
+def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCorpus:
+    """The corpus that `data` names, as arrays.
+
+    Raises:
+        KdxError: there is no such corpus, or it is not for this task.
+        StorageError: the cache cannot be written.
+    """
+    made = BUILT_IN.get(data.corpus)
+    if not isinstance(made, GeneratedExamples) or made.task is not task:
+        allowed = [name for name, kind in BUILT_IN.items() if isinstance(kind, GeneratedExamples) and kind.task is task]
+        problem = f"`{data.corpus}` is no corpus of generated examples for task {task}"
+        raise KdxError(problem, place="data.corpus", allowed=allowed)
+    sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
+
+    def make(folder: Path) -> dict[str, Any]:
+        splits = {split: made.generate(data.corpus, data.seed, split, sizes[split]) for split in Split}
+        for split, examples in splits.items():
+            for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
+                np.save(folder / f"{split}.{name}.npy", array)
+        targets = {split: splits[split].targets.ravel() for split in (Split.TRAIN, Split.VALID)}
+        return {
+            "inputs": list(splits[Split.TRAIN].inputs),
+            "fingerprint": _hash(
+                {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+            ),
+            "unigram_loss": _unigram_loss(targets[Split.TRAIN], targets[Split.VALID], made.classes),
+        }
+
+    folder, facts = cached(home or data_home(), _hash([data.corpus, data.seed, sizes, _code()]), make)
+    return ExampleCorpus(
+        splits={
+            split: Examples(
+                {name: _map(folder / f"{split}.{name}.npy") for name in facts["inputs"]},
+                _map(folder / f"{split}.{_TARGETS}.npy"),
+            )
+            for split in Split
+        },
+        tokens=made.tokens,
+        fingerprint=facts["fingerprint"],
+        unigram_loss=facts["unigram_loss"],
+    )
+
+
 def _find(data: Data, home: Path, *, parallel: bool) -> FoundText:
     text = find_text(data, home)
     if (len(text.suffixes) > 1) is not parallel:
@@ -194,10 +264,13 @@ def _learn(text: FoundText, data: Data, folder: Path) -> tuple[Lines, Vocabulary
 
 def _key(text: FoundText, data: Data, *settings: int) -> str:
     """Changes with whatever the tokens depend on: the text, the settings, and the code that makes the one the other."""
-    code = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
     library = version("tokenizers") if data.vocabulary is axes.Vocabulary.BPE else None
     wanted = [data.vocabulary, data.vocabulary_size, data.train_lines, *settings]
-    return _hash([text.identity, text.suffixes, wanted, library, code])
+    return _hash([text.identity, text.suffixes, wanted, library, _code()])
+
+
+def _code() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
 
 
 def _hash(value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kdx.axes import Split
 from kdx.data import BUILT_IN
+from kdx.data.examples import GeneratedExamples
 from kdx.data.storage import data_home, new_folder
 from kdx.data.text import GeneratedText, KnownText
 from kdx.data.text_files import TextFile, corpus_files, open_source
@@ -61,7 +62,7 @@ def prepare(name: str, source: Path, home: Path | None = None) -> PreparedInfo:
         StorageError: the disk is full, or the data home cannot be written.
     """
     known = BUILT_IN.get(name)
-    if isinstance(known, GeneratedText):
+    if isinstance(known, GeneratedText | GeneratedExamples):
         raise KdxError(f"corpus `{name}` is generated: there is nothing to prepare", hint="use it as it is")
     if not _NAME.fullmatch(name):
         raise KdxError(f"`{name}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first")
