@@ -1,34 +1,33 @@
 """The stacks that both tasks share: attention and feed-forward sublayers with residual sums (Vaswani et al. 2017)."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import encoding_of
-from kdx.attention.mixers.convolution import Convolution
-from kdx.attention.mixers.equivariant import Equivariant
+from kdx.attention.mixers import MIXERS
+from kdx.attention.spaces.parts import Parts, PlacedParts
 from kdx.axes import Attention, Inject, Mixer, Norm, Reach, Tables
 from kdx.grid.spec import LONGEST, CellSpec
 from kdx.models.memory import Memory
 
 
-def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
-    """The cell's attention in one of the three places."""
-    return KernelAttention(
-        width=spec.model.width,
-        heads=spec.model.heads,
-        kernel=spec.kernel,
-        symmetry=spec.symmetry,
-        scale=spec.scale,
-        positions=spec.positions_in(which),
+def features_of(spec: CellSpec) -> Parts:
+    """What an attention of the cell compares features by, in every space."""
+    return {"kernel": spec.kernel, "symmetry": spec.symmetry, "normaliser": spec.normaliser}
+
+
+def parts_of(spec: CellSpec, which: Attention) -> PlacedParts:
+    """And what it makes of positions, in one of the three places."""
+    return PlacedParts(
+        **features_of(spec),
         value=spec.value_in(which),
         filter=spec.filter_in(which),
-        normaliser=spec.normaliser,
         encoding=spec.encoding,
         longest=LONGEST,
-        memory_length=spec.memory,
         clip=None if spec.clip == "none" else spec.clip,
         tables=spec.sharing or Tables.PER_HEAD,
         xl_bias=spec.xl_bias,
@@ -40,14 +39,27 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
     )
 
 
-def mixer_of(spec: CellSpec, which: Attention) -> nn.Module:
-    """What stands in the place of self-attention: attention itself, unless the cell has another mixer."""
-    if spec.mixer is Mixer.EQUIVARIANT:
-        return Equivariant(spec.model.width, filter=spec.filter_in(which))
-    if spec.mixer is Mixer.CONVOLUTION:
-        assert spec.neighbours is not None
-        return Convolution(spec.model.width, neighbours=spec.neighbours, filter=spec.filter_in(which))
-    return attention_of(spec, which)
+def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
+    """The cell's attention in one of the three places, of a sequence."""
+    return KernelAttention(
+        spec.model.width,
+        spec.model.heads,
+        scale=spec.scale,
+        positions=spec.positions_in(which),
+        memory_length=spec.memory,
+        **parts_of(spec, which),
+    )
+
+
+AttentionOf = Callable[[CellSpec, Attention], nn.Module]
+
+
+def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Module:
+    """What stands in the place of self-attention: that of the space, unless the cell has another mixer."""
+    if spec.mixer is Mixer.ATTENTION:
+        return attention(spec, which)
+    own = {} if spec.neighbours is None else {"neighbours": spec.neighbours}
+    return MIXERS[spec.mixer](spec.model.width, filter=spec.filter_in(which), **own)
 
 
 class Residual(nn.Module):
@@ -86,11 +98,13 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention, attention over a source where there is one, and the feed-forward sublayer."""
+    """Self-attention in the cell's space, attention over a source where there is one, and the feed-forward sublayer."""
 
-    def __init__(self, spec: CellSpec, own: Attention, across: Attention | None = None) -> None:
+    def __init__(
+        self, spec: CellSpec, own: Attention, across: Attention | None = None, attention: AttentionOf = attention_of
+    ) -> None:
         super().__init__()
-        self.own = mixer_of(spec, own)
+        self.own = mixer_of(spec, own, attention)
         self.own_residual = Residual(spec)
         if across:
             self.across = attention_of(spec, across)
@@ -128,9 +142,16 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """Layers one on another, with the pre-norm's closing normalisation."""
 
-    def __init__(self, spec: CellSpec, depth: int, own: Attention, across: Attention | None = None) -> None:
+    def __init__(
+        self,
+        spec: CellSpec,
+        depth: int,
+        own: Attention,
+        across: Attention | None = None,
+        attention: AttentionOf = attention_of,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(spec, own, across) for _ in range(depth))
+        self.layers = nn.ModuleList(Layer(spec, own, across, attention) for _ in range(depth))
         self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
@@ -176,6 +197,14 @@ class Input(nn.Module):
                 positions = torch.arange(tokens.shape[1], device=tokens.device)
             x = x + self.encoding(positions)
         return self.dropout(x)
+
+
+def linear_of(inputs: int, outputs: int) -> nn.Linear:
+    """A projection that begins Xavier-uniform, its bias zero."""
+    linear = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear
 
 
 def embedding_of(size: int, width: int) -> nn.Embedding:
