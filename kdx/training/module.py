@@ -1,4 +1,4 @@
-"""What the two tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
+"""What the tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
 
 import math
 from typing import Any
@@ -21,6 +21,9 @@ class Diverged(Exception):
 
 class TaskModule(lightning.LightningModule):
     """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
+
+    unpredicted = PADDING
+    """The target that is not counted."""
 
     def __init__(self, spec: CellSpec, model: nn.Module) -> None:
         super().__init__()
@@ -54,7 +57,7 @@ class TaskModule(lightning.LightningModule):
             nn.utils.clip_grad_norm_(self.parameters(), clip)
 
     def logits_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """Logits (B, T, V) and the tokens (B, T) that they should give; padding is not counted."""
+        """Logits (B, T, V) and the tokens, or classes, (B, T) that they should give; padding is not counted."""
         raise NotImplementedError
 
     def training_step(self, batch: Any, index: int) -> Tensor:
@@ -63,7 +66,7 @@ class TaskModule(lightning.LightningModule):
         loss = functional.cross_entropy(
             logits.flatten(0, 1).float(),
             targets.flatten(),
-            ignore_index=PADDING,
+            ignore_index=self.unpredicted,
             label_smoothing=self.spec.training.label_smoothing,
         )
         if not torch.isfinite(loss):
@@ -74,10 +77,14 @@ class TaskModule(lightning.LightningModule):
         """Adds a batch to the sums of an evaluation."""
         logits, targets = self.logits_and_targets(batch)
         nats = functional.cross_entropy(
-            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=PADDING, reduction="sum"
+            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=self.unpredicted, reduction="sum"
         )
         self._nats += nats.double().cpu()
-        self._tokens += int((targets != PADDING).sum())
+        self._tokens += int((targets != self.unpredicted).sum())
+        self.measure(batch, logits, targets)
+
+    def measure(self, batch: Any, logits: Tensor, targets: Tensor) -> None:
+        """Adds what else the task counts in an evaluation."""
 
     def summarise(self, split: Split) -> dict[str, float]:
         """Metrics of the whole pass. `loss` is in nats a token, without label smoothing."""
