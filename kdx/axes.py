@@ -7,10 +7,39 @@ from enum import StrEnum
 
 
 class Task(StrEnum):
-    """What a model learns: encoder–decoder translation, or decoder-only sequence prediction."""
+    """What a model learns: encoder–decoder translation, or decoder-only sequence prediction.
+
+    Beyond the paper's experiments, on generated examples: the pixels of an image one by one, the class of a set, the
+    class of streams of several modalities, and the shortest tour through cities.
+    """
 
     TRANSLATION = "translation"
     PREDICTION = "prediction"
+    IMAGE = "image"
+    SET = "set"
+    MULTIMODAL = "multimodal"
+    TOUR = "tour"
+
+
+class Space(StrEnum):
+    """The kernel feature space X (Sec. 2.2.1): F × T, F × H × W, F, and F^l × F^v × F^a × T.
+
+    The last is one product of kernels over the modalities, or a cross kernel for each ordered pair of them.
+    """
+
+    SEQUENCE = "sequence"
+    IMAGE = "image"
+    SET = "set"
+    MULTIMODAL = "multimodal"
+    CROSSMODAL = "crossmodal"
+
+
+class Modality(StrEnum):
+    """The streams of the Multimodal Transformer (Tsai et al., ACL 2019)."""
+
+    LANGUAGE = "language"
+    VISION = "vision"
+    AUDIO = "audio"
 
 
 class Attention(StrEnum):

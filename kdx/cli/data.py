@@ -130,7 +130,7 @@ def info(
     facts = {
         "corpus": name,
         "state": row["state"],
-        "text": _direction(row["suffixes"]) + (", tokenised" if row["tokenised"] else ""),
+        "kind": _direction(row["suffixes"]) + (", tokenised" if row["tokenised"] else ""),
         "licence": row["licence"] or "not known",
         "where": row["where"],
         "prepared from": row.get("source"),
@@ -160,7 +160,9 @@ def info(
 def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
+    from kdx.axes import Split
     from kdx.data import BUILT_IN
+    from kdx.data.examples import GeneratedExamples
     from kdx.data.prepare import corpus_folder, prepared_corpora
     from kdx.data.text import GeneratedText, KnownText
 
@@ -168,15 +170,16 @@ def _rows() -> list[dict[str, Any]]:
     rows = []
     for name in {**BUILT_IN, **prepared}:
         known, about = BUILT_IN.get(name), prepared.get(name)
-        if isinstance(known, GeneratedText):
-            row = {
-                "state": "generated",
-                "suffixes": known.suffixes,
-                "tokenised": True,
-                "train_lines": known.train_lines,
-                "licence": "made by kdx",
-                "where": None,
+        generated = {"state": "generated", "licence": "made by kdx", "where": None}
+        if isinstance(known, GeneratedExamples):
+            row: dict[str, Any] = {
+                "suffixes": (),
+                "tokenised": False,
+                "train_lines": known.sizes[Split.TRAIN],
+                **generated,
             }
+        elif isinstance(known, GeneratedText):
+            row = {"suffixes": known.suffixes, "tokenised": True, "train_lines": known.train_lines, **generated}
         else:
             text = about or known
             assert text is not None
@@ -202,7 +205,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _direction(suffixes: tuple[str, ...]) -> str:
-    return " → ".join(suffixes) if len(suffixes) > 1 else "plain"
+    return " → ".join(suffixes) if len(suffixes) > 1 else "plain" if suffixes else "examples"
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """Batches as pure functions of (seed, step), so that a run can go on from any step without replaying the ones before.
 
-Letters: B sentences or streams in a batch, Ts and Tt tokens of its longest source and target, T tokens of a stream in
-one batch. A step counts batches from 0 over all epochs.
+Letters: B sentences, streams or examples in a batch, Ts and Tt tokens of its longest source and target, T tokens of a
+stream in one batch. A step counts batches from 0 over all epochs.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kdx.data.corpus import ParallelText, TokenLists, Tokens
+from kdx.data.examples import Examples
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.errors import KdxError
 
@@ -117,6 +118,59 @@ class StreamBatches:
             yield _stretch(self._stream, self._streams, each, start, min(start + self._length, each))
 
 
+class ExampleBatch(NamedTuple):
+    """Examples that are no text."""
+
+    inputs: dict[str, Tensor]
+    """By the names of the model's arguments; B is the first dimension of each."""
+    targets: Tensor
+    """(B, T): the classes to be told."""
+
+
+class ExampleBatches:
+    """Examples of one size. An epoch shuffles them, and leaves out what would not fill a batch."""
+
+    def __init__(self, examples: Examples, size: int, seed: int = 0) -> None:
+        """Takes B, the examples in a batch."""
+        self._examples = examples
+        self._size = size
+        self._seed = seed
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self._examples) // self._size
+
+    def batch(self, step: int) -> ExampleBatch:
+        """The batch of this step; an example comes once an epoch at most.
+
+        Raises:
+            KdxError: there are fewer examples than a batch has.
+        """
+        if not len(self):
+            raise KdxError(
+                f"{len(self._examples)} training examples do not fill a batch of {self._size}",
+                place="training.batch_tokens",
+                hint="lower batch_tokens",
+            )
+        epoch, place = divmod(step, len(self))
+        order = _order(len(self._examples), self._seed, epoch)
+        return self._collate(order[place * self._size : (place + 1) * self._size])
+
+    def in_order(self) -> Iterator[ExampleBatch]:
+        """For evaluation: every example once."""
+        for start in range(0, len(self._examples), self._size):
+            yield self._collate(slice(start, start + self._size))
+
+    def _collate(self, part: slice | NDArray[np.int64]) -> ExampleBatch:
+        inputs = {name: _tensor(array[part]) for name, array in self._examples.inputs.items()}
+        return ExampleBatch(inputs, _tensor(self._examples.targets[part]))
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    """Integers of any width become indices; what was mapped from a file is copied."""
+    return torch.from_numpy(array.astype(np.int64) if array.dtype.kind in "iu" else array.copy())
+
+
 def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> StreamBatch:
     """Tokens `start` to `stop` of every stream, where a stream has `each` tokens."""
     inputs = np.full((streams, stop - start), PADDING, dtype=np.int64)
@@ -147,7 +201,7 @@ def _cut(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: i
 
 @lru_cache(maxsize=2)
 def _order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The batches of an epoch, shuffled."""
+    """The batches, or examples, of an epoch, shuffled."""
     key = hashlib.blake2b(json.dumps(["batches", seed, epoch]).encode(), digest_size=16).digest()
     # Of numpy's randomness only the raw bits of a bit generator are promised to stay the same across versions.
     return np.argsort(np.random.PCG64(int.from_bytes(key, "little")).random_raw(count), kind="stable")

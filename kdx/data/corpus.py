@@ -1,4 +1,4 @@
-"""A corpus as tokens: what `kdx.grid.spec.Data` names, encoded once and from then on mapped from the cache."""
+"""A corpus as tokens or arrays: what `kdx.grid.spec.Data` names, made once and from then on mapped from the cache."""
 
 import hashlib
 import json
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx import axes
-from kdx.axes import Dictionaries, Split
-from kdx.data import vocabulary
+from kdx.axes import Dictionaries, Split, Task
+from kdx.data import BUILT_IN, vocabulary
 from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
+from kdx.data.examples import Examples, GeneratedExamples
 from kdx.data.find_text import FoundText, corpus_names, find_text
 from kdx.data.storage import data_home
 from kdx.data.vocabulary import END, Vocabulary, count_words
@@ -24,6 +25,7 @@ from kdx.errors import KdxError
 from kdx.grid.sections import Data
 
 Tokens = NDArray[np.int32]
+_TARGETS = "targets"
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,31 @@ class StreamCorpus:
     """SHA-256 over the tokens and what each token is."""
     unigram_loss: float
     """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
+
+
+@dataclass(frozen=True)
+class ExampleCorpus:
+    """A corpus of examples that are no text."""
+
+    splits: Mapping[Split, Examples]
+    tokens: int
+    """That the model reads of an example, padding included."""
+    fingerprint: str
+    """SHA-256 over the examples."""
+    unigram_loss: float
+    """Nats per target of the validation examples under the distribution of the training targets, each count + 1."""
+
+
+def load_corpus(task: Task, data: Data, home: Path | None = None) -> ParallelCorpus | StreamCorpus | ExampleCorpus:
+    """The corpus that `data` names, in the form that the task learns from.
+
+    Raises:
+        KdxError: see the three below.
+        StorageError: the cache cannot be written.
+    """
+    if task is Task.TRANSLATION:
+        return load_parallel(data, home)
+    return load_stream(data, home) if task is Task.PREDICTION else load_examples(task, data, home)
 
 
 def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
@@ -163,6 +190,43 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
     )
 
 
+def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCorpus:
+    """The corpus that `data` names, as arrays.
+
+    Raises:
+        KdxError: there is no such corpus, or it is not for this task.
+        StorageError: the cache cannot be written.
+    """
+    made = BUILT_IN.get(data.corpus)
+    if not isinstance(made, GeneratedExamples) or made.task is not task:
+        allowed = [name for name, kind in BUILT_IN.items() if isinstance(kind, GeneratedExamples) and kind.task is task]
+        problem = f"`{data.corpus}` is no corpus of generated examples for task {task}"
+        raise KdxError(problem, place="data.corpus", allowed=allowed)
+    sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
+
+    def make(folder: Path) -> dict[str, Any]:
+        splits = {split: made.generate(data.corpus, data.seed, split, sizes[split]) for split in Split}
+        for split, examples in splits.items():
+            for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
+                np.save(folder / f"{split}.{name}.npy", array)
+        counts = {split: np.bincount(splits[split].targets.ravel(), minlength=made.classes) for split in Split}
+        return {"inputs": list(splits[Split.TRAIN].inputs), "unigram_loss": _unigram_loss(counts)}
+
+    cache = cached(home or data_home(), _hash([data.corpus, data.seed, sizes, _code()]), make)
+    return ExampleCorpus(
+        splits={
+            split: Examples(
+                {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
+                map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
+            )
+            for split in Split
+        },
+        tokens=made.tokens,
+        fingerprint=cache.fingerprint,
+        unigram_loss=cache.facts["unigram_loss"],
+    )
+
+
 def _find(data: Data, home: Path, *, parallel: bool) -> FoundText:
     text = find_text(data, home)
     if (len(text.suffixes) > 1) is not parallel:
@@ -231,10 +295,13 @@ def _references(folder: Path, split: Split) -> tuple[str, ...]:
 
 def _key(text: FoundText, data: Data, *settings: int) -> str:
     """Changes with whatever the tokens depend on: the text, the settings, and the code that makes the one the other."""
-    code = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
     library = None if data.vocabulary is axes.Vocabulary.WORD else version("tokenizers")
     wanted = [data.vocabulary, data.vocabulary_size, data.merges, data.dictionaries, data.train_lines, *settings]
-    return _hash([text.identity, text.suffixes, wanted, library, code])
+    return _hash([text.identity, text.suffixes, wanted, library, _code()])
+
+
+def _code() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
 
 
 def _hash(value: Any) -> str:

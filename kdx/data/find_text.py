@@ -10,6 +10,7 @@ from typing import Any
 from kdx.axes import Split
 from kdx.data import BUILT_IN
 from kdx.data.digests import digests
+from kdx.data.examples import GeneratedExamples
 from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora, read_about
 from kdx.data.text import GeneratedText
 from kdx.errors import KdxError, did_you_mean
@@ -46,6 +47,10 @@ def find_text(data: Data, home: Path) -> FoundText:
             identity=[data.corpus, data.seed, lines],
             lines=lambda split, suffix: generated()[split][suffix],
         )
+    if isinstance(built_in, GeneratedExamples):
+        usable = sorted(corpus_names(home, parallel=True) + corpus_names(home, parallel=False))
+        problem = f"`{data.corpus}` is no text: it is for task {built_in.task}"
+        raise KdxError(problem, place="data.corpus", allowed=usable)
     about = read_about(corpus_folder(data.corpus, home))
     if about is None:
         raise _unknown(data.corpus, home)
@@ -74,13 +79,14 @@ def corpus_names(home: Path, *, parallel: bool) -> list[str]:
 
 
 def _unknown(name: str, home: Path) -> KdxError:
-    usable = sorted(corpus_names(home, parallel=True) + corpus_names(home, parallel=False))
+    usable = corpus_names(home, parallel=True) + corpus_names(home, parallel=False)
+    texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
     hint = f"kdx data prepare {name} --from PATH"
     if name in BUILT_IN:
         return KdxError(f"corpus `{name}` is not prepared yet", place="data.corpus", hint=hint)
-    near = did_you_mean(name, {*usable, *BUILT_IN})
+    near = did_you_mean(name, texts)
     hint = f"{near}; your own text: {hint}" if near else hint
-    return KdxError(f"unknown corpus `{name}`", place="data.corpus", allowed=sorted({*usable, *BUILT_IN}), hint=hint)
+    return KdxError(f"unknown corpus `{name}`", place="data.corpus", allowed=sorted(texts), hint=hint)
 
 
 def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kdx.axes import Split
 from kdx.data import BUILT_IN, FAMILIES
 from kdx.data.download import download, file_name, is_address
+from kdx.data.examples import GeneratedExamples
 from kdx.data.storage import data_home, new_folder
 from kdx.data.text import Files, GeneratedText, KnownFile, KnownText, Original, TextFile, Told, decoded, untold
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
@@ -108,7 +109,7 @@ def prepare(
         StorageError: the disk is full, or the data home cannot be written.
     """
     known = BUILT_IN.get(name)
-    if isinstance(known, GeneratedText):
+    if isinstance(known, GeneratedText | GeneratedExamples):
         raise KdxError(f"corpus `{name}` is generated: there is nothing to prepare", hint="use it as it is")
     if not _NAME.fullmatch(name):
         raise KdxError(f"`{name}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first")

@@ -78,6 +78,8 @@ class Data(Section):
     """Of parallel text: one vocabulary for both languages, or one for each."""
     train_lines: Count | None = None
     """Use the first so many lines of the training text; None: all of them."""
+    train_examples: Annotated[Count | None, Neutral(None)] = None
+    """Training examples of a corpus that is no text; None: its own number."""
     max_tokens: Count = 128
     """Training pairs with a longer side are left out (translation only); no other split is cut."""
     seed: Natural = 0
@@ -106,8 +108,9 @@ class Model(Section):
     """Features per token."""
     heads: Count = 4
     encoder_layers: Natural = 2
-    """Layers of the encoder; 0 for prediction, which has none."""
-    decoder_layers: Count = 2
+    """Layers of the encoder; 0 where the task has none."""
+    decoder_layers: Natural = 2
+    """Layers of the decoder; 0 where the task has none."""
     inner: Count = 256
     """Width of the feed-forward layer."""
     dropout: Fraction = 0.1
@@ -143,7 +146,8 @@ class Training(Section):
 
     steps: Count = 1000
     batch_tokens: Count = 1536
-    """Target tokens in a batch at most, padding included; for prediction, streams × length."""
+    """Target tokens in a batch at most, padding included; for prediction, streams × length; of generated examples, what
+    the model reads: pixels, elements, cities, or events of all modalities."""
     length: Count | None = None
     """Tokens of a stream in one batch (prediction only)."""
     accumulate: Count = 1

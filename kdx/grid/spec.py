@@ -19,11 +19,13 @@ from kdx.axes import (
     Inject,
     Kernel,
     Mixer,
+    Modality,
     Norm,
     Normaliser,
     Position,
     Scale,
     Sinusoids,
+    Space,
     Symmetry,
     Tables,
     Task,
@@ -50,16 +52,41 @@ from kdx.grid.sections import (
 METRICS: dict[Task, dict[str, Direction]] = {
     Task.TRANSLATION: {"bleu": Direction.MAX, "loss": Direction.MIN, "perplexity": Direction.MIN},
     Task.PREDICTION: {"perplexity": Direction.MIN, "loss": Direction.MIN, "word_perplexity": Direction.MIN},
+    Task.IMAGE: {"bits_per_dimension": Direction.MIN, "loss": Direction.MIN},
+    Task.SET: {"accuracy": Direction.MAX, "loss": Direction.MIN},
+    Task.MULTIMODAL: {"accuracy": Direction.MAX, "loss": Direction.MIN},
+    Task.TOUR: {"accuracy": Direction.MAX, "loss": Direction.MIN, "length_ratio": Direction.MIN},
 }
 # Those of a test beside them.
-TEST_METRICS: dict[Task, dict[str, Direction]] = {
+TEST_METRICS: dict[Task, dict[str, Direction]] = METRICS | {
     Task.TRANSLATION: {**METRICS[Task.TRANSLATION], "bleu_detokenised": Direction.MAX},
-    Task.PREDICTION: METRICS[Task.PREDICTION],
 }
 
 ATTENTIONS: dict[Task, tuple[Attention, ...]] = {
     Task.TRANSLATION: tuple(Attention),
     Task.PREDICTION: (Attention.DECODER_SELF,),
+    Task.IMAGE: (Attention.DECODER_SELF,),
+    Task.SET: (Attention.ENCODER_SELF,),
+    Task.MULTIMODAL: (Attention.ENCODER_SELF,),
+    Task.TOUR: (Attention.ENCODER_SELF,),
+}
+
+# The spaces in which a task's tokens may be seen, its own first. Text is a sequence and nothing else.
+SPACES: dict[Task, tuple[Space, ...]] = {
+    Task.IMAGE: (Space.IMAGE, Space.SEQUENCE),
+    Task.SET: (Space.SET,),
+    Task.MULTIMODAL: (Space.MULTIMODAL, Space.CROSSMODAL, Space.SEQUENCE),
+    Task.TOUR: (Space.SET,),
+}
+
+# What there is in a space that has less than a sequence.
+SCHEMES: dict[Space, tuple[Position, ...]] = {
+    Space.IMAGE: (Position.NONE, Position.DIRECT_SUM, Position.PRODUCT),
+    Space.SET: (Position.NONE,),
+}
+VALUES: dict[Space, tuple[Value, ...]] = {
+    Space.IMAGE: (Value.WITHOUT_POSITION, Value.WITH_POSITION),
+    Space.SET: (Value.WITHOUT_POSITION,),
 }
 
 # Schemes that see distances only; Shaw et al. and Dai et al. use them in self-attention alone.
@@ -89,6 +116,8 @@ class CellSpec(Section):
     """One choice on each axis, with everything else a run needs, except the seed."""
 
     task: Task
+    space: Annotated[Space | None, Neutral(None)] = None
+    """In which space examples that are no text are seen: the task's own unless said otherwise; None for text."""
     kernel: Kernel = Kernel.EXPONENTIAL
     symmetry: Symmetry = Symmetry.ASYMMETRIC
     position: Annotated[tuple[Position, ...], BeforeValidator(_one_or_many)] = ()
@@ -98,7 +127,7 @@ class CellSpec(Section):
     sinusoids: Annotated[Sinusoids, Neutral(Sinusoids.VASWANI)] = Sinusoids.VASWANI
     """Of a sinusoidal encoding."""
     inject: Inject | None = None
-    """Of direct-sum: at the input unless said otherwise."""
+    """Of direct-sum: at the input unless said otherwise; per layer where the task is not of text."""
     placement: Annotated[tuple[Attention, ...], BeforeValidator(_one_or_many)] | None = None
     """The attentions that have positions; all of the task's unless said otherwise."""
     value: Value | None = None
@@ -134,15 +163,54 @@ class CellSpec(Section):
     training: Training = Field(default_factory=Training)
     evaluation: Annotated[Evaluation, Neutral(Evaluation())] = Evaluation()
     select: Select | None = None
-    """BLEU for translation and perplexity for prediction unless said otherwise."""
+    """The first of the task's METRICS unless said otherwise: BLEU for translation, perplexity for prediction, …"""
 
     @model_validator(mode="after")
     def _resolve(self) -> Self:
+        self._resolve_space()
         self._resolve_position()
         self._resolve_parts()
         self._resolve_task()
         self._resolve_select()
         return self
+
+    def _resolve_space(self) -> None:
+        spaces = SPACES.get(self.task, (Space.SEQUENCE,))
+        if self.space not in (None, *spaces):
+            raise refuse("space", f"{self.task} is not seen as `{self.space}`", allowed=", ".join(spaces))
+        if self.task not in SPACES:
+            self._settle(space=None)
+            return
+        space = self.space or spaces[0]
+        schemes, values = SCHEMES.get(space, tuple(Position)), VALUES.get(space, tuple(Value))
+        for scheme in self.position:
+            if scheme not in schemes:
+                problem = f"the space `{space}` has no position `{scheme}`"
+                raise refuse("position", problem, allowed=", ".join(schemes))
+        if self.value is not None and self.value not in values:
+            raise refuse("value", f"the space `{space}` has no value `{self.value}`", allowed=", ".join(values))
+        if self.inject is Inject.INPUT:
+            raise refuse("inject", f"{self.task} has positions inside each attention only", allowed=Inject.PER_LAYER)
+        usual = {"scale": Scale.SCALED, "temperature": 1.0, "sinusoids": Sinusoids.VASWANI}
+        for field, only in usual.items():
+            if getattr(self, field) != only and space is not Space.SEQUENCE:
+                raise refuse(field, f"the space `{space}` has no other {field}", allowed=str(only))
+        if space is Space.SET and self.filter.encoder_self is not Filter.FULL:
+            raise refuse("filter.encoder-self", "a set has no order that a filter could follow", allowed=Filter.FULL)
+        if space is Space.CROSSMODAL and self.mixer is not Mixer.ATTENTION:
+            problem = f"the {self.mixer} mixer cannot look from one modality to another"
+            raise refuse("mixer", problem, allowed=Mixer.ATTENTION)
+        model = self.model
+        if space is Space.IMAGE and model.width % 4:
+            # Half of the features for the row, half for the column, each in pairs of sine and cosine.
+            raise refuse("model.width", f"row and column share the width, and 4 does not divide {model.width}")
+        pairs = 2 * len(Modality) * model.heads
+        if self.task is Task.MULTIMODAL and model.width % pairs:
+            raise refuse(
+                "model.width",
+                f"each head has pairs of features of each modality, and {pairs} does not divide {model.width}",
+            )
+        self._settle(space=space)
 
     def _resolve_position(self) -> None:
         if Position.NONE in self.position:
@@ -155,7 +223,8 @@ class CellSpec(Section):
         placement = tuple(attention for attention in has if attention in wanted) if self.position else ()
         position = tuple(scheme for scheme in Position if scheme in self.position) if placement else ()
         summed = Position.DIRECT_SUM in position
-        inject = (self.inject or Inject.INPUT) if summed else None
+        usual = Inject.PER_LAYER if self.task in SPACES else Inject.INPUT
+        inject = (self.inject or usual) if summed else None
         value = self.value
         if inject is Inject.INPUT:
             # Above the first layer f and t are mixed for good, so the value cannot be free of t.
@@ -218,11 +287,13 @@ class CellSpec(Section):
         )
 
     def _resolve_task(self) -> None:
-        if self.filter.decoder_self is Filter.FULL:
+        has = ATTENTIONS[self.task]
+        if Attention.DECODER_SELF in has and self.filter.decoder_self is Filter.FULL:
             allowed = ", ".join(filter for filter in Filter if filter is not Filter.FULL)
-            raise refuse("filter.decoder-self", "the decoder would see the word that it is to predict", allowed=allowed)
+            raise refuse("filter.decoder-self", "the decoder would see what it is to predict", allowed=allowed)
         if self.memory and self.task is not Task.PREDICTION:
-            raise refuse("memory", "sentences have nothing before them to remember", allowed="0, or task: prediction")
+            what = "examples" if self.task in SPACES else "sentences"
+            raise refuse("memory", f"{what} have nothing before them to remember", allowed="0, or task: prediction")
         if self.memory and self.inject is Inject.INPUT:
             raise refuse(
                 "memory",
@@ -242,7 +313,6 @@ class CellSpec(Section):
                 )
             if model.embeddings is Embeddings.SHARED:
                 model = model.model_copy(update={"embeddings": Embeddings.TIED})
-            model = model.model_copy(update={"encoder_layers": 0})
             training = training.model_copy(update={"length": length})
             evaluation = self.evaluation
             if evaluation.memory and not self.memory:
@@ -253,14 +323,20 @@ class CellSpec(Section):
                 raise refuse("training.label_smoothing", "an adaptive softmax cannot be smoothed", allowed="0")
             if self.encoding is Encoding.LEARNED and seen > LONGEST:
                 raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
-        elif not model.encoder_layers:
-            raise refuse("model.encoder_layers", "translation needs an encoder", allowed="1 or more")
         elif training.length is not None:
             raise refuse("training.length", "only prediction reads streams of a fixed length", hint="remove it")
+        if self.task in SPACES:
+            model = model.model_copy(update={"embeddings": Embeddings.SEPARATE})
+        for part, attention in (("encoder", Attention.ENCODER_SELF), ("decoder", Attention.DECODER_SELF)):
+            if attention not in has:
+                model = model.model_copy(update={f"{part}_layers": 0})
+            elif not getattr(model, f"{part}_layers"):
+                problem = f"{self.task} needs {'an' if part == 'encoder' else 'a'} {part}"
+                raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
         self._settle(model=model, training=training, data=data)
 
     def _refuse_foreign(self) -> None:
-        """Settings that only the other task has."""
+        """Settings that only other tasks have."""
         default, evaluation, model = Evaluation(), self.evaluation, self.model
         own = {
             Task.TRANSLATION: ("beam", "valid_beam", "length_penalty", "penalty", "longest"),
@@ -270,6 +346,14 @@ class CellSpec(Section):
             for field in fields:
                 if task is not self.task and getattr(evaluation, field) != getattr(default, field):
                     raise refuse(f"evaluation.{field}", f"{self.task} has no such setting, {task} has")
+        if self.task in SPACES:
+            for field, info in Data.model_fields.items():
+                if field not in ("corpus", "seed", "train_examples") and getattr(self.data, field) != info.default:
+                    raise refuse(f"data.{field}", f"{self.task} reads generated examples, not text", hint="remove it")
+            if model.embeddings is Embeddings.TIED:
+                raise refuse("model.embeddings", f"{self.task} has no two embeddings to tie", allowed="separate")
+        elif self.data.train_examples is not None:
+            raise refuse("data.train_examples", f"{self.task} reads text", hint="write train_lines")
         if self.task is Task.PREDICTION:
             if self.data.dictionaries is Dictionaries.SEPARATE:
                 raise refuse("data.dictionaries", "prediction reads one language", allowed="joint")

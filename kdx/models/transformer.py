@@ -1,15 +1,16 @@
 """The stacks that both tasks share: attention and feed-forward sublayers with residual sums (Vaswani et al. 2017)."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import encoding_of
-from kdx.attention.mixers.convolution import Convolution
-from kdx.attention.mixers.equivariant import Equivariant
+from kdx.attention.mixers import MIXERS
 from kdx.attention.positions.relative import Relative
+from kdx.attention.spaces.parts import Parts, PlacedParts
 from kdx.axes import Attention, Bias, Initialisation, Inject, Mixer, Norm, Reach, Tables, XLBias
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import LONGEST, CellSpec
@@ -17,27 +18,26 @@ from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
 
 
-def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
-    """The cell's attention in one of the three places."""
-    return KernelAttention(
-        width=spec.model.width,
-        heads=spec.model.heads,
-        kernel=spec.kernel,
-        symmetry=spec.symmetry,
-        scale=spec.scale,
-        temperature=spec.temperature,
-        positions=spec.positions_in(which),
+def features_of(spec: CellSpec) -> Parts:
+    """What an attention of the cell compares features by, in every space."""
+    return {
+        "kernel": spec.kernel,
+        "symmetry": spec.symmetry,
+        "normaliser": spec.normaliser,
+        "bias": spec.model.bias is Bias.LEARNED,
+    }
+
+
+def parts_of(spec: CellSpec, which: Attention) -> PlacedParts:
+    """And what it makes of positions, in one of the three places."""
+    return PlacedParts(
+        **features_of(spec),
         value=spec.value_in(which),
         filter=spec.filter_in(which),
-        normaliser=spec.normaliser,
         encoding=spec.encoding,
         longest=LONGEST,
-        # Of both, so that a token's position in training is its position in an evaluation.
-        memory_length=max(spec.memory, spec.evaluation.memory or 0),
         clip=None if spec.clip == "none" else spec.clip,
         tables=spec.sharing or Tables.PER_HEAD,
-        sinusoids=spec.sinusoids,
-        bias=spec.model.bias is Bias.LEARNED,
         xl_bias=spec.xl_bias,
         position_dropout=spec.position_dropout or 0.0,
         stride=spec.stride or 1,
@@ -47,14 +47,30 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
     )
 
 
-def mixer_of(spec: CellSpec, which: Attention) -> nn.Module:
-    """What stands in the place of self-attention: attention itself, unless the cell has another mixer."""
-    if spec.mixer is Mixer.EQUIVARIANT:
-        return Equivariant(spec.model.width, filter=spec.filter_in(which))
-    if spec.mixer is Mixer.CONVOLUTION:
-        assert spec.neighbours is not None
-        return Convolution(spec.model.width, neighbours=spec.neighbours, filter=spec.filter_in(which))
-    return attention_of(spec, which)
+def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
+    """The cell's attention in one of the three places, of a sequence."""
+    return KernelAttention(
+        spec.model.width,
+        spec.model.heads,
+        scale=spec.scale,
+        temperature=spec.temperature,
+        sinusoids=spec.sinusoids,
+        positions=spec.positions_in(which),
+        # Of both, so that a token's position in training is its position in an evaluation.
+        memory_length=max(spec.memory, spec.evaluation.memory or 0),
+        **parts_of(spec, which),
+    )
+
+
+AttentionOf = Callable[[CellSpec, Attention], nn.Module]
+
+
+def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Module:
+    """What stands in the place of self-attention: that of the space, unless the cell has another mixer."""
+    if spec.mixer is Mixer.ATTENTION:
+        return attention(spec, which)
+    own = {} if spec.neighbours is None else {"neighbours": spec.neighbours}
+    return MIXERS[spec.mixer](spec.model.width, filter=spec.filter_in(which), **own)
 
 
 class Residual(nn.Module):
@@ -94,11 +110,13 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention, attention over a source where there is one, and the feed-forward sublayer."""
+    """Self-attention in the cell's space, attention over a source where there is one, and the feed-forward sublayer."""
 
-    def __init__(self, spec: CellSpec, own: Attention, across: Attention | None = None) -> None:
+    def __init__(
+        self, spec: CellSpec, own: Attention, across: Attention | None = None, attention: AttentionOf = attention_of
+    ) -> None:
         super().__init__()
-        self.own = mixer_of(spec, own)
+        self.own = mixer_of(spec, own, attention)
         self.own_residual = Residual(spec)
         if across:
             self.across = attention_of(spec, across)
@@ -136,13 +154,17 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """Layers one on another, with the pre-norm's closing normalisation; u and v may be one pair for all of them."""
 
-    def __init__(self, spec: CellSpec, depth: int, own: Attention, across: Attention | None = None) -> None:
+    def __init__(
+        self,
+        spec: CellSpec,
+        depth: int,
+        own: Attention,
+        across: Attention | None = None,
+        attention: AttentionOf = attention_of,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(spec, own, across) for _ in range(depth))
-        if spec.xl_bias is XLBias.SHARED:
-            schemes = [module for module in self.modules() if isinstance(module, Relative)]
-            for scheme in schemes[1:]:
-                scheme.u, scheme.v = schemes[0].u, schemes[0].v
+        self.layers = nn.ModuleList(Layer(spec, own, across, attention) for _ in range(depth))
+        share_biases(spec, self)
         self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
@@ -169,6 +191,14 @@ class Stack(nn.Module):
         return self.closing(x)
 
 
+def share_biases(spec: CellSpec, stack: nn.Module) -> None:
+    """Gives all layers one pair of Transformer-XL's u and v, where the cell asks for it."""
+    schemes = [module for module in stack.modules() if isinstance(module, Relative)]
+    if spec.xl_bias is XLBias.SHARED:
+        for scheme in schemes[1:]:
+            scheme.u, scheme.v = schemes[0].u, schemes[0].v
+
+
 class Input(nn.Module):
     """Token embeddings times √M, plus the positions where the direct sum is taken at the input (Eq. 4)."""
 
@@ -189,6 +219,14 @@ class Input(nn.Module):
                 positions = torch.arange(tokens.shape[1], device=tokens.device)
             x = x + self.encoding(positions)
         return self.dropout(x)
+
+
+def linear_of(inputs: int, outputs: int) -> nn.Linear:
+    """A projection that begins Xavier-uniform, its bias zero."""
+    linear = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear
 
 
 def embedding_of(size: int, width: int) -> nn.Embedding:

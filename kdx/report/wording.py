@@ -5,7 +5,7 @@ from math import isfinite, isnan
 
 from kdx.report.tables import Cell, State, Table
 
-_DECIMALS = {"loss": 3}
+_DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
 _LONGEST = 1e6
 """From here on a number is written with an exponent: a perplexity can be astronomical."""
 
@@ -26,7 +26,7 @@ class Words:
 
 
 def rounded(value: float, metric: str) -> str:
-    """`value` with 3 decimals for a loss, else 2."""
+    """`value` with 3 decimals for a loss and what is as close to 1, else 2."""
     if not isfinite(value):
         return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
     return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from kdx.axes import Task
-from kdx.data.corpus import load_parallel, load_stream
+from kdx.data.corpus import load_corpus
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
@@ -66,7 +65,7 @@ class _Running:
 
 
 def prepare_data(plan: Plan) -> None:
-    """Makes every text of the plan ready, once, before workers ask for it.
+    """Makes every corpus of the plan ready, once, before workers ask for it.
 
     Raises:
         KdxError: a corpus is missing, or does not fit its task.
@@ -74,7 +73,7 @@ def prepare_data(plan: Plan) -> None:
     """
     texts = {(cell.spec.task, cell.spec.data.model_dump_json()): cell.spec for cell in plan.cells}
     for spec in texts.values():
-        (load_parallel if spec.task is Task.TRANSLATION else load_stream)(spec.data)
+        load_corpus(spec.task, spec.data)
 
 
 @dataclass

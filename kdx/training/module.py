@@ -1,16 +1,14 @@
-"""What the two tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
+"""What the tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
 
 from kdx.axes import Split
-from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
-from kdx.models.softmax import Softmax
 from kdx.training.entropy import watched
 from kdx.training.schedule import rate_factor
 
@@ -29,7 +27,7 @@ class TaskModule(lightning.LightningModule):
         self.metrics: dict[str, float] = {}
         """Of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
         self._nats = torch.zeros((), dtype=torch.float64)
-        self._tokens = 0
+        self._targets = 0
         self.entropies: dict[str, float] = {}
         """Of the last validation: `entropy/encoder-self`, …"""
 
@@ -53,30 +51,29 @@ class TaskModule(lightning.LightningModule):
         if clip is not None:
             nn.utils.clip_grad_norm_(self.parameters(), clip)
 
-    def hidden_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """What the last layer gives (B, T, M), and the tokens (B, T) to predict from it; padding is not counted."""
+    def loss(self, batch: Any) -> Tensor:
+        """Mean loss of what a batch asks for, in nats, with label smoothing where the cell has it."""
         raise NotImplementedError
 
-    @property
-    def _softmax(self) -> Softmax:
-        return cast(Softmax, self.model.output)
-
     def training_step(self, batch: Any, index: int) -> Tensor:
-        """Mean loss a token, in nats, with label smoothing where the cell has it."""
-        loss = self._softmax.loss(*self.hidden_and_targets(batch), self.spec.training.label_smoothing)
+        """The loss, which must be a number."""
+        loss = self.loss(batch)
         if not torch.isfinite(loss):
             raise Diverged(f"training loss is {loss.item()} at step {self.trainer.global_step}")
         return loss
 
     def evaluate(self, batch: Any, split: Split) -> None:
         """Adds a batch to the sums of an evaluation."""
-        hidden, targets = self.hidden_and_targets(batch)
-        self._nats += self._softmax.nats(hidden, targets).double().sum().cpu()
-        self._tokens += int((targets != PADDING).sum())
+        raise NotImplementedError
+
+    def add(self, nats: Tensor, targets: int) -> None:
+        """Adds each -ln p, without label smoothing, of so many targets."""
+        self._nats += nats.double().sum().cpu()
+        self._targets += targets
 
     def summarise(self, split: Split) -> dict[str, float]:
-        """Metrics of the whole pass. `loss` is in nats a token, without label smoothing."""
-        loss = self._nats.item() / max(self._tokens, 1)
+        """Metrics of the whole pass. `loss` is in nats a target, without label smoothing."""
+        loss = self._nats.item() / max(self._targets, 1)
         return {"loss": loss, "perplexity": exponential(loss)}
 
     def definitions(self, split: Split) -> dict[str, str]:
@@ -85,7 +82,7 @@ class TaskModule(lightning.LightningModule):
 
     def _start(self) -> None:
         self._nats.zero_()
-        self._tokens = 0
+        self._targets = 0
 
     def on_validation_epoch_start(self) -> None:
         self._start()
@@ -94,7 +91,7 @@ class TaskModule(lightning.LightningModule):
         if index == 0:
             # One batch tells enough, and Eq. 2 as printed is dear.
             with watched(self.model) as found:
-                self.hidden_and_targets(batch)
+                self.loss(batch)
             self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}
         self.evaluate(batch, Split.VALID)
 

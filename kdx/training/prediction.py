@@ -10,10 +10,11 @@ from kdx.data.corpus import StreamCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
-from kdx.training.module import TaskModule, exponential
+from kdx.training.module import exponential
+from kdx.training.text import TextModule
 
 
-class PredictionModule(TaskModule):
+class PredictionModule(TextModule):
     """Predicts each token from those before it in its segment."""
 
     model: LanguageModel

@@ -13,13 +13,14 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import Precision, Split, Task
-from kdx.data.batching import ParallelBatches, StreamBatches
-from kdx.data.corpus import load_parallel, load_stream
+from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
+from kdx.data.corpus import load_examples, load_parallel, load_stream
 from kdx.grid.spec import CellSpec
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
+from kdx.training.examples import MODULES
 from kdx.training.lifecycle import Lifecycle, weights_listed
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.prediction import PredictionModule
@@ -51,7 +52,7 @@ class Outcome:
 class _Batches(Dataset[Any]):
     """A map from the index of a batch in the whole run to the batch."""
 
-    def __init__(self, batches: ParallelBatches | StreamBatches) -> None:
+    def __init__(self, batches: ParallelBatches | StreamBatches | ExampleBatches) -> None:
         self.batches = batches
 
     def __getitem__(self, index: int) -> Any:
@@ -169,6 +170,12 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
         evaluation: dict[Split, Any] = {split: list(text[split].in_order()) for split in (Split.VALID, Split.TEST)}
         module: TaskModule = TranslationModule(spec, parallel)
         return module, text[Split.TRAIN], evaluation, parallel.fingerprint, parallel.unigram_loss
+    if spec.task is not Task.PREDICTION:
+        corpus = load_examples(spec.task, spec.data, home)
+        size = max(1, training.batch_tokens // corpus.tokens)
+        examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
+        evaluation = {split: list(examples[split].in_order()) for split in (Split.VALID, Split.TEST)}
+        return MODULES[spec.task](spec), examples[Split.TRAIN], evaluation, corpus.fingerprint, corpus.unigram_loss
     assert training.length is not None
     stream = load_stream(spec.data, home)
     streams = training.batch_tokens // training.length

@@ -13,10 +13,10 @@ from kdx.data.corpus import ParallelCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
-from kdx.training.module import TaskModule
+from kdx.training.text import TextModule
 
 
-class TranslationModule(TaskModule):
+class TranslationModule(TextModule):
     """Translates with the model at each evaluation whose metrics need it; the test's always do.
 
     `bleu` is that of the literature: of tokenised text as it stands, of raw text by sacrebleu's own tokeniser.

@@ -4,12 +4,7 @@ import inspect
 from typing import get_type_hints
 
 from kdx.attention import KernelAttention
-from kdx.attention.spaces import SPACES, Space
 from kdx.attention.spaces.parts import Parts, PlacedParts
-
-
-def test_every_word_has_its_attention() -> None:
-    assert set(SPACES) == set(Space)
 
 
 def test_a_space_leaves_every_part_open_that_it_does_not_set() -> None:

@@ -121,6 +121,7 @@ def test_list_names_every_corpus(home, text):
     lines = run("list").stdout.splitlines()
     rows = {line.split()[0]: " ".join(line.split()) for line in lines}
     assert rows["synthetic-translation"] == "synthetic-translation generated source → target 4,000 made by kdx"
+    assert rows["synthetic-images"] == "synthetic-images generated examples 6,000 made by kdx"
     assert rows["multi30k"].startswith("multi30k not prepared de → en 29,000 none stated by its authors")
     assert rows["mine"].startswith("mine prepared plain 2 not known")
 
@@ -129,6 +130,7 @@ def test_list_as_json(home, text):
     run("prepare", "mine", "--from", str(text))
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
     assert list(rows) == [*BUILT_IN, "mine"]
+    assert rows["synthetic-tours"]["suffixes"] == []
     assert rows["mine"]["where"] == f"{home}/corpora/mine"
     assert rows["mine"]["files"]["train.txt"]["words"] == 3
     assert rows["wikitext2"]["state"] == "not prepared"

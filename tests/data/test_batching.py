@@ -3,11 +3,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kdx.data.batching import ParallelBatches, StreamBatches
+from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
 from kdx.data.corpus import ParallelText, TokenLists
+from kdx.data.examples import Examples
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.errors import KdxError
 
@@ -178,4 +179,54 @@ def test_a_text_too_short_for_a_batch():
     assert str(caught.value) == (
         "training.batch_tokens: 10 tokens of training text do not fill 4 streams of 3\n"
         "  hint: lower batch_tokens or length"
+    )
+
+
+def examples(count: int) -> Examples:
+    """Examples that are told from each other by their number."""
+    number = np.arange(count)
+    return Examples({"number": number.astype(np.uint8), "half": (number / 2).astype(np.float32)}, number[:, None])
+
+
+def numbers_of(batches, epoch) -> list[list[int]]:
+    count = len(batches)
+    return [batches.batch(step).targets[:, 0].tolist() for step in range(epoch * count, (epoch + 1) * count)]
+
+
+@given(st.integers(1, 60), st.integers(1, 60), SEED, st.integers(0, 5))
+def test_an_example_comes_once_an_epoch_at_most_and_all_batches_are_full(count, size, seed, epoch):
+    assume(size <= count)
+    seen = numbers_of(ExampleBatches(examples(count), size, seed), epoch)
+    assert {len(batch) for batch in seen} == {size} and len(seen) == count // size
+    assert len({number for batch in seen for number in batch}) == size * len(seen)
+
+
+@given(SEED, st.integers(0, 10**6))
+def test_a_batch_of_examples_is_a_function_of_its_step_and_holds_them_whole(seed, step):
+    one, again = (ExampleBatches(examples(50), 7, seed).batch(step) for _ in range(2))
+    assert one.inputs["number"].tolist() == again.inputs["number"].tolist() == one.targets[:, 0].tolist()
+    assert (2 * one.inputs["half"] == one.inputs["number"]).all()
+    assert (one.inputs["number"].dtype, one.inputs["half"].dtype) == (torch.int64, torch.float32)
+
+
+def test_epochs_and_seeds_shuffle_the_examples():
+    epochs = [
+        [number for batch in numbers_of(ExampleBatches(examples(40), 10, seed), epoch) for number in batch]
+        for seed, epoch in ((0, 0), (0, 1), (1, 0))
+    ]
+    assert all(sorted(epoch) == list(range(40)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_evaluation_sees_every_example_once(count, size):
+    batches = ExampleBatches(examples(count), size).in_order()
+    assert [number for batch in batches for number in batch.targets[:, 0].tolist()] == list(range(count))
+
+
+def test_too_few_examples_for_a_batch():
+    with pytest.raises(KdxError) as caught:
+        ExampleBatches(examples(3), 4).batch(0)
+    assert str(caught.value) == (
+        "training.batch_tokens: 3 training examples do not fill a batch of 4\n  hint: lower batch_tokens"
     )

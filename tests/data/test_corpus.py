@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import subprocess
 import sys
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 
 from kdx import axes
-from kdx.axes import Split
-from kdx.data.corpus import load_parallel, load_stream
+from kdx.axes import Split, Task
+from kdx.data import BUILT_IN
+from kdx.data.corpus import load_corpus, load_examples, load_parallel, load_stream
 from kdx.data.prepare import prepare
 from kdx.data.vocabulary import END, SPECIAL, UNKNOWN
 from kdx.errors import KdxError, StorageError
@@ -284,6 +286,41 @@ def test_generated_corpora(home):
     assert np.count_nonzero(stream.splits[Split.TRAIN] == END) == 50
     other = load_stream(Data(corpus="synthetic-language", train_lines=50, seed=1))
     assert other.fingerprint != stream.fingerprint
+
+
+def test_generated_examples_are_made_once_and_told_by_a_fingerprint(home, monkeypatch):
+    made = BUILT_IN["synthetic-sets"]
+    data = Data(corpus="synthetic-sets", train_examples=50)
+    corpus = load_examples(Task.SET, data)
+    assert {split: len(examples) for split, examples in corpus.splits.items()} == {**made.sizes, Split.TRAIN: 50}
+    assert corpus.tokens == made.tokens
+    for split, examples in corpus.splits.items():
+        expected = made.generate("synthetic-sets", 0, split, len(examples))
+        assert examples.inputs.keys() == expected.inputs.keys()
+        assert all((examples.inputs[name] == array).all() for name, array in expected.inputs.items())
+        assert (examples.targets == expected.targets).all()
+    other, fewer = (
+        load_examples(Task.SET, data.model_copy(update=change)) for change in ({"seed": 1}, {"train_examples": 49})
+    )
+    assert len({corpus.fingerprint, other.fingerprint, fewer.fingerprint}) == 3
+    monkeypatch.setitem(BUILT_IN, "synthetic-sets", dataclasses.replace(made, make=None))
+    assert load_corpus(Task.SET, data).fingerprint == corpus.fingerprint
+
+
+def test_unigram_loss_of_examples_is_that_of_their_targets(home):
+    corpus = load_examples(Task.SET, Data(corpus="synthetic-sets", train_examples=10))
+    train, valid = (corpus.splits[split].targets.ravel().tolist() for split in (Split.TRAIN, Split.VALID))
+    expected = -sum(math.log((train.count(target) + 1) / (10 + 4)) for target in valid) / len(valid)
+    assert corpus.unigram_loss == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["synthetic-tours", "synthetic-language", "multi30k", "absent"])
+def test_only_examples_for_the_task_serve_it(home, name):
+    with pytest.raises(KdxError) as caught:
+        load_corpus(Task.SET, Data(corpus=name))
+    assert str(caught.value) == (
+        f"data.corpus: `{name}` is no corpus of generated examples for task set\n  allowed: synthetic-sets"
+    )
 
 
 def test_multi30k_with_byte_pairs(shared, home):

@@ -83,6 +83,13 @@ def test_unknown_corpus(pairs, home):
     assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")
 
 
+def test_examples_are_no_text(home):
+    assert refusal(Data(corpus="synthetic-sets"), home) == (
+        "data.corpus: `synthetic-sets` is no text: it is for task set\n"
+        "  allowed: synthetic-language, synthetic-translation"
+    )
+
+
 def test_known_corpus_that_is_not_prepared(home):
     assert refusal(Data(corpus="multi30k"), home) == (
         "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k --from PATH"

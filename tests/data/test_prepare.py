@@ -117,9 +117,10 @@ def test_names_that_are_no_names(pairs, name, home):
     assert not home.exists()
 
 
-def test_generated_corpora_are_not_prepared(pairs):
-    message = "corpus `synthetic-language` is generated: there is nothing to prepare\n  hint: use it as it is"
-    assert refusal("synthetic-language", pairs) == message
+@pytest.mark.parametrize("name", ["synthetic-language", "synthetic-images"])
+def test_generated_corpora_are_not_prepared(pairs, name):
+    message = f"corpus `{name}` is generated: there is nothing to prepare\n  hint: use it as it is"
+    assert refusal(name, pairs) == message
 
 
 @pytest.fixture

@@ -217,8 +217,8 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
     )
     assert told == [
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
-        "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines, max_tokens,"
-        " seed\n"
+        "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
+        " train_examples, max_tokens, seed\n"
         "  hint: did you mean `vocabulary`?",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(Kernel)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
@@ -289,7 +289,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
             "position: direct-sum\nplacement: decoder-self",
             "grid.yaml:6:12: direct-sum at the input reaches every attention",
         ),
-        ("filter: {decoder-self: full}", "grid.yaml:5:24: the decoder would see the word that it is to predict"),
+        ("filter: {decoder-self: full}", "grid.yaml:5:24: the decoder would see what it is to predict"),
         ("tasks: {}", "grid.yaml:3:1: `task` and `tasks` exclude each other"),
         ("extends: absent.yaml", "grid.yaml:5:10: cannot extend `absent.yaml`: no such grid"),
         ("extends: grid.yaml", "grid.yaml:5:10: a grid that extends itself"),
@@ -319,3 +319,10 @@ def test_a_grid_that_is_nowhere_is_refused_with_the_shipped_ones(tmp_path):
 
 def test_a_missing_section_is_told(tmp_path):
     assert faults_of(tmp_path, "task: prediction\n") == ["grid.yaml:1:1: `data` is missing"]
+
+
+def test_what_a_space_has_not_is_told_where_it_stands(tmp_path):
+    told = faults_of(tmp_path, "task: set\ndata: {corpus: synthetic-sets, train_lines: 9}\nposition: product\n")
+    assert told == ["grid.yaml:3:11: the space `set` has no position `product`\n  allowed: none"]
+    told = faults_of(tmp_path, "task: set\ndata: {corpus: synthetic-sets, train_lines: 9}\n")
+    assert told == ["grid.yaml:2:45: set reads generated examples, not text\n  hint: remove it"]

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Position, Task, Value
-from kdx.grid.spec import ATTENTIONS, METRICS, TEST_METRICS, CellSpec
+from kdx.grid.spec import ATTENTIONS, METRICS, SCHEMES, SPACES, TEST_METRICS, VALUES, CellSpec
 
 
 def cell(task: str = "translation", **settings) -> CellSpec:
@@ -75,6 +75,9 @@ def test_a_filter_belongs_to_each_attention():
     [
         ("translation", None, ("valid/bleu", "max")),
         ("prediction", None, ("valid/perplexity", "min")),
+        ("image", None, ("valid/bits_per_dimension", "min")),
+        ("tour", None, ("valid/accuracy", "max")),
+        ("tour", {"metric": "length_ratio"}, ("valid/length_ratio", "min")),
         ("translation", {"metric": "loss"}, ("valid/loss", "min")),
         ("translation", {"metric": "valid/bleu", "direction": "max"}, ("valid/bleu", "max")),
     ],
@@ -238,6 +241,137 @@ def test_an_evaluation_reads_as_training_does_unless_said_otherwise():
     assert cell("prediction", training=training, memory=8).reading == (10, 64, 8)
     evaluation = {"streams": 3, "length": 16, "memory": 0}
     assert cell("prediction", training=training, memory=8, evaluation=evaluation).reading == (3, 16, 0)
+
+
+EXAMPLES = {
+    "translation": None,
+    "prediction": None,
+    "image": "image",
+    "set": "set",
+    "multimodal": "multimodal",
+    "tour": "set",
+}
+
+
+@pytest.mark.parametrize(("task", "space"), EXAMPLES.items())
+def test_a_task_has_a_space_of_its_own_and_only_the_layers_of_its_attentions(task, space):
+    spec = cell(task, model={"width": 96})
+    assert spec.space == space
+    layers = {Attention.ENCODER_SELF: spec.model.encoder_layers, Attention.DECODER_SELF: spec.model.decoder_layers}
+    assert {attention for attention, number in layers.items() if number} == set(layers) & set(ATTENTIONS[spec.task])
+    if space:
+        assert spec.model.embeddings is Embeddings.SEPARATE
+        assert cell(task, model={"width": 96}, space=space) == spec
+
+
+def test_the_same_text_is_the_same_cell_whether_its_space_is_named_or_not():
+    assert cell(space="sequence") == cell()
+
+
+def test_images_and_streams_have_positions_inside_each_attention():
+    for task in ("image", "multimodal"):
+        spec = cell(task, model={"width": 96}, position="direct-sum")
+        assert (spec.inject, spec.value) == (Inject.PER_LAYER, Value.WITHOUT_POSITION)
+        assert spec.positions_in(*ATTENTIONS[spec.task]) == (Position.DIRECT_SUM,)
+
+
+def test_images_may_be_read_as_a_sequence_with_every_scheme_of_one():
+    assert cell("image", space="sequence", position="relative", value="table").position == (Position.RELATIVE,)
+
+
+@pytest.mark.parametrize("space", SCHEMES)
+def test_a_space_takes_its_schemes_and_values_and_no_others(space):
+    task = next(task for task, spaces in SPACES.items() if space in spaces)
+    for scheme in Position:
+        if scheme in SCHEMES[space]:
+            assert cell(task, position=scheme).space is space
+        else:
+            assert refusal(task, position=scheme)["ctx"]["allowed"] == ", ".join(SCHEMES[space])
+    for value in Value:
+        if value in VALUES[space]:
+            assert cell(task, value=value).value is value
+        else:
+            assert refusal(task, value=value)["ctx"]["allowed"] == ", ".join(VALUES[space])
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "field", "problem"),
+    [
+        ("prediction", {"space": "image"}, "space", "prediction is not seen as `image`"),
+        ("tour", {"space": "sequence"}, "space", "tour is not seen as `sequence`"),
+        ("set", {"position": "product"}, "position", "the space `set` has no position `product`"),
+        ("image", {"position": "lookup"}, "position", "the space `image` has no position `lookup`"),
+        ("image", {"value": "table"}, "value", "the space `image` has no value `table`"),
+        (
+            "image",
+            {"position": "direct-sum", "inject": "input"},
+            "inject",
+            "image has positions inside each attention only",
+        ),
+        (
+            "image",
+            {"model": {"width": 90, "heads": 2}},
+            "model.width",
+            "row and column share the width, and 4 does not divide 90",
+        ),
+        (
+            "multimodal",
+            {"model": {"width": 96, "heads": 6}},
+            "model.width",
+            "each head has pairs of features of each modality, and 36 does not divide 96",
+        ),
+        (
+            "multimodal",
+            {"model": {"width": 96}, "space": "crossmodal", "mixer": "equivariant"},
+            "mixer",
+            "the equivariant mixer cannot look from one modality to another",
+        ),
+        ("set", {"scale": "unscaled"}, "scale", "the space `set` has no other scale"),
+        (
+            "tour",
+            {"filter": {"encoder-self": "causal"}},
+            "filter.encoder-self",
+            "a set has no order that a filter could follow",
+        ),
+        (
+            "image",
+            {"filter": {"decoder-self": "full"}},
+            "filter.decoder-self",
+            "the decoder would see what it is to predict",
+        ),
+        ("image", {"memory": 8}, "memory", "examples have nothing before them to remember"),
+        ("image", {"training": {"length": 8}}, "training.length", "only prediction reads streams of a fixed length"),
+        ("image", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "image needs a decoder"),
+        ("set", {"model": {"encoder_layers": 0}}, "model.encoder_layers", "set needs an encoder"),
+        ("translation", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "translation needs a decoder"),
+        ("set", {"model": {"embeddings": "tied"}}, "model.embeddings", "set has no two embeddings to tie"),
+        ("set", {"model": {"cutoffs": [10]}}, "model.cutoffs", "only prediction has cutoffs"),
+        ("set", {"evaluation": {"beam": 4}}, "evaluation.beam", "set has no such setting, translation has"),
+        ("tour", {"evaluation": {"streams": 4}}, "evaluation.streams", "tour has no such setting, prediction has"),
+        (
+            "set",
+            {"data": {"corpus": "any", "train_lines": 5}},
+            "data.train_lines",
+            "set reads generated examples, not text",
+        ),
+        (
+            "tour",
+            {"data": {"corpus": "any", "vocabulary": "bpe", "vocabulary_size": 9}},
+            "data.vocabulary",
+            "tour reads generated examples, not text",
+        ),
+        (
+            "prediction",
+            {"data": {"corpus": "any", "train_examples": 5}},
+            "data.train_examples",
+            "prediction reads text",
+        ),
+        ("set", {"select": {"metric": "bleu"}}, "select.metric", "unknown validation metric `bleu`"),
+    ],
+)
+def test_what_another_space_or_task_has_is_refused_at_its_field(task, settings, field, problem):
+    context = refusal(task, **settings)["ctx"]
+    assert (context["field"], context["problem"]) == (field, problem)
 
 
 @pytest.mark.parametrize("clip", [-1, 1.5, "never", True])

@@ -141,6 +141,8 @@ def test_a_table_of_some_cells_shows_those_only() -> None:
     assert [found.id for found in table.cells] == ["prediction-rbf", "prediction-exponential"]
     assert table.cells[0].score == 10.0
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
+
+
 def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
     asked = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
     found = only(one(*scored("a", (29.0, 31.0)), tables=[asked], metrics={0: {"test/bleu_detokenised": 30.5}}))

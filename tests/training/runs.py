@@ -1,5 +1,6 @@
 """Runs of a dozen steps, and all they tell."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +107,15 @@ class Run:
     def checkpoints(self, kind: str = "step") -> list[Path]:
         """The newest first."""
         return CheckpointFiles(self.folder).newest_first(kind)
+
+    def left_at(self, step: int, folder: Path) -> None:
+        """The folder as it was once the resume checkpoint of this step was written, with all weights up to then."""
+        folder.mkdir(exist_ok=True)
+        for path in self.checkpoints("weights"):
+            if int(path.name[8:17]) <= step:
+                shutil.copy(path, folder)
+        (path,) = (path for path in self.checkpoints() if int(path.name[5:14]) == step)
+        shutil.copy(path, folder)
 
     @property
     def weights(self) -> dict[str, Tensor]:

@@ -43,7 +43,7 @@ def test_every_token_of_the_text_is_scored_once(corpus, streams):
     with torch.no_grad():
         module.model.output.weight.zero_()
     metrics = evaluated(module, Split.VALID, streams)
-    assert module._tokens == len(corpus.splits[Split.VALID])
+    assert module._targets == len(corpus.splits[Split.VALID])
     assert metrics["perplexity"] == pytest.approx(corpus.vocabulary.size, rel=1e-5)
 
 
@@ -54,7 +54,7 @@ def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is
     assert metrics["word_perplexity"] == pytest.approx(metrics["perplexity"])
     halves = {split: words // 2 for split, words in corpus.words.items()}
     module = PredictionModule(cell("prediction"), dataclasses.replace(corpus, words=halves))
-    nats = evaluated(module, Split.TEST)["loss"] * module._tokens
+    nats = evaluated(module, Split.TEST)["loss"] * module._targets
     assert module.summarise(Split.TEST)["word_perplexity"] == pytest.approx(math.exp(nats / halves[Split.TEST]))
 
 

@@ -1,7 +1,6 @@
 """A run is a function of its cell and its seed, whatever happens to it on the way."""
 
 import math
-import shutil
 
 import pytest
 import pytorch_lightning as lightning
@@ -31,16 +30,6 @@ def assert_same_end(one, other):
     assert one.outcome == other.outcome
     assert same_bits(one.weights, other.weights)
     assert one.lines == other.lines
-
-
-def left_at(whole, step: int, folder) -> None:
-    """The folder as it was once the resume checkpoint of this step was written, with all weights up to then."""
-    folder.mkdir()
-    for path in whole.checkpoints("weights"):
-        if int(path.name[8:17]) <= step:
-            shutil.copy(path, folder)
-    (path,) = (path for path in whole.checkpoints() if int(path.name[5:14]) == step)
-    shutil.copy(path, folder)
 
 
 def rows_after(whole, step: int) -> dict:
@@ -105,7 +94,7 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
     assert [int(path.name[5:14]) for path in checkpoints] == list(range(STEPS - 1, 0, -1))
     for step in steps:
         folder = tmp_path / str(step)
-        left_at(whole, step, folder)
+        whole.left_at(step, folder)
         resumed = run(whole.spec, folder, home)
         assert resumed.rows == rows_after(whole, step)
         assert_same_end(resumed, whole)

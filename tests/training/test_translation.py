@@ -181,7 +181,7 @@ def test_the_loss_is_per_target_token_end_marks_included(corpus):
     with torch.no_grad():
         module.model.output.weight.zero_()
     metrics = evaluated(module, Split.VALID)
-    assert module._tokens == len(corpus.splits[Split.VALID].targets.flat)
+    assert module._targets == len(corpus.splits[Split.VALID].targets.flat)
     assert metrics["perplexity"] == pytest.approx(corpus.target_vocabulary.size, rel=1e-5)
     assert module.definitions(Split.VALID)["loss"].startswith("mean over target words and end marks")
 

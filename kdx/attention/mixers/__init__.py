@@ -4,15 +4,14 @@ All take `forward(x, query_positions=…, key_padding=…, cache=…)` with x (B
 self-attention. Attention weighs the others by their features; the two simpler ones weigh them alike, or by distance.
 """
 
-from torch import nn
+from typing import Any
 
 from kdx.attention.mixers.convolution import Convolution
 from kdx.attention.mixers.equivariant import Equivariant
-from kdx.attention.module import KernelAttention
 from kdx.axes import Mixer
 
-MIXERS: dict[Mixer, type[nn.Module]] = {
-    Mixer.ATTENTION: KernelAttention,
+# Those that know no space; attention's own module depends on it.
+MIXERS: dict[Mixer, Any] = {
     Mixer.EQUIVARIANT: Equivariant,
     Mixer.CONVOLUTION: Convolution,
 }

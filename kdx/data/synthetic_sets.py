@@ -1,0 +1,40 @@
+"""Generated sets to be classified by what their elements are to each other.
+
+A set has 6 to 10 elements, vectors of 4 features from [-1, 1). The class is how many pairs of opposites, x and -x, are
+among them: 0 to 3. No element tells anything by itself; the sum of all tells a little, since opposites cancel.
+"""
+
+import numpy as np
+
+from kdx.axes import Split, Task
+from kdx.data.examples import Examples, GeneratedExamples, Numbers
+
+FEATURES = 4
+FEWEST, MOST = 6, 10  # elements
+PAIRS = 3  # at most
+
+
+def make(numbers: Numbers) -> Examples:
+    """`elements` (N, 10, 4), `padding` (N, 10), True where there is none; targets (N, 1)."""
+    kinds, order, features = np.split(numbers, [2, 2 + MOST], axis=1)
+    count = FEWEST + np.floor((1 + MOST - FEWEST) * kinds[:, 0]).astype(int)
+    pairs = np.floor((1 + PAIRS) * kinds[:, 1]).astype(np.int64)
+    elements = (2 * features - 1).reshape(len(numbers), MOST, FEATURES)
+    first = np.arange(0, 2 * PAIRS, 2)
+    paired = (np.arange(PAIRS) < pairs[:, None])[:, :, None]
+    elements[:, first + 1] = np.where(paired, -elements[:, first], elements[:, first + 1])
+    there = np.arange(MOST) < count[:, None]
+    # Those that are there come first, in an order of their own.
+    shuffled = np.argsort(order + ~there, axis=1)
+    elements = np.take_along_axis(np.where(there[:, :, None], elements, 0.0), shuffled[:, :, None], axis=1)
+    return Examples({"elements": elements.astype(np.float32), "padding": ~there}, pairs[:, None])
+
+
+EXAMPLES = GeneratedExamples(
+    task=Task.SET,
+    sizes={Split.TRAIN: 20000, Split.VALID: 1000, Split.TEST: 1000},
+    tokens=MOST,
+    classes=PAIRS + 1,
+    draws=2 + MOST + MOST * FEATURES,
+    make=make,
+)

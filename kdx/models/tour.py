@@ -1,0 +1,48 @@
+"""Travelling salespeople: a Transformer over a set of cities that points from each to the next one."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from kdx.axes import Attention
+from kdx.grid.spec import CellSpec
+from kdx.models.set import set_attention_of
+from kdx.models.transformer import Stack, initialise, linear_of
+
+
+class TourModel(nn.Module):
+    """Places of cities to the logits, for each city, of which one comes next."""
+
+    def __init__(self, spec: CellSpec) -> None:
+        super().__init__()
+        width = spec.model.width
+        self.input = linear_of(2, width)
+        self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=set_attention_of)
+        # A dot product of each city with each, as the pointer of Vinyals et al. 2015 is in later work.
+        self.leaves, self.enters = linear_of(width, width), linear_of(width, width)
+        initialise(self, spec.model.initialisation)
+
+    def forward(self, cities: Tensor) -> Tensor:
+        """cities (B, n, 2) → logits (B, n, n): [i, j] of going from i to j."""
+        x = self.encoder(self.input(cities))
+        return self.leaves(x) @ self.enters(x).transpose(1, 2) / math.sqrt(x.size(-1))
+
+
+def greedy_tours(logits: Tensor) -> Tensor:
+    """The next city of each, (B, n), on the tours that always go to the likeliest city not yet seen, from city 0 on."""
+    rows = torch.arange(len(logits), device=logits.device)
+    scores = logits.clone()
+    following = torch.zeros(logits.shape[:2], dtype=torch.long, device=logits.device)
+    city = torch.zeros_like(rows)
+    for _ in range(logits.size(1) - 1):
+        scores[rows, :, city] = -torch.inf
+        following[rows, city] = scores[rows, city].argmax(-1)
+        city = following[rows, city]
+    return following  # the last city goes to city 0
+
+
+def tour_lengths(cities: Tensor, following: Tensor) -> Tensor:
+    """Lengths (B,) of the tours through cities (B, n, 2) that go from each to the following one (B, n)."""
+    ahead = cities.gather(1, following[:, :, None].expand_as(cities))
+    return (ahead - cities).norm(dim=-1).sum(1)

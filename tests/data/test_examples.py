@@ -1,0 +1,85 @@
+"""What every corpus of generated examples promises."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdx.axes import Split, Task
+from kdx.data import BUILT_IN
+from kdx.data.examples import GeneratedExamples
+from kdx.grid.spec import SPACES
+
+CORPORA = {name: made for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
+every_corpus = pytest.mark.parametrize("name", CORPORA)
+SEED = st.integers(0, 2**40)
+
+
+def arrays(examples, part=slice(None)) -> dict[str, bytes]:
+    """Every array's type, shape and contents."""
+    both = {**examples.inputs, "targets": examples.targets}
+    return {str(name): (array.dtype.str, array[part].shape, array[part].tobytes()) for name, array in both.items()}
+
+
+def rows(examples) -> set[bytes]:
+    """What each example shows to a model."""
+    return {b"".join(array[i].tobytes() for array in examples.inputs.values()) for i in range(len(examples))}
+
+
+def test_every_task_of_another_space_has_a_corpus():
+    assert {made.task for made in CORPORA.values()} == set(SPACES) == set(Task) - {Task.TRANSLATION, Task.PREDICTION}
+
+
+@every_corpus
+@settings(max_examples=10, deadline=None)
+@given(SEED, st.integers(1, 20))
+def test_fewer_examples_are_the_first_of_more(name, seed, count):
+    few, more = (CORPORA[name].generate(name, seed, Split.TRAIN, size) for size in (count, 20))
+    assert arrays(few) == arrays(more, slice(count))
+    assert len(few) == count
+
+
+@every_corpus
+def test_an_example_does_not_depend_on_the_others(name):
+    made = CORPORA[name]
+    numbers = np.random.default_rng(0).random((6, made.draws))
+    assert arrays(made.make(numbers[::-1])) == arrays(made.make(numbers), slice(None, None, -1))
+
+
+@every_corpus
+def test_another_seed_or_split_gives_other_examples(name):
+    one = CORPORA[name].generate(name, 0, Split.VALID, 5)
+    for seed, split in ((1, Split.VALID), (0, Split.TEST), (0, Split.TRAIN)):
+        assert not rows(one) & rows(CORPORA[name].generate(name, seed, split, 5))
+
+
+@every_corpus
+def test_no_example_is_in_two_splits_or_twice_in_one(name):
+    made = CORPORA[name]
+    sizes = {**made.sizes, Split.TRAIN: 3000}
+    seen = {split: rows(made.generate(name, 0, split, size)) for split, size in sizes.items()}
+    assert len(set().union(*seen.values())) == sum(sizes.values())
+
+
+@every_corpus
+def test_classes_are_all_there_and_no_others(name):
+    made = CORPORA[name]
+    targets = made.generate(name, 0, Split.TRAIN, 300).targets
+    assert targets.ndim == 2 and set(targets.ravel().tolist()) == set(range(made.classes))
+
+
+# Runs are recorded with what they learned from, so what a name and a seed stand for never changes.
+FROZEN = {
+    "synthetic-images": "28f49a9a458126bb93c78b6a999db52d42db73221b07062b19f695c73362d8f4",
+    "synthetic-sets": "809202bed8b8e893d3bb938756c64b245ac8c35c39076d26ce29514cdbaef8bb",
+    "synthetic-streams": "d72f87098b06ecb2ea57f4d192af35c8f254ddd54e61ba0b0b6ef2e0c2d0a24b",
+    "synthetic-tours": "fd74742545359a3711516efecab53becabaaa05c3e80eb77156ef4715b32490d",
+}
+
+
+@every_corpus
+def test_the_examples_are_frozen(name):
+    found = repr(arrays(CORPORA[name].generate(name, 0, Split.TEST, 100))).encode()
+    assert hashlib.sha256(found).hexdigest() == FROZEN[name]

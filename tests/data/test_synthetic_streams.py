@@ -1,0 +1,61 @@
+import numpy as np
+
+from kdx.axes import Modality, Split
+from kdx.data.synthetic_streams import (
+    CUE,
+    EVERY,
+    EXAMPLES,
+    FEWEST,
+    LENGTHS,
+    LONGEST,
+    MOST,
+    NO_TIME,
+    SHORTEST,
+    WORDS,
+    make,
+)
+
+DRAWN = EXAMPLES.generate("any", 0, Split.TRAIN, 400)
+TIMES = {name: DRAWN.inputs[f"{name}_times"] for name in Modality}
+
+
+def test_times_rise_and_padding_lies_to_the_right():
+    for name, times in TIMES.items():
+        assert times.shape == (400, LENGTHS[name])
+        there = times != NO_TIME
+        assert (there[:, :-1] >= there[:, 1:]).all()
+        assert (np.diff(times, axis=1) > 0)[there[:, 1:]].all()
+        assert times.max() < LONGEST
+
+
+def test_streams_have_rates_and_lengths_of_their_own():
+    for name, every in EVERY.items():
+        there = TIMES[name] != NO_TIME
+        assert (TIMES[name] == np.arange(0, LONGEST, every))[there].all()
+        assert SHORTEST // every <= there.sum(1).min() < there.sum(1).max() == LENGTHS[name]
+        assert (DRAWN.inputs[name][~there] == 0).all()
+    words = (TIMES[Modality.LANGUAGE] != NO_TIME).sum(1)
+    assert set(words) == set(range(FEWEST, MOST + 1))
+    assert EXAMPLES.tokens == sum(LENGTHS.values())
+
+
+def test_one_word_is_the_cue_and_no_word_is_said_where_there_is_none():
+    words, there = DRAWN.inputs[Modality.LANGUAGE], TIMES[Modality.LANGUAGE] != NO_TIME
+    assert ((words == CUE).sum(1) == 1).all()
+    assert ((words > 0) == there).all() and words.max() == WORDS
+
+
+def test_the_class_is_what_vision_and_audio_show_when_the_cue_is_said():
+    numbers = np.random.default_rng(0).random((400, EXAMPLES.draws))
+    frames = sum(LENGTHS[name] for name in EVERY)
+    numbers[:, -2 * frames :] = 0.5  # no noise
+    examples = make(numbers)
+    said = examples.inputs[Modality.LANGUAGE] == CUE
+    when = examples.inputs["language_times"][said]
+    target = 0
+    for name, every in EVERY.items():
+        shown = examples.inputs[name][np.arange(400), when // every, 0]
+        assert set(shown) == {-1.0, 1.0}
+        target = 2 * target + (shown > 0)
+    # A state may change between the frame before the cue and the cue.
+    assert (examples.targets[:, 0] == target).mean() > 0.95

@@ -1,0 +1,69 @@
+"""The model of sets does not see in which order elements are listed, nor padding."""
+
+import pytest
+import torch
+from cells import SMALL
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdx.axes import Kernel
+from kdx.data.synthetic_sets import FEATURES, MOST, PAIRS
+from kdx.grid.spec import CellSpec
+from kdx.models.set import SetModel
+
+
+def model(seed: int = 0, **axes) -> SetModel:
+    torch.manual_seed(seed)
+    spec = CellSpec.model_validate({"task": "set", "data": {"corpus": "any"}, "model": SMALL, **axes})
+    return SetModel(spec).double().eval()
+
+
+def elements(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.rand(*shape, FEATURES, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def there(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=torch.bool)
+
+
+close = {"rtol": 0.0, "atol": 1e-12}
+KERNELS = [kernel for kernel in Kernel if kernel is not Kernel.LINEAR]  # whose division loses the last digits
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(KERNELS),
+    st.sampled_from(["asymmetric", "symmetric"]),
+    st.sampled_from(["attention", "equivariant"]),
+    st.permutations(range(MOST)),
+)
+def test_the_order_of_the_elements_does_not_matter(kernel, symmetry, mixer, order):
+    arm, x = model(kernel=kernel, symmetry=symmetry, mixer=mixer), elements(3, MOST)
+    logits = arm(x, there(3, MOST))
+    assert logits.shape == (3, 1, PAIRS + 1)
+    torch.testing.assert_close(arm(x[:, order], there(3, MOST)), logits, **close)
+
+
+def test_a_convolution_sees_the_order():
+    arm, x = model(mixer="convolution"), elements(1, MOST)
+    assert not torch.allclose(arm(x.flip(1), there(1, MOST)), arm(x, there(1, MOST)))
+
+
+@pytest.mark.parametrize("mixer", ["attention", "equivariant", "convolution"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_padding_changes_nothing(mixer, norm):
+    arm, x = model(mixer=mixer, norm=norm), elements(2, 6)
+    padded = torch.cat([x, elements(2, 4, seed=1)], 1)
+    hidden = torch.cat([there(2, 6), ~there(2, 4)], 1)
+    torch.testing.assert_close(arm(padded, hidden), arm(x, there(2, 6)), **close)
+
+
+def test_an_element_more_is_seen():
+    arm, x = model(), elements(1, 7)
+    assert not torch.allclose(arm(x, there(1, 7)), arm(x[:, :6], there(1, 6)))
+
+
+def test_two_of_an_element_are_not_one():
+    arm, x = model(), elements(1, 1)
+    twice = x.expand(1, 2, FEATURES)
+    assert not torch.allclose(arm(twice, there(1, 2)), arm(x, there(1, 1)))

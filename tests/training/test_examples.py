@@ -1,0 +1,135 @@
+"""Runs on generated examples: what they measure, and that they go on after a stop with the same bits."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from runs import STEPS, VALIDATIONS, Run, run, same_bits, save_every_step
+
+from kdx.axes import Split
+from kdx.data import BUILT_IN
+from kdx.data.batching import ExampleBatches
+from kdx.data.corpus import load_examples
+from kdx.data.examples import GeneratedExamples
+from kdx.grid.spec import METRICS, SPACES, CellSpec
+from kdx.training.examples import MODELS, MODULES
+
+CORPUS = {made.task: name for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
+ARMS = {
+    "image": {"task": "image", "position": "product"},
+    "set": {"task": "set"},
+    "multimodal": {"task": "multimodal", "position": "product"},
+    "crossmodal": {"task": "multimodal", "space": "crossmodal", "position": "direct-sum"},
+    "tour": {"task": "tour"},
+}
+SIZES = {Split.TRAIN: 64, Split.VALID: 30, Split.TEST: 30}
+every_arm = pytest.mark.parametrize("arm", ARMS)
+
+
+def cell(arm: str, **training) -> CellSpec:
+    task = ARMS[arm]["task"]
+    fields = {
+        **ARMS[arm],
+        "data": {"corpus": CORPUS[task]},
+        "model": {"width": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "inner": 16},
+        "training": {
+            "steps": STEPS,
+            "batch_tokens": 8 * BUILT_IN[CORPUS[task]].tokens,
+            "warmup": 3,
+            "validate_every": 5,
+            "record_every": 1,
+        }
+        | training,
+    }
+    return CellSpec.model_validate(fields)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_examples():
+    """Enough of each corpus to see that all are read."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CORPUS.values():
+            patch.setitem(BUILT_IN, name, dataclasses.replace(BUILT_IN[name], sizes=SIZES))
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(home, few_examples, tmp_path_factory):
+    """A run from beginning to end, by arm; it left a checkpoint before every step but the first."""
+    done: dict[str, Run] = {}
+
+    def _whole(arm: str) -> Run:
+        if arm not in done:
+            with pytest.MonkeyPatch.context() as patch:
+                save_every_step(patch, keep_all=True)
+                done[arm] = run(cell(arm), tmp_path_factory.mktemp(arm), home)
+        return done[arm]
+
+    return _whole
+
+
+def test_every_task_has_its_model_and_module():
+    assert set(MODELS) == set(MODULES) == set(SPACES)
+
+
+@every_arm
+def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, whole):
+    done = whole(arm)
+    metrics = METRICS[done.spec.task]
+    for split in ("valid", "test"):
+        measured = {name.removeprefix(f"{split}/") for name, _ in done.rows if name.startswith(f"{split}/")}
+        assert {name for name in measured if not name.startswith("entropy/")} == set(metrics)
+    assert list(done.column(done.spec.selection[0])) == VALIDATIONS
+    assert {name for name, _ in done.rows if not name.startswith("train/")} <= done.outcome.definitions.keys()
+    assert any(name.startswith("valid/entropy/") for name, _ in done.rows)
+
+
+@every_arm
+@pytest.mark.parametrize("step", [1, 5, STEPS - 1])
+def test_a_resumed_run_ends_as_if_it_had_never_been_broken(arm, step, whole, home, tmp_path):
+    unbroken = whole(arm)
+    unbroken.left_at(step, tmp_path)
+    resumed = run(unbroken.spec, tmp_path, home)
+    assert resumed.rows == {
+        (name, at): value for (name, at), value in unbroken.rows.items() if at > step or name.startswith("test/")
+    }
+    assert resumed.outcome == unbroken.outcome
+    assert same_bits(resumed.weights, unbroken.weights)
+
+
+@every_arm
+def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, whole, home):
+    done = whole(arm)
+    spec = done.spec
+    module = MODULES[spec.task](spec).eval()
+    module.model.load_state_dict(done.weights)
+    (batch,) = ExampleBatches(load_examples(spec.task, spec.data, home).splits[Split.TEST], 10**6).in_order()
+    with torch.no_grad():
+        logits, targets = module.model(**batch.inputs), batch.targets
+    loss = -logits.double().log_softmax(-1).gather(-1, targets[:, :, None]).mean().item()
+    rows = {name: value for (name, _), value in done.rows.items() if name.startswith("test/")}
+    assert rows["test/loss"] == pytest.approx(loss, rel=1e-5)
+    if spec.task == "image":
+        assert rows["test/bits_per_dimension"] == pytest.approx(loss / math.log(2), rel=1e-5)
+    else:
+        assert rows["test/accuracy"] == pytest.approx(100 * (logits.argmax(-1) == targets).double().mean().item())
+    if spec.task == "tour":
+        assert rows["test/length_ratio"] > 1
+
+
+def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_no_success(home, tmp_path):
+    spec = cell("set", learning_rate=1e-12)
+    done = run(spec, tmp_path, home)
+    floor = load_examples(spec.task, spec.data, home).unigram_loss
+    assert floor == pytest.approx(math.log(4), abs=0.2)
+    final = done.column("valid/loss")[STEPS]
+    assert final >= floor
+    assert done.outcome.diverged == (
+        f"final validation loss {final:.3f} is not below {floor:.3f}, the unigram distribution's"
+    )
+
+
+def test_as_many_examples_a_batch_as_its_tokens_allow_and_one_at_least(home, tmp_path):
+    spec = cell("set", steps=1, batch_tokens=1)
+    assert run(spec, tmp_path, home).outcome.step == 1
