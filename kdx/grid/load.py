@@ -15,6 +15,7 @@ from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import Node, read, shortened
 from kdx.grid.spec import CellSpec
+from kdx.grid.where import factors
 
 MOST_RUNS = 10_000
 SETTINGS = tuple(CellSpec.model_fields)
@@ -199,7 +200,7 @@ def _axis(
     name: str, choices: Node, key: Place, approaches: list[Bundle], dimensions: list[Dimension], faults: list[KdxError]
 ) -> None:
     path = tuple(name.split("."))
-    known = _axis_names()
+    known = factors()
     if name not in known:
         problem = f"unknown axis `{shortened(name)}`"
         faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
@@ -222,14 +223,6 @@ def _axis(
     for label, choice in _repeated([bundle.label for bundle in bundles], choices.value):
         faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choice.place))
     dimensions.append(Dimension(name, tuple(bundles)))
-
-
-def _axis_names() -> tuple[str, ...]:
-    names: list[str] = []
-    for field, info in CellSpec.model_fields.items():
-        section = getattr(info.annotation, "model_fields", None)
-        names += [f"{field}.{inner.alias or key}" for key, inner in section.items()] if section else [field]
-    return tuple(name for name in names if name != "select")
 
 
 def _holds(node: Node, path: tuple[str, ...]) -> bool:

@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
 
-from kdx.grid.sections import Section
+from kdx.grid.sections import Positive, Section
 from kdx.grid.spec import CellSpec
+from kdx.grid.where import Where
+
+
+class Shown(StrEnum):
+    """What a place of a table holds: the test score of the best-validation seed, or the mean over seeds."""
+
+    BEST_SEED = "best-seed"
+    MEAN = "mean"
 
 
 class TableSpec(Section):
@@ -20,6 +29,12 @@ class TableSpec(Section):
     columns: tuple[str, ...] = ()
     metric: str | None = None
     """Test metric of every cell, such as `bleu`; None: the one that each cell was selected by."""
+    cell: Shown = Shown.BEST_SEED
+    """What each place holds."""
+    baseline: Where = Field(default_factory=dict)
+    """Row or column factor → word. A cell is compared with the one that has these words and else its own."""
+    margin: dict[str, Positive] = Field(default_factory=dict)
+    """Metric → the difference, in its units, below which two cells count as equal."""
 
 
 @dataclass(frozen=True)
