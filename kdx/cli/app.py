@@ -44,7 +44,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
-app.command("report")(report.report)
+app.command("report", cls=report.Report)(report.report)
 app.command("verify")(verify.verify)
 app.add_typer(data.app, name="data")
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.axes import Task
-from kdx.errors import Faults, KdxError, Place, did_you_mean
+from kdx.errors import Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
 from kdx.grid.placing import place as place_cells
@@ -44,7 +44,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     if runs > most_runs:
         place = root.key(("axes",)) if "axes" in root.value else root.place
         faults.append(KdxError(f"{runs:,} runs", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs"))
-        raise Faults(sorted(faults, key=_order))
+        raise by_place(faults)
     cells = cells_of(sub_grids, faults)
     tables = _tables(root, faults)
     if not faults:
@@ -56,14 +56,9 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     name = _text(root, "name", path.stem, faults)
     description = _text(root, "description", "", faults)
     if faults:
-        raise Faults(sorted(faults, key=_order))
+        raise by_place(faults)
     axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
     return Plan(name, tuple(cells), chosen, tuple(table for table, _ in tables), tuple(axes), description)
-
-
-def _order(fault: KdxError) -> tuple[str, int, int]:
-    place = fault.place
-    return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
 
 
 def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Node:

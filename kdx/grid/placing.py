@@ -94,9 +94,7 @@ def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
                 )
 
 
-def _check_baseline(
-    rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str, ...]], table: TableSpec
-) -> None:
+def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str, ...]], table: TableSpec) -> None:
     factors = (*table.rows, *table.columns)
     for factor, word in table.baseline.items():
         if factor not in factors:

@@ -4,7 +4,8 @@ A factor is a field of the resolved cell, with its section where it has one: `ke
 `filter.decoder-self`. Its word is the grid's; schemes or attentions that stand together are joined.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, get_args
@@ -13,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from kdx.axes import Attention, Position
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
 
 _ABSENT = object()
@@ -67,20 +69,18 @@ def factors() -> tuple[str, ...]:
     return tuple(_annotations())
 
 
-def check_where(where: Mapping[str, str]) -> KdxError | None:
-    """The first unknown factor or word of `where`, its `place` the factor; None when all are known."""
+def unknown(where: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
+    """Each factor of `where` that no cell has, or whose word it does not know, with what is wrong."""
     for factor, wanted in where.items():
         if factor not in factors():
-            problem = f"unknown factor `{factor}`"
-            return KdxError(problem, place=factor, allowed=factors(), hint=did_you_mean(factor, factors()))
+            problem = f"unknown factor `{shortened(factor)}`"
+            yield factor, KdxError(problem, allowed=factors(), hint=did_you_mean(factor, factors()))
+            continue
         known = _words(factor)
-        single = wanted.replace("+", "/").split("/") if factor in _ORDER else [wanted]
-        for one in single:
+        for one in re.split("[+/]", wanted) if factor in _ORDER else [wanted]:
             if known and one not in known:
-                return KdxError(
-                    f"unknown {factor} `{one}`", place=factor, allowed=known, hint=did_you_mean(one, known)
-                )
-    return None
+                problem = f"unknown {factor} `{shortened(one)}`"
+                yield factor, KdxError(problem, allowed=known, hint=did_you_mean(one, known))
 
 
 @cache
