@@ -39,8 +39,11 @@ def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
     """Lay the cells out as `table` asks.
 
     Raises:
-        KdxError: a factor, a metric or a baseline that no cell has, or two different cells in one place.
+        KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells in
+            one place.
     """
+    chosen = _chosen(cells, table)
+    all_cells, cells = cells, [cells[index] for index in chosen]
     _check_metric(cells, table)
     row_keys, rows = _headers(cells, table.rows, table)
     column_keys, columns = _headers(cells, table.columns, table)
@@ -48,9 +51,9 @@ def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
     column_index = {words: index for index, words in enumerate(columns)}
     _check_baseline(rows, columns, table)
     at: dict[tuple[int, int], int] = {}
-    for index, (row, column) in enumerate(zip(row_keys, column_keys, strict=True)):
+    for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
         first = at.setdefault((row_index[row], column_index[column]), index)
-        if cells[first][1] != cells[index][1]:
+        if all_cells[first][1] != all_cells[index][1]:
             here = [cell for cell, *key in zip(cells, row_keys, column_keys, strict=True) if key == [row, column]]
             raise _collision(here, dict(zip((*table.rows, *table.columns), (*row, *column), strict=True)), table)
     return Placing(rows, columns, at)
@@ -63,6 +66,21 @@ def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str
     """
     word = choice(spec, factor)
     return labels.get(factor) if word is None else word
+
+
+def _chosen(cells: Sequence[Labelled], table: TableSpec) -> list[int]:
+    """Indices of the cells that the table is of."""
+    chosen = list(range(len(cells)))
+    for factor, word in table.where.items():
+        words = {index: factor_value(*cells[index], factor) for index in chosen}
+        if cells and all(found is None for found in words.values()):
+            raise _unknown(factor, cells, table)
+        chosen = [index for index in chosen if words[index] == word]
+        if cells and not chosen:
+            known = list(dict.fromkeys(found for found in words.values() if found is not None))
+            problem = f"table `{table.name}`: no cell where {factor} = {word}"
+            raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
+    return chosen
 
 
 def _headers(
@@ -83,7 +101,8 @@ def _headers(
 
 def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
     known = list(dict.fromkeys(name for _, spec in cells for name in METRICS[Task(spec["task"])]))
-    named = {"test metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
+    known += dict.fromkeys(spec["select"]["metric"] for _, spec in cells)
+    named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
     for what, names in named.items():
         for name in names:
             if known and name not in known:

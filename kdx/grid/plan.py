@@ -27,8 +27,11 @@ class TableSpec(Section):
     rows: tuple[str, ...] = Field(min_length=1)
     """Axes or factors; each combination of their values is a row."""
     columns: tuple[str, ...] = ()
+    where: Where = Field(default_factory=dict)
+    """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None
-    """Test metric of every cell, such as `bleu`; None: the one that each cell was selected by."""
+    """Test metric of every cell, such as `bleu`, or the validation metric that it was selected by, such as
+    `valid/bleu`; None: that metric on the test split."""
     cell: Shown = Shown.BEST_SEED
     """What each place holds."""
     baseline: Where = Field(default_factory=dict)

@@ -69,7 +69,7 @@ def _values(cell: Cell) -> dict[str, Any]:
     return {
         "cell": cell.id,
         "state": cell.state.value,
-        "metric": f"test/{cell.metric.name}",
+        "metric": cell.metric.recorded,
         "direction": cell.metric.direction.value,
         "value": cell.value,
         "score": cell.score,
@@ -174,6 +174,7 @@ def _outcome(one: Outcome) -> dict[str, Any]:
         "metric": one.metric.name if one.metric else contrast.metric,
         "setting": dict(one.setting),
         "averaged_over": list(one.over),
+        "also_different": list(one.also),
         "cells": {"a": list(one.a), "b": list(one.b)},
         "n": one.n,
         **_estimate(one.estimate, one.level),

@@ -27,13 +27,23 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A test metric and its good end."""
+    """A metric and its good end; of the test split, unless its name tells another."""
 
     name: str
     direction: Direction
 
     def __str__(self) -> str:
         return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
+
+    @property
+    def unit(self) -> str:
+        """Its name without its split, such as bleu."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def recorded(self) -> str:
+        """The name under which runs record it, such as test/bleu."""
+        return self.name if "/" in self.name else f"test/{self.name}"
 
     def gain(self, difference: float) -> float:
         """A difference of scores as what it gains: positive is better."""
@@ -50,7 +60,7 @@ class Seed:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score; None unless completed."""
+    """Its test score, or what stands for it, see `Cell`; None unless completed."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,9 @@ class Cell:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score."""
+    """Its test score; in a table of a validation metric, its best validation score."""
     summary: Summary | None
-    """Test scores of every completed run."""
+    """Such scores of every completed run."""
     seeds: tuple[Seed, ...]
     """Every seed, from the lowest."""
     out_of_memory: int = 0
@@ -155,29 +165,33 @@ def cell_of(
     Args:
         runs: in any state and generation.
         metrics: run id → `test/…` → value.
-        metric: None for the one that the cell was selected by.
+        metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
+            split.
     """
     known = METRICS[Task(record.spec["task"])]
     selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
     own = selected_by.name.removeprefix("valid/")
     name = metric or own
-    if name not in known:
+    if name not in known and name != selected_by.name:
         return None
 
-    def test_score(run: RunRecord) -> float | None:
+    def score_of(run: RunRecord) -> float | None:
         if run.state is not RunState.COMPLETED:
             return None
+        if name == selected_by.name:
+            return run.valid_score
         return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
 
     standing = _standing(runs)
+    seeds = tuple(Seed(run.seed, run.id, run.state, run.valid_score, score_of(run)) for run in standing)
     best = best_seed(standing, selected_by.direction)
-    score = test_score(best) if best else None
-    summary = summarise([one for run in standing if (one := test_score(run)) is not None])
+    score = score_of(best) if best else None
+    summary = summarise([one.score for one in seeds if one.score is not None])
     memory = sum(run.out_of_memory for run in standing)
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
-        metric=Metric(name, known[name]),
+        metric=selected_by if name == selected_by.name else Metric(name, known[name]),
         selected_by=selected_by,
         state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
         run_id=best.id if best else None,
@@ -185,7 +199,7 @@ def cell_of(
         validation=best.valid_score if best else None,
         score=score,
         summary=summary,
-        seeds=tuple(Seed(run.seed, run.id, run.state, run.valid_score, test_score(run)) for run in standing),
+        seeds=seeds,
         shown=shown,
         out_of_memory=memory,
     )

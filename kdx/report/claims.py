@@ -29,7 +29,12 @@ from kdx.store.records import CellRecord, RunRecord, SweepRecord
 # What a factor decides about other fields: naming it names them, unless the contrast names them itself.
 _FOLLOWS: dict[str, frozenset[str]] = {
     "position": frozenset(
-        {"placement", "value", "inject", "encoding", "sinusoids", "clip", "sharing", "xl_bias", "position_dropout"}
+        {
+            *("placement", "value", "inject", "encoding", "sinusoids"),
+            *("clip", "sharing", "xl_bias", "position_dropout"),
+            # A direct sum at the input goes with none.
+            *("memory", "evaluation.memory"),
+        }
     ),
     "value": frozenset({"encoding", "sinusoids", "clip", "sharing"}),
     "inject": frozenset({"value"}),
@@ -70,6 +75,8 @@ class Outcome:
     b: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     """Factors that the contrast is averaged over."""
+    also: tuple[str, ...] = ()
+    """Factors in which all of a differ from all of b though the contrast does not speak of them."""
     estimate: Estimate | None = None
     """a over b, as what is gained: positive is better. None where no seeds tell it."""
     n: int = 0
@@ -151,6 +158,7 @@ class _Comparison:
     setting: str
     words: Mapping[str, str]
     over: tuple[str, ...]
+    also: tuple[str, ...]
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
 
     @property
@@ -218,21 +226,35 @@ def _comparisons(contrast: Contrast, runs: _Runs) -> Iterator[_Comparison]:
         if sides:
             spec = used[0][0].spec
             words = {one: choice(spec, one) or "none" for one in TOLD if one not in named}
-            yield _Comparison(contrast, setting, words, tuple(_varying(used, named, follows)), tuple(sides))
+            over, also = _unspoken(used, named, follows)
+            yield _Comparison(contrast, setting, words, over, also, tuple(sides))
 
 
-def _varying(
+def _unspoken(
     sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], named: Iterable[str], follows: Iterable[str]
-) -> Iterator[str]:
-    """Factors that differ between cells though the contrast does not speak of them."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Factors that the contrast does not name: those that vary, and those in which the sides differ.
+
+    What only one side has, such as an encoding, is no difference.
+    """
+    over, also = [], []
     for factor in factors():
-        values = [{choice(record.spec, factor) for record in side} for side in sides]
-        if factor in follows:
-            differs = any(len(of_side) > 1 for of_side in values)
-        else:
-            differs = factor not in named and len(values[0] | values[1]) > 1
-        if differs:
-            yield factor
+        a, b = ({_word(record, factor) for record in side} for side in sides)
+        if factor in named:
+            continue
+        if factor not in follows:
+            over += [factor] if len(a | b) > 1 else []
+        elif len(a) > 1 or len(b) > 1:
+            over.append(factor)
+        elif a != b and "none" not in a | b:
+            also.append(factor)
+    return tuple(over), tuple(also)
+
+
+def _word(record: CellRecord, factor: str) -> str | None:
+    # A spec names sinusoids even where nothing uses them.
+    unused = factor == "sinusoids" and record.spec["encoding"] != "sinusoidal"
+    return "none" if unused else choice(record.spec, factor)
 
 
 def _models(comparisons: Iterable[_Comparison]) -> dict[tuple[str, Metric], SeedModel | None]:
@@ -268,6 +290,7 @@ def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome
         a=tuple(cell.id for cell in one.a),
         b=tuple(cell.id for cell in one.b),
         over=one.over,
+        also=one.also,
         estimate=estimate,
         n=n,
         diverged=diverged,

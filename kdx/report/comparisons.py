@@ -10,7 +10,7 @@ from math import isfinite, sqrt
 
 from kdx.report.bootstrap import Bootstrap
 from kdx.report.cells import Cell, Metric
-from kdx.report.statistics import LEVEL, Estimate, SeedModel, holm, unequal_spread
+from kdx.report.statistics import LEVEL, Estimate, SeedModel, holm, paired, unequal_spread
 
 Address = tuple[int, int]
 """Row and column of a cell."""
@@ -130,7 +130,7 @@ def _difference(
     (at, cell), (against, other) = here, there
     sign = cell.metric.gain(1.0)
     weights = {cell.id: sign, other.id: -sign}
-    pair = SeedModel.fit({cell.id: cell.scores, other.id: other.scores})
+    pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
     estimate = shared.model.contrast(weights) if shared.model else None
     return Difference(
         at=at,
@@ -138,7 +138,7 @@ def _difference(
         metric=shared.metric,
         n=len(cell.scores.keys() & other.scores.keys()),
         estimate=estimate,
-        alone=pair.contrast(weights) if pair else None,
+        alone=paired(*pair),
         margin=margin,
         p_equivalent=estimate.p_equivalent(margin) if estimate and margin is not None else None,
     )

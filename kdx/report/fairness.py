@@ -72,18 +72,19 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
             yield factor, str(choice(record.spec, factor))
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
-    origins = [sweep.provenance[run] for run in runs if run in sweep.provenance]
+    # Runs share their origins; each is looked at once.
+    origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
     yield from _agreed("code", (one.code[:_SHORT] for one in origins if one.code))
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         if key not in _NO_MATTER:
             yield from _agreed(key, (str((one.environment or {}).get(key, "not recorded")) for one in origins))
-    yield from _agreed("definition", _definitions(cell.metric.name, origins))
+    yield from _agreed("definition", _definitions(cell.metric, origins))
 
 
-def _definitions(metric: str, origins: Iterable[Provenance]) -> Iterator[str]:
+def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:
     for one in origins:
-        defined: Any = (one.definitions or {}).get(f"test/{metric}")
+        defined: Any = (one.definitions or {}).get(metric.recorded)
         if defined:
             yield str(defined)
 

@@ -266,6 +266,8 @@ def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
             )
         if one.over:
             yield f"{_contrast(one.contrast)}: averaged over {', '.join(one.over)}."
+        if one.also:
+            yield f"{_contrast(one.contrast)}: the sides differ in {', '.join(one.also)}, too."
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
     missing = [f"{_contrast(one.contrast)} ({_where(one)})" for one in outcomes if not one.metric]

@@ -37,13 +37,18 @@ def notes(table: "Table", tasks: Mapping[str, str], provenance: Mapping[int, Pro
         rule = next(iter(selected_by))
     else:
         rule = " or ".join(f"{name} ({', '.join(of)})" for name, of in selected_by.items())
+    by_own_score = any(cell.metric == cell.selected_by for cell in cells)
+    split = "validation" if by_own_score else "test"
     if table.shown is Shown.BEST_SEED:
-        told = [f"Per cell, the test score of the seed with the best {rule}{_over_seeds(table)}."]
+        told = [f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(table)}."]
     else:
         told = [
-            f"Per cell, the mean test score over seeds ± half of its 95% interval by Student's t{_number(table)}; "
+            f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(table)}; "
             f"each run's weights are those of its best {rule}."
         ]
+    if by_own_score:
+        chosen = "Seed and weights were" if table.shown is Shown.BEST_SEED else "Weights were"
+        told.append(f"{chosen} chosen by this very score, which flatters it.")
     metrics = dict.fromkeys(cell.metric for cell in cells)
     told.append(f"{'; '.join(f'{metric}: {_GOOD[metric.direction]}' for metric in metrics)}.")
     told += [f"{metric.name}: {text}." for metric in metrics for text in _definitions(table, metric, provenance)]
@@ -78,5 +83,7 @@ def _number(table: "Table") -> str:
 def _definitions(table: "Table", metric: Metric, provenance: Mapping[int, Provenance]) -> Iterable[str]:
     """How the metric was made, as the runs recorded it; several where they do not agree."""
     runs = (seed.run_id for cell in table.cells if cell.metric == metric for seed in cell.seeds)
-    defined = ((provenance[run].definitions or {}).get(f"test/{metric.name}") for run in runs if run in provenance)
+    # Runs share their origins; each is looked at once.
+    origins = {id(one): one for run in runs if (one := provenance.get(run))}.values()
+    defined = ((one.definitions or {}).get(metric.recorded) for one in origins)
     return dict.fromkeys(text for text in defined if text)

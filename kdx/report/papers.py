@@ -94,8 +94,8 @@ class Contrast(Section):
         if self.a == self.b:
             raise refuse("b", "both sides are the same cells")
         known = list(dict.fromkeys(name for task in Task for name in METRICS[task]))
-        if self.metric is not None and self.metric not in known:
-            raise refuse("metric", f"unknown test metric `{self.metric}`", allowed=", ".join(known))
+        if self.metric is not None and self.metric.removeprefix("valid/") not in known:
+            raise refuse("metric", f"unknown metric `{self.metric}`", allowed=", ".join(known))
         return self
 
 

@@ -7,7 +7,7 @@ left to rank agreement (`kdx.report.against`). Levels are two-sided unless said 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, copysign, exp, inf, isfinite, lgamma, nan, sqrt
+from math import comb, copysign, exp, fsum, inf, isfinite, lgamma, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -187,6 +187,22 @@ class Estimate:
         return high
 
 
+def paired(scores: Mapping[int, float], other: Mapping[int, float]) -> Estimate | None:
+    """The paired t-test's estimate of the first mean minus the second, over the seeds that both have.
+
+    Returns:
+        None with fewer than two such seeds.
+    """
+    differences = [score - other[seed] for seed, score in scores.items() if seed in other]
+    n = len(differences)
+    if n < 2:
+        return None
+    mean = fsum(differences) / n
+    variance = fsum((one - mean) ** 2 for one in differences) / (n - 1)
+    # A difference has the variance of two residuals.
+    return Estimate(mean, sqrt(variance / n), n - 1, sqrt(variance / 2))
+
+
 @dataclass(frozen=True)
 class SeedModel:
     """score = row + seed + error, fitted by least squares; every row's seeds share one residual variance.
@@ -229,12 +245,14 @@ class SeedModel:
         values -= has * (values.sum() / total)
         per_seed = has.sum(axis=0)
         normal = np.diag(has.sum(axis=1)) - (has / per_seed) @ has.T
-        inverse = np.linalg.pinv(normal, rcond=_SMALL, hermitian=True)
+        sizes, directions = np.linalg.eigh(normal)
+        kept = sizes > _SMALL * sizes.max()
+        inverse = (directions[:, kept] / sizes[kept]) @ directions[:, kept].T
         effects = inverse @ (values - has * (values.sum(axis=0) / per_seed)).sum(axis=1)
         by_seed = (values - has * effects[:, None]).sum(axis=0) / per_seed
         residual = has * (values - effects[:, None] - by_seed)
         # The rows' matrix lacks one rank for each set of rows that no seed joins to the others.
-        df = round(total) - len(seeds) - int(np.linalg.matrix_rank(normal, rtol=_SMALL, hermitian=True))
+        df = round(total) - len(seeds) - int(kept.sum())
         if df < 1:
             return None
         return cls(rows, effects, inverse, normal, sqrt(float((residual**2).sum()) / df), df)

@@ -38,7 +38,7 @@ def rounded(value: float, metric: str) -> str:
     """`value` with 3 decimals for a loss, else 2."""
     if not isfinite(value):
         return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
-    return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric, 2)}f}"
+    return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
 
 
 def signed(value: float, metric: str) -> str:

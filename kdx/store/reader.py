@@ -102,8 +102,8 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         found = connection.execute(
             select(metric.c.run_id, metric.c.name, metric.c.bits)
             .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
-            .order_by(metric.c.step)
-        )
+            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # as the key has them
+        ).all()
         for run_id, name, bits in found:
             if run_id in metrics:
                 metrics[run_id][name] = value_of(bits)
@@ -120,27 +120,24 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
 
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
-    environments = dict(connection.execute(select(environment.c.id, environment.c.environment)).tuples().all())
-    # Thousands of runs share a few texts: each is parsed once.
-    parsed = cache(json.loads)
+    kept = connection.execute(select(environment.c.id, environment.c.environment)).all()
+    environments = {row.id: row.environment for row in kept}
     rows = connection.execute(
         select(
             run.c.id,
             run.c.data_fingerprint,
             run.c.code_fingerprint,
             run.c.environment_id,
-            cast(run.c.definitions, Text).label("definitions"),
+            cast(run.c.definitions, Text),
         ).where(which)
-    )
-    return {
-        row.id: Provenance(
-            row.data_fingerprint,
-            row.code_fingerprint,
-            environments.get(row.environment_id),
-            parsed(row.definitions) if row.definitions else None,
-        )
-        for row in rows
-    }
+    ).all()
+
+    # Thousands of runs share a few origins, and so do their records.
+    @cache
+    def origin(data: str | None, code: str | None, where: str | None, definitions: str | None) -> Provenance:
+        return Provenance(data, code, environments.get(where), json.loads(definitions) if definitions else None)
+
+    return {run_id: origin(*rest) for run_id, *rest in rows}
 
 
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
@@ -208,12 +205,18 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     )
 
 
+# Read by `_provenance` alone: long, and one of them JSON to be parsed.
+_ORIGIN = frozenset(
+    {"definitions", "data_fingerprint", "code_fingerprint", "environment_id", "valid_score", "test_score"}
+)
+
+
 def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     """Runs in every generation, each beside the number of the newest one and of the newest final one."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
     return select(
-        *(column for column in run.c if column.name != "definitions"),  # long, and JSON to be parsed row by row
+        *(column for column in run.c if column.name not in _ORIGIN),
         func.max(run.c.generation).over(partition_by=same).label("newest"),
         func.max(final).over(partition_by=same).label("newest_final"),
     ).where(true() if which is None else which)

@@ -7,13 +7,14 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, peers, run_cost, startup
+from tests.benchmarks import attention, peers, report, run_cost, startup
 
 PARTS = {
     "startup": startup.measure,
     "run_cost": run_cost.measure,
     "attention": attention.measure,
     "peers": peers.measure,
+    "report": report.measure,
 }
 
 
