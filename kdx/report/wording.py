@@ -127,10 +127,11 @@ def _resolution(pool: Pool, *, alone: bool) -> str:
         return ""
     detectable = pool.detectable
     if pool.model is None or detectable is None:
-        return f"Differences{among}: one seed tells nothing of chance; two or more are needed."
+        return f"Differences{among}: too few seeds in common to tell them from chance."
     line = (
         f"Differences{among}: n = {pool.seeds} seeds show {rounded(detectable, metric)} {metric} and more (probability "
-        f"{POWER}; paired by seed, residual sd {rounded(pool.model.sd, metric)}, {pool.model.df} degrees of freedom)."
+        f"{POWER}; paired by seed, residual sd {rounded(pool.model.sd, metric)}, {pool.model.df} degree{'' if pool.model.df == 1 else 's'} of "
+        "freedom)."
     )
     if pool.unequal is not None and pool.unequal < 0.05:
         line += (
