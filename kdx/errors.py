@@ -59,6 +59,16 @@ class Faults(KdxError):
         return "\n".join(str(fault) for fault in self.faults)
 
 
+def by_place(faults: Iterable[KdxError]) -> Faults:
+    """All of these at once, in the order in which an editor shows their places."""
+
+    def order(fault: KdxError) -> tuple[str, int, int]:
+        place = fault.place
+        return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
+
+    return Faults(sorted(faults, key=order))
+
+
 class DatabaseError(KdxError):
     """The results database is absent, unreadable, of another application or of another schema."""
 

@@ -1,15 +1,24 @@
-"""`kdx report`: a sweep's tables."""
+"""`kdx report`: a sweep's tables, and what the runs say of a paper's claims."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
-    from kdx.report.tables import Table
+    from collections.abc import Sequence
+
+    from kdx.report.claims import Answer
+    from kdx.report.table import Table
+    from kdx.store.database import Database
+    from kdx.store.records import SweepRecord
+
+SHIPPED = "all"
+"""`--claims` without a file: those of every paper inside kdx."""
 
 
 class Format(StrEnum):
@@ -17,6 +26,21 @@ class Format(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
+
+
+class Report(TyperCommand):
+    """The command, whose `--claims` may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Bare `--claims`, at the end or before an option, asks for every paper inside kdx."""
+        bare = [
+            index
+            for index, word in enumerate(args)
+            if word == "--claims" and (index + 1 == len(args) or args[index + 1].startswith("-"))
+        ]
+        for index in reversed(bare):
+            args = [*args[: index + 1], SHIPPED, *args[index + 1 :]]
+        return super().parse_args(ctx, args)
 
 
 def report(
@@ -31,20 +55,61 @@ def report(
     table: Annotated[
         str | None, typer.Option("--table", envvar="KDX_TABLE", help="Only the table of this name.")
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            envvar="KDX_AGAINST",
+            metavar="PAPER",
+            help="Published values beside ours: tsai2019, shaw2018, or a file.",
+        ),
+    ] = None,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
+    ] = False,
+    bootstrap: Annotated[
+        bool,
+        typer.Option("--bootstrap", envvar="KDX_BOOTSTRAP", help="Differences of BLEU over resampled test sentences."),
+    ] = False,
+    claims: Annotated[
+        str | None,
+        typer.Option(
+            "--claims",
+            envvar="KDX_CLAIMS",
+            metavar="PAPER",
+            help="Instead of tables, what the runs of all sweeps, or of SWEEP, say of a paper's claims: tsai2019, "
+            "shaw2018 or a file; of all papers if none is named.",
+        ),
+    ] = None,
 ) -> None:
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
 
     Example: kdx report quickstart --format markdown > table.md
     """
-    from kdx.report.tables import tables
     from kdx.store.database import open_database
+
+    if claims is not None:
+        with open_database(db, write=False) as database:
+            sweeps = _sweeps(database, sweep)
+        _claims(claims, sweeps, format, json, db)
+        return
+    from kdx.report.tables import tables
     from kdx.store.reader import load_sweep
 
+    paper = _paper(against) if against else None
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep and _sweep_name(sweep))
     shown = tables(record)
     if table is not None:
         shown = _named(shown, table)
+    if paper:
+        from dataclasses import replace
+
+        from kdx.report.against import beside
+
+        shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
+    if bootstrap:
+        shown = _bootstrapped(shown, record, db)
     if json:
         from kdx.report.as_json import to_json
 
@@ -52,14 +117,121 @@ def report(
     elif format is Format.MARKDOWN:
         from kdx.report.markdown import to_markdown
 
-        out("\n".join(map(to_markdown, shown)))
+        out("\n".join(to_markdown(one, statistics=statistics) for one in shown))
     else:
         from kdx.report.text import TextTable
 
         for one in shown:
-            out(TextTable(one))
+            out(TextTable(one, statistics=statistics))
             out("")
     say(_closing(record.name, shown, db))
+
+
+def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
+    from kdx.store.reader import load_sweep, load_sweeps
+
+    return load_sweeps(database) if sweep is None else (load_sweep(database, _sweep_name(sweep)),)
+
+
+def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json: bool, db: str) -> None:
+    from kdx.report.claims import answer
+    from kdx.report.papers import shipped
+
+    papers = [_paper(name) for name in (shipped() if named == SHIPPED else [named])]
+    answers = [(paper, [answer(claim, sweeps) for claim in paper.claims]) for paper in papers]
+    told = [one for _, those in answers for one in those]
+    if json:
+        from kdx.report.as_json import claim_to_json
+
+        out_json(
+            {
+                "sweeps": [one.name for one in sweeps],
+                "papers": [
+                    {
+                        "paper": paper.name,
+                        "title": paper.title,
+                        "source": paper.source,
+                        "claims": [claim_to_json(one) for one in those],
+                    }
+                    for paper, those in answers
+                ],
+            }
+        )
+    else:
+        for paper, those in answers:
+            _out_claims(f"{paper.title or paper.name}. {paper.source}".rstrip(), those, format)
+    say(_verdicts(told))
+
+
+def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None:
+    from kdx.report.listings import claim
+
+    listings = [claim(one) for one in answers]
+    if format is Format.MARKDOWN:
+        from kdx.report.markdown import listing_to_markdown, plain
+
+        out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
+        return
+    from kdx.report.inert import inert
+    from kdx.report.text import TextListing
+
+    out(f"{inert(title)}\n")
+    for one in listings:
+        out(TextListing(one))
+        out("")
+
+
+def _verdicts(answers: "Sequence[Answer]") -> str:
+    from kdx.report.claims import Verdict
+
+    counts = {verdict: sum(one.verdict is verdict for one in answers) for verdict in Verdict}
+    plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
+    told = ", ".join(
+        f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}" for verdict, count in counts.items()
+    )
+    return f"{len(answers)} claim{'' if len(answers) == 1 else 's'}: {told}"
+
+
+def _paper(name: str) -> Any:
+    from kdx.report.papers import load_paper
+
+    return load_paper(name)
+
+
+def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> "tuple[Table, ...]":
+    """The tables with BLEU resampled wherever two selected runs are compared; references come from the corpus.
+
+    Raises:
+        KdxError: a corpus is not here, or is not the one that the runs were tested on.
+    """
+    from collections.abc import Sequence
+    from functools import cache
+
+    from kdx.axes import Split
+    from kdx.data.find_text import find_text
+    from kdx.data.storage import data_home
+    from kdx.grid.sections import Data
+    from kdx.report.resampling import Translated, bootstrapped, compared
+    from kdx.store.database import open_database
+    from kdx.store.reader import outputs_of
+
+    @cache
+    def references(data: Data) -> Sequence[str]:
+        text = find_text(data, data_home())
+        return [" ".join(line.split()) for line in text.lines(Split.TEST, text.suffixes[-1])]
+
+    runs = compared(tables)
+    with open_database(db, write=False) as database:
+        lines = outputs_of(database, runs, "test/translations")
+    data = {cell.id: Data.model_validate(cell.spec["data"]) for cell in sweep.cells}
+    translated = {
+        run: Translated(
+            lines[run], references(data[cell]), (sweep.provenance[run].definitions or {}).get("test/bleu", "")
+        )
+        for run, cell in runs.items()
+        if run in lines
+    }
+    return tuple(bootstrapped(table, translated) for table in tables)
 
 
 def _sweep_name(sweep: str) -> str:
@@ -85,12 +257,13 @@ def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
     import shlex
     from collections import Counter
 
-    from kdx.report.tables import State
+    from kdx.report.cells import State
 
     cells = {cell.id: cell for one in tables for cell in one.cells}.values()
     states = Counter(cell.state for cell in cells)
     told = [f"{states[State.VALUE]} with a score"]
     told += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
+    told += [f"{states[state]} {state}" for state in (State.OUT_OF_MEMORY, State.FAILED) if states[state]]
     holes = states[State.HOLE]
     told += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
     where = shlex.quote(sweep) + in_database(db)

@@ -12,6 +12,7 @@ from kdx.grid.source import Node, shortened
 # Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
 _ALLOWED = {
     "model_type": "a mapping",
+    "dict_type": "a mapping",
     "tuple_type": "a list",
     "string_type": "text",
     "string_pattern_mismatch": "letters, digits, and . _ - after the first",

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.axes import Task
-from kdx.errors import Faults, KdxError, Place, did_you_mean
+from kdx.errors import Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
 from kdx.grid.placing import place as place_cells
@@ -20,6 +20,7 @@ from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import Node, read, shortened
 from kdx.grid.spec import CellSpec
+from kdx.grid.where import factors
 
 MOST_RUNS = 10_000
 SETTINGS = tuple(CellSpec.model_fields)
@@ -48,7 +49,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     if runs > most_runs:
         place = root.key(("axes",)) if "axes" in root.value else root.place
         faults.append(KdxError(f"{runs:,} runs", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs"))
-        raise Faults(sorted(faults, key=_order))
+        raise by_place(faults)
     cells = cells_of(sub_grids, faults)
     tables = _tables(root, faults)
     if not faults:
@@ -60,14 +61,9 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     name = _text(root, "name", path.stem, faults)
     description = _text(root, "description", "", faults)
     if faults:
-        raise Faults(sorted(faults, key=_order))
+        raise by_place(faults)
     axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
     return Plan(name, tuple(cells), chosen, tuple(table for table, _ in tables), tuple(axes), description)
-
-
-def _order(fault: KdxError) -> tuple[str, int, int]:
-    place = fault.place
-    return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
 
 
 def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Node:
@@ -173,17 +169,17 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
     if approaches:
         dimensions.append(Dimension("approach", _bundles(approaches, "approach", task, faults)))
     axes = node.value.get("axes")
-    factors = []
+    listed = []
     for name, choices in _mapping(axes, faults, "axes").items():
         assert axes is not None
         key = axes.key((name,))
-        if isinstance(choices.value, dict) and name not in _axis_names():
+        if isinstance(choices.value, dict) and name not in factors():
             if dimension := _named(name, choices, key, task, faults):
                 dimensions.append(dimension)
         elif dimension := _factor(name, choices, key, faults):
             dimensions.append(dimension)
-            factors.append(name)
-    _refuse_overruled(factors, dimensions, faults)
+            listed.append(name)
+    _refuse_overruled(listed, dimensions, faults)
     return SubGrid(base, (*first, *dimensions), preset)
 
 
@@ -243,7 +239,7 @@ def _preset(node: Node, task: Node | None, faults: list[KdxError]) -> Node | Non
 def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dimension | None:
     """An axis over one factor, from the list of its choices."""
     path = tuple(name.split("."))
-    known = _axis_names()
+    known = factors()
     if name not in known:
         problem = f"unknown axis `{shortened(name)}`"
         faults.append(KdxError(problem, place=key, allowed=known, hint=did_you_mean(name, known)))
@@ -263,25 +259,17 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dim
     return Dimension(name, tuple(bundles))
 
 
-def _refuse_overruled(factors: Sequence[str], dimensions: Sequence[Dimension], faults: list[KdxError]) -> None:
+def _refuse_overruled(listed: Sequence[str], dimensions: Sequence[Dimension], faults: list[KdxError]) -> None:
     """A named choice and an axis that set the same factor: one would be without effect."""
-    for name in factors:
+    for name in listed:
         path = tuple(name.split("."))
         for dimension in dimensions:
-            for bundle in dimension.bundles if dimension.name not in factors else ():
+            for bundle in dimension.bundles if dimension.name not in listed else ():
                 if _holds(bundle.settings, path):
                     problem = f"axis `{name}` would overrule {dimension.name} `{bundle.label}`"
                     place = bundle.settings.key((path[0],))
                     hint = f"take `{name}` out of the axes or out of the {dimension.name}"
                     faults.append(KdxError(problem, place=place, hint=hint))
-
-
-def _axis_names() -> tuple[str, ...]:
-    names: list[str] = []
-    for field, info in CellSpec.model_fields.items():
-        section = getattr(info.annotation, "model_fields", None)
-        names += [f"{field}.{inner.alias or key}" for key, inner in section.items()] if section else [field]
-    return tuple(name for name in names if name != "select")
 
 
 def _holds(node: Node, path: tuple[str, ...]) -> bool:

@@ -14,14 +14,13 @@ from kdx.axes import Task
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
 from kdx.grid.spec import TEST_METRICS
+from kdx.grid.where import choice
 
 Labelled = tuple[Mapping[str, str], Mapping[str, Any]]
 """A cell's labels, and its resolved spec as canonical JSON gives it back."""
 
 NO_CHOICE = "–"
 """Header of a cell that lacks an axis which other cells have."""
-
-_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
     """Lay the cells out as `table` asks.
 
     Raises:
-        KdxError: a factor or metric that no cell has, a word that leaves no cell, or two different cells in one place.
+        KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells in
+            one place.
     """
     chosen = _chosen(cells, table)
     all_cells, cells = cells, [cells[index] for index in chosen]
@@ -49,6 +49,7 @@ def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
     column_keys, columns = _headers(cells, table.columns, table)
     row_index = {words: index for index, words in enumerate(rows)}
     column_index = {words: index for index, words in enumerate(columns)}
+    _check_baseline(rows, columns, table)
     at: dict[tuple[int, int], int] = {}
     for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
         first = at.setdefault((row_index[row], column_index[column]), index)
@@ -63,14 +64,8 @@ def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str
 
     Position schemes that act together are joined by `+`, other lists by `/`; an empty list is `none`.
     """
-    value: Any = spec
-    for step in factor.split("."):
-        value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if value is _ABSENT or isinstance(value, Mapping):
-        return labels.get(factor)
-    if isinstance(value, list | tuple):
-        return ("+" if factor == "position" else "/").join(map(str, value)) or "none"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    word = choice(spec, factor)
+    return labels.get(factor) if word is None else word
 
 
 def _chosen(cells: Sequence[Labelled], table: TableSpec) -> list[int]:
@@ -107,12 +102,34 @@ def _headers(
 def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
     known = list(dict.fromkeys(name for _, spec in cells for name in TEST_METRICS[Task(spec["task"])]))
     known += dict.fromkeys(spec["select"]["metric"] for _, spec in cells)
-    if table.metric is not None and known and table.metric not in known:
-        raise KdxError(
-            f"table `{table.name}`: unknown metric `{table.metric}`",
-            allowed=known,
-            hint=did_you_mean(table.metric.rpartition("/")[2], known),
-        )
+    named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
+    for what, names in named.items():
+        for name in names:
+            if known and name not in known:
+                raise KdxError(
+                    f"table `{table.name}`: unknown {what} `{name}`",
+                    allowed=known,
+                    hint=did_you_mean(name.rpartition("/")[2], known),
+                )
+
+
+def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str, ...]], table: TableSpec) -> None:
+    factors = (*table.rows, *table.columns)
+    for factor, word in table.baseline.items():
+        if factor not in factors:
+            raise KdxError(
+                f"table `{table.name}`: baseline `{factor}` is neither among its rows nor its columns",
+                allowed=factors,
+                hint=did_you_mean(factor, factors),
+            )
+        side, level = (rows, table.rows) if factor in table.rows else (columns, table.columns)
+        known = list(dict.fromkeys(header[level.index(factor)] for header in side))
+        if known and word not in known:
+            raise KdxError(
+                f"table `{table.name}`: no cell has the baseline's {factor} `{word}`",
+                allowed=known,
+                hint=did_you_mean(word, known),
+            )
 
 
 def _unknown(factor: str, cells: Sequence[Labelled], table: TableSpec) -> KdxError:

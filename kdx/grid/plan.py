@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
 
-from kdx.grid.sections import Section
+from kdx.grid.sections import Positive, Section
 from kdx.grid.spec import CellSpec
+from kdx.grid.where import Where
+
+
+class Shown(StrEnum):
+    """What a place of a table holds: the test score of the best-validation seed, or the mean over seeds."""
+
+    BEST_SEED = "best-seed"
+    MEAN = "mean"
 
 
 class TableSpec(Section):
@@ -18,11 +27,17 @@ class TableSpec(Section):
     rows: tuple[str, ...] = Field(min_length=1)
     """Axes or factors; each combination of their values is a row."""
     columns: tuple[str, ...] = ()
-    where: Mapping[str, str] = {}
+    where: Where = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None
     """Test metric of every cell, such as `bleu`, or the validation metric that it was selected by, such as
     `valid/bleu`; None: that metric on the test split."""
+    cell: Shown = Shown.BEST_SEED
+    """What each place holds."""
+    baseline: Where = Field(default_factory=dict)
+    """Row or column factor → word. A cell is compared with the one that has these words and else its own."""
+    margin: dict[str, Positive] = Field(default_factory=dict)
+    """Metric → the difference, in its units, below which two cells count as equal."""
 
 
 @dataclass(frozen=True)

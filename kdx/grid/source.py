@@ -88,8 +88,11 @@ def shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def read(path: Path, faults: list[KdxError]) -> Node:
+def read(path: Path, faults: list[KdxError], *, what: str = "grid") -> Node:
     """The mapping that a file holds; YAML's traps go to `faults`, so that they are told with the grid's other faults.
+
+    Args:
+        what: the file is meant to be, in messages.
 
     Raises:
         Faults: the file cannot be read or is not YAML at all.
@@ -98,9 +101,9 @@ def read(path: Path, faults: list[KdxError]) -> Node:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise Faults([KdxError(f"cannot read the grid: {error.strerror}", place=name)]) from error
+        raise Faults([KdxError(f"cannot read the {what}: {error.strerror}", place=name)]) from error
     if len(raw) > LARGEST_FILE:
-        raise Faults([KdxError(f"{len(raw)} bytes are no grid", place=name, allowed=f"at most {LARGEST_FILE} bytes")])
+        raise Faults([KdxError(f"{len(raw)} bytes are no {what}", place=name, allowed=f"at most {LARGEST_FILE} bytes")])
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -108,14 +111,15 @@ def read(path: Path, faults: list[KdxError]) -> Node:
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
         problem = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         raise Faults([KdxError(problem, place=Place(name, line, column), hint="save the file as UTF-8")]) from error
-    return _Reader(name, text, faults).document()
+    return _Reader(name, text, faults, what).document()
 
 
 class _Reader:
     """Builds nodes from the parser's events; a recursive composer would follow aliases before it could be stopped."""
 
-    def __init__(self, name: str, text: str, faults: list[KdxError]) -> None:
+    def __init__(self, name: str, text: str, faults: list[KdxError], what: str) -> None:
         self.name = name
+        self.what = what
         self.faults = faults
         self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
@@ -123,11 +127,12 @@ class _Reader:
         try:
             self._take(yaml.StreamStartEvent)
             if isinstance(next(self.events), yaml.StreamEndEvent):
-                raise KdxError("the grid is empty", place=self.name, hint="`kdx init` copies examples to start from")
+                hint = "`kdx init` copies examples to start from" if self.what == "grid" else None
+                raise KdxError(f"the {self.what} is empty", place=self.name, hint=hint)
             root = self._node(self._next(), 0)
             self._take(yaml.DocumentEndEvent)
             if not isinstance(event := next(self.events), yaml.StreamEndEvent):
-                raise KdxError("a second document", place=self._place(event), allowed="one grid a file")
+                raise KdxError("a second document", place=self._place(event), allowed=f"one {self.what} a file")
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Place(self.name, mark.line + 1, mark.column + 1) if mark else self.name
@@ -138,7 +143,7 @@ class _Reader:
         except KdxError as error:
             raise Faults([*self.faults, error]) from error
         if not isinstance(root.value, dict):
-            raise Faults([*self.faults, KdxError("a grid is a mapping of keys to values", place=root.place)])
+            raise Faults([*self.faults, KdxError(f"a {self.what} is a mapping of keys to values", place=root.place)])
         return root
 
     def _next(self) -> yaml.Event:
@@ -163,7 +168,9 @@ class _Reader:
         tag = getattr(event, "tag", None)
         # The bare `!` is how a parser reports a quoted scalar's own tag.
         if tag is not None and tag != "!":
-            self.faults.append(KdxError(f"tag `{tag}`", place=place, hint="a grid has plain values only; remove it"))
+            self.faults.append(
+                KdxError(f"tag `{tag}`", place=place, hint=f"a {self.what} has plain values only; remove it")
+            )
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(inner := self._next(), yaml.SequenceEndEvent):

@@ -9,9 +9,11 @@ from rich.constrain import Constrain
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from kdx.report.cells import Cell
 from kdx.report.inert import inert
-from kdx.report.tables import Table
-from kdx.report.wording import Words, column_headers, words
+from kdx.report.listings import Listing, listings
+from kdx.report.table import Table
+from kdx.report.wording import Words, caption, column_headers, words
 
 _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
@@ -26,8 +28,9 @@ _CAPTION = 80
 class TextTable:
     """What rich prints; a table wider than the console goes on below, with its row names repeated."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, statistics: bool = False) -> None:
         self.table = table
+        self.statistics = statistics
         self._names = [[inert(word) for word in row] for row in table.rows]
         self._factors = [inert(factor) for factor in table.row_factors]
         self._headers = [tuple(map(inert, header)) for header in column_headers(table)]
@@ -45,8 +48,11 @@ class TextTable:
             width = min(console.measure(piece, options=options).maximum, options.max_width)
             widest = max(widest, width)
             yield from (Text(_RULE * width), piece, Text(_RULE * width))
-        marked = (f"* and bold: {self.table.best}.",) if self.table.best else ()
-        yield Constrain(Text(inert(" ".join((*self.table.notes, *marked)))), widest)
+        said = caption(self.table, best="* and bold", near="†")
+        yield from (Constrain(Text(inert(paragraph)), widest) for paragraph in said)
+        for listing in listings(self.table, statistics=self.statistics):
+            yield Text("")
+            yield TextListing(listing)
 
     def _pieces(self, width: int) -> Iterator[tuple[int, int]]:
         """Ranges of columns that fit beside the row names; one column at least."""
@@ -78,6 +84,28 @@ class TextTable:
         return max(map(cell_len, (self._factors[level], *(row[level] for row in self._names))))
 
 
+class TextListing:
+    """What rich prints of a listing, ruled like a table; words are folded rather than cut."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The title, the rows and the notes."""
+        listing = self.listing
+        grid = RichTable(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
+        for index, header in enumerate(listing.headers):
+            numbers = index >= listing.names
+            grid.add_column(Text(inert(header)), overflow="fold", justify="right" if numbers else "left")
+        for row in listing.rows:
+            grid.add_row(*(Text(inert(word)) for word in row))
+        yield Text(inert(listing.title), style="bold")
+        width = min(console.measure(grid, options=options).maximum, options.max_width)
+        if listing.rows:
+            yield from (Text(_RULE * width), grid, Text(_RULE * width))
+        yield from (Constrain(Text(inert(note)), max(width, _CAPTION)) for note in listing.notes)
+
+
 def _unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int) -> list[str]:
     """The levels of one header, blank where they only repeat the one before."""
     here, before = headers[index], headers[index - 1] if index > first else ()
@@ -93,17 +121,18 @@ def _column(table: Table, index: int) -> list[Text]:
         max((len(getattr(part, name)) for part in numbers), default=0) for name in ("score", "mean", "sd", "n")
     )
 
-    def text(part: Words, best: bool) -> Text:
+    def text(part: Words, cell: Cell | None) -> Text:
         if not part.aligned:
             return Text("  ".join(filter(None, (part.score, part.note))))
-        line = Text(part.score.rjust(score) + ("*" if best else " "))
-        if best:
+        line = Text(part.score.rjust(score) + ("*" if cell and cell.best else "†" if cell and cell.near else " "))
+        if cell and cell.best:
             line.stylize("bold")
-        spread = f" {part.mean:>{mean}} {'±' if part.mean else ' '} {part.sd:>{sd}}" if mean else ""
+        sign = "±" if part.sd else " "
+        spread = f" {part.mean:>{mean}}" * bool(mean) + f" {sign} {part.sd:>{sd}}" * bool(sd)
         line.append(spread, style="not bold")
         line.append(f" {part.n:>{n}}" if n else "", style="not bold")
         line.append(f"  {part.note}" if part.note else "", style="not bold")
         line.rstrip()
         return line
 
-    return [text(part, bool(cell and cell.best)) for part, cell in zip(parts, cells, strict=True)]
+    return [text(part, cell) for part, cell in zip(parts, cells, strict=True)]

@@ -1,13 +1,21 @@
 """How the parts of a table read, in every format: rounded numbers, headers and notes as words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, isnan
 
-from kdx.report.tables import Cell, State, Table
+from kdx.grid.plan import Shown
+from kdx.report.cells import Cell, State
+from kdx.report.comparisons import Address, Pool
+from kdx.report.fairness import Finding
+from kdx.report.statistics import POWER
+from kdx.report.table import Table
 
 _DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
 _LONGEST = 1e6
 """From here on a number is written with an exponent: a perplexity can be astronomical."""
+_MOST_NAMED = 4
+"""So many cells are named in one note; of more, the number is told."""
 
 
 @dataclass(frozen=True)
@@ -15,9 +23,10 @@ class Words:
     """One place; a part that is not told is empty."""
 
     score: str = ""
-    """The selected test score; `–` or `not converge (k/n)` where there is none."""
+    """The selected test score or the mean; `–` or what kept every run from one, such as `not converge (k/n)`."""
     mean: str = ""
     sd: str = ""
+    """The spread behind `±`: the standard deviation, or half of the mean's interval."""
     n: str = ""
     note: str = ""
     """What kept some seeds out, such as `1/3 failed`."""
@@ -32,25 +41,39 @@ def rounded(value: float, metric: str) -> str:
     return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
 
 
+def signed(value: float, metric: str) -> str:
+    """`value`, rounded, with its sign; a true minus."""
+    text = rounded(abs(value), metric)
+    return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
+
+
+def probability(p: float) -> str:
+    """A p-value with 3 decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def words(cell: Cell | None, *, show_n: bool) -> Words:
     """The cell as words; nothing at all for a place that the grid does not plan."""
     if cell is None:
         return Words()
-    failed = f"{cell.failed}/{cell.planned} failed" if cell.failed else ""
-    if cell.state is State.NOT_CONVERGE:
-        return Words(f"not converge ({cell.diverged}/{cell.planned})", note=failed)
-    diverged = f"{cell.diverged}/{cell.planned} not converge" if cell.diverged else ""
-    if cell.state is State.HOLE or cell.score is None:
+    broken = cell.failed - cell.out_of_memory
+    counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
+    notes = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
+    if cell.state in counts:
+        note = ", ".join(text for state, text in notes.items() if state is not cell.state)
+        return Words(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+    value, metric = cell.value, cell.metric.name
+    if value is None:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
-        return Words("–", note=", ".join(filter(None, (scoreless, diverged, failed))), aligned=True)
-    summary = cell.summary
-    spread = summary is not None and summary.sd is not None
+        return Words("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
+    summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
+    spread = (summary.sd if selected else summary.half_width) if summary else None
     return Words(
-        score=rounded(cell.score, cell.metric.name),
-        mean=rounded(summary.mean, cell.metric.name) if summary and spread else "",
-        sd=rounded(summary.sd, cell.metric.name) if summary and summary.sd is not None else "",
+        score=rounded(value, metric),
+        mean=rounded(summary.mean, metric) if summary and spread is not None and selected else "",
+        sd=rounded(spread, metric) if spread is not None else "",
         n=f"({summary.n})" if summary and show_n else "",
-        note=", ".join(filter(None, (diverged, failed))),
+        note=", ".join(notes.values()),
         aligned=True,
     )
 
@@ -65,12 +88,76 @@ def column_headers(table: Table) -> list[tuple[str, ...]]:
     level = factors.index("task") + 1 if "task" in factors else len(factors)
     headers = []
     for column, metric in zip(table.columns, table.metrics, strict=True):
-        header = [_told(factor, word) for factor, word in zip(factors, column, strict=True)]
+        header = [told(factor, word) for factor, word in zip(factors, column, strict=True)]
         if len(set(table.metrics)) > 1 or not factors:
             header.insert(level, str(metric or "score"))
         headers.append(tuple(header))
     return headers
 
 
-def _told(factor: str, word: str) -> str:
-    return f"{factor.rpartition('.')[2]} {word}" if word in ("none", "–") or word[:1].isdecimal() else word
+def caption(table: Table, *, best: str, near: str) -> list[str]:
+    """The paragraphs below a table: how its numbers came about and what its marks mean, what its seeds can show, and
+    what to beware of.
+
+    Args:
+        best: how the format marks the best cell, such as `* and bold`.
+        near: how it marks those that are not distinguishable from it.
+    """
+    marks = [f"{mark}: {means}" for mark, means in ((best, table.best), (near, table.near)) if means]
+    numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else [])))
+    resolution = [_resolution(pool, alone=len(table.pools) == 1) for pool in table.pools]
+    return [*filter(None, (numbers, *resolution)), *(_finding(table, one) for one in table.audit)]
+
+
+def told(factor: str, word: str) -> str:
+    """A word that says what it is: `none`, a number and the like take their factor's name with them."""
+    unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
+    return f"{factor.rpartition('.')[2]} {word}" if unclear else word
+
+
+def place(table: Table, at: Address) -> str:
+    """A cell by the words of its row and its column."""
+    return " / ".join(told(factor, word) for factor, word in table.header(at).items())
+
+
+def _resolution(pool: Pool, *, alone: bool) -> str:
+    """What the seeds at hand can show."""
+    metric, among = pool.metric.name, "" if alone else f" ({pool.task})"
+    if pool.cells < 2:
+        return ""
+    detectable = pool.detectable
+    if pool.model is None or detectable is None:
+        return f"Differences{among}: too few seeds in common to tell them from chance."
+    degrees = f"{pool.model.df} degree{'' if pool.model.df == 1 else 's'} of freedom"
+    line = (
+        f"Differences{among}: n = {pool.seeds} seeds show {rounded(detectable, metric)} {metric} and more (probability "
+        f"{POWER}; paired by seed, residual sd {rounded(pool.model.sd, metric)}, {degrees})."
+    )
+    if pool.unequal is not None and pool.unequal < 0.05:
+        line += (
+            f" Beware: the cells spread unequally (Bartlett's p {_equals(pool.unequal)}), so this is too strict for "
+            "the steady ones and too lenient for the others."
+        )
+    return line
+
+
+def _finding(table: Table, finding: Finding) -> str:
+    values = list(finding.values.items())
+    told = []
+    for word, places in values:
+        if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
+            cells = f"{len(places)} cells"
+        else:
+            cells = ", ".join(place(table, at) for at in places)
+        told.append(f"{word} in {cells}")
+    among = "" if len(table.pools) == 1 else f" ({finding.task}, {finding.metric.name})"
+    return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
+
+
+def _equals(p: float) -> str:
+    return probability(p) if p < 0.001 else f"= {probability(p)}"
+
+
+def setting(words: Mapping[str, str]) -> str:
+    """A setting's words in a row: `translation, multi30k, width 128, steps 700`."""
+    return ", ".join(told(factor, word) for factor, word in words.items())

@@ -4,9 +4,10 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, exists, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.identity import resolved
@@ -16,12 +17,25 @@ from kdx.store.records import (
     AttemptRecord,
     CellRecord,
     Inventory,
+    Provenance,
     RunRecord,
     RunState,
     SweepRecord,
     SweepSummary,
 )
-from kdx.store.schema import attempt, cell, metric, now, output, run, sweep, sweep_cell, sweep_run, value_of
+from kdx.store.schema import (
+    attempt,
+    cell,
+    environment,
+    metric,
+    now,
+    output,
+    run,
+    sweep,
+    sweep_cell,
+    sweep_run,
+    value_of,
+)
 
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
@@ -65,28 +79,35 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         KdxError: there is no such sweep, or none at all.
     """
     with database.read() as connection:
-        row = _sweep(connection, database, name_or_id)
-        cells = connection.execute(
-            select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
-            .join(sweep_cell)
-            .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
-            .order_by(sweep_cell.c.ordinal)
-        ).all()
-        records = _records(connection, _planned_in(row.id), finals=True)
-        tests = connection.execute(
-            select(metric.c.run_id, metric.c.name, metric.c.bits)
-            # A range of the key ("0" follows "/"); LIKE would read every row of the run.
-            .where(
-                metric.c.run_id.in_(select(run.c.id).where(_planned_in(row.id))),
-                metric.c.name >= "test/",
-                metric.c.name < "test0",
-            )
-            .order_by(metric.c.step)
-        ).all()
+        return _sweep_record(connection, _sweep(connection, database, name_or_id))
+
+
+def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
+    """Every sweep as `load_sweep` gives it, the last planned first, all as one state of the database."""
+    with database.read() as connection:
+        return tuple(_sweep_record(connection, row) for row in connection.execute(_last_planned_first()).all())
+
+
+def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
+    cells = connection.execute(
+        select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
+        .join(sweep_cell)
+        .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
+        .order_by(sweep_cell.c.ordinal)
+    ).all()
+    records = _records(connection, _planned_in(row.id), finals=True)
+    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(row.id)))
     metrics: dict[int, dict[str, float]] = {record.id: {} for record in records}
-    for run_id, name, bits in tests:
-        if run_id in metrics:
-            metrics[run_id][name] = value_of(bits)
+    for prefix in ("test", "model"):
+        # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
+        found = connection.execute(
+            select(metric.c.run_id, metric.c.name, metric.c.bits)
+            .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
+            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # as the key has them
+        ).all()
+        for run_id, name, bits in found:
+            if run_id in metrics:
+                metrics[run_id][name] = value_of(bits)
     return SweepRecord(
         id=row.id,
         name=row.name,
@@ -95,6 +116,7 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         cells=tuple(CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec)) for each in cells),
         runs=records,
         metrics=metrics,
+        provenance=_provenance(connection, _planned_in(row.id)),
     )
 
 
@@ -106,6 +128,27 @@ def inventory(database: Database) -> Inventory:
             runs=_records(connection, true(), every=True),
             planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned)),
         )
+
+
+def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
+    kept = connection.execute(select(environment.c.id, environment.c.environment)).all()
+    environments = {row.id: row.environment for row in kept}
+    rows = connection.execute(
+        select(
+            run.c.id,
+            run.c.data_fingerprint,
+            run.c.code_fingerprint,
+            run.c.environment_id,
+            cast(run.c.definitions, Text),
+        ).where(which)
+    ).all()
+
+    # Thousands of runs share a few origins, and so do their records.
+    @cache
+    def origin(data: str | None, code: str | None, where: str | None, definitions: str | None) -> Provenance:
+        return Provenance(data, code, environments.get(where), json.loads(definitions) if definitions else None)
+
+    return {run_id: origin(*rest) for run_id, *rest in rows}
 
 
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
@@ -124,6 +167,15 @@ def outputs(database: Database, run_id: int, name: str) -> list[str]:
     with database.read() as connection:
         kept = connection.scalar(select(output.c.lines).where(output.c.run_id == run_id, output.c.name == name))
     return [] if kept is None else [str(line) for line in json.loads(zlib.decompress(kept))]
+
+
+def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
+    """Run id → the texts that it produced, for those of these runs that have them."""
+    with database.read() as connection:
+        rows = connection.execute(
+            select(output.c.run_id, output.c.lines).where(output.c.run_id.in_(list(run_ids)), output.c.name == name)
+        ).all()
+    return {row.run_id: [str(line) for line in json.loads(zlib.decompress(row.lines))] for row in rows}
 
 
 def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
@@ -164,12 +216,18 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     )
 
 
+# Read by `_provenance` alone: long, and one of them JSON to be parsed.
+_ORIGIN = frozenset(
+    {"definitions", "data_fingerprint", "code_fingerprint", "environment_id", "valid_score", "test_score"}
+)
+
+
 def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     """Runs in every generation, each beside the number of the newest one and of the newest final one."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
     return select(
-        run,
+        *(column for column in run.c if column.name not in _ORIGIN),
         func.max(run.c.generation).over(partition_by=same).label("newest"),
         func.max(final).over(partition_by=same).label("newest_final"),
     ).where(true() if which is None else which)

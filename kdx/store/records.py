@@ -1,5 +1,6 @@
 """What the database hands out: frozen, detached values. Times are seconds since 1970, from the database's clock."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,6 +21,8 @@ class RunState(StrEnum):
 
 
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
+
+_MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,25 @@ class RunRecord:
     """One line: why it failed or diverged."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether it failed because memory did not suffice, as far as its error tells."""
+        return self.state is RunState.FAILED and _MEMORY.search(self.error or "") is not None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run was computed from, and where; all None before its first attempt."""
+
+    data: str | None
+    """Hash of the prepared data."""
+    code: str | None
+    """Hash of the code that decides what a run computes."""
+    environment: Mapping[str, Any] | None
+    """Library versions, processor, threads and the like, of its last attempt."""
+    definitions: Mapping[str, str] | None
+    """Metric → its definition or signature, once it has ended."""
 
 
 @dataclass(frozen=True)
@@ -122,4 +144,6 @@ class SweepRecord:
     runs: tuple[RunRecord, ...]
     """The newest generation of each planned run; where the newest is unfinished, the newest final one too."""
     metrics: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    """Run id → metric → value, for `test/…` metrics."""
+    """Run id → metric → value, for `test/…` and `model/…` metrics."""
+    provenance: Mapping[int, Provenance] = field(default_factory=dict)
+    """Run id → what it was computed from."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdx.grid.spec import CellSpec
-from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
+from kdx.store.records import CellRecord, Provenance, RunRecord, RunState, SweepRecord
 
 
 def cell(id: str, task: str = "translation", labels: Mapping[str, str] | None = None, **choices: Any) -> CellRecord:
@@ -24,6 +24,7 @@ def run(
     *,
     id: int | None = None,
     generation: int = 0,
+    error: str | None = None,
 ) -> RunRecord:
     """A run of that cell; its id is derived from seed and generation unless given."""
     return RunRecord(
@@ -40,7 +41,7 @@ def run(
         valid_score=valid,
         valid_step=None if valid is None else 10,
         test_score=test,
-        error=None,
+        error=error,
         seconds=1.0,
     )
 
@@ -50,6 +51,12 @@ def scored(cell_id: str, *scores: tuple[float, float]) -> list[RunRecord]:
     return [run(cell_id, seed, *pair) for seed, pair in enumerate(scores)]
 
 
+def seeded(cell_id: str, *scores: float) -> list[RunRecord]:
+    """Completed runs with seeds 0, 1, … and ids of their own, from test scores that are their validation scores too."""
+    first = 1000 * (1 + sum(map(ord, cell_id)))
+    return [run(cell_id, seed, score, score, id=first + seed) for seed, score in enumerate(scores)]
+
+
 def sweep(
     cells: Sequence[CellRecord],
     runs: Sequence[RunRecord],
@@ -57,8 +64,9 @@ def sweep(
     tables: Sequence[Mapping[str, Any]] = (),
     axes: Sequence[str] = (),
     metrics: Mapping[int, Mapping[str, float]] | None = None,
+    provenance: Mapping[int, Provenance] | None = None,
     name: str = "grid",
 ) -> SweepRecord:
     """A sweep of these cells and runs."""
     grid = {"tables": list(tables), "axes": list(axes)}
-    return SweepRecord(1, name, 0.0, grid, tuple(cells), tuple(runs), metrics or {})
+    return SweepRecord(1, name, 0.0, grid, tuple(cells), tuple(runs), metrics or {}, provenance or {})

@@ -3,11 +3,12 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from sweeps import cell, run, scored, sweep
+from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.inert import inert
 from kdx.report.markdown import to_markdown
-from kdx.report.tables import Table, tables
+from kdx.report.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import RunState
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -38,6 +39,10 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 
 Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over seeds, and \
 their number n in parentheses. bleu ↑: higher is better. not converge (k/n): k of n seeds diverged. –: no score yet.
+
+Differences: too few seeds in common to tell them from chance.
+
+Unequal seeds: 0–1 in exponential / position none; 0 in exponential / product.
 """
     )
 
@@ -46,13 +51,31 @@ def test_the_best_is_bold_and_the_caption_says_so() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     text = to_markdown(tables(sweep(cells, [*scored("a", (1.0, 2.0)), *scored("b", (1.0, 3.0))]))[0])
     assert "| exponential | **3.00** |\n" in text
-    assert text.endswith(" Bold: best of its column.\n")
+    assert " Bold: best of its column.\n" in text
 
 
 def test_every_row_repeats_its_names_so_that_each_line_stands_alone() -> None:
     cells = [cell(f"{k}{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
     text = to_markdown(tables(sweep(cells, [], axes=["kernel", "norm"]))[0])
     assert "| rbf | pre | – |\n| rbf | post | – |\n" in text
+
+
+def test_the_mean_stands_with_its_interval_and_what_is_near_the_best_is_marked() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
+    text = to_markdown(tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], "cell": "mean"}]))[0])
+    assert "| rbf | **31.00** ± 2.48 |\n| exponential | 30.83† ± 0.72 |\n" in text
+    assert "Bold: best of its column; †: not distinguishable from it" in text
+
+
+def test_what_belongs_to_a_table_follows_as_tables_of_its_own() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
+    asked = {"name": "main", "rows": ["kernel"], "baseline": {"kernel": "exponential"}}
+    text = to_markdown(tables(sweep(cells, runs, tables=[asked]))[0])
+    assert "\n\n**Differences from exponential**\n\n| kernel | better by | " in text
+    tokens = [token.type for token in READER.parse(text)]
+    assert tokens.count("table_open") == 2
 
 
 def table_of(title: str, first: str, second: str) -> Table:

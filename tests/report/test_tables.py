@@ -7,8 +7,10 @@ from sweeps import cell, run, scored, sweep
 
 from kdx.axes import Direction, Task
 from kdx.errors import KdxError
+from kdx.report.cells import Cell, Metric, Seed, State
 from kdx.report.statistics import Summary
-from kdx.report.tables import Cell, Metric, State, Table, tables
+from kdx.report.table import Table
+from kdx.report.tables import tables
 from kdx.store.records import RunState
 
 BLEU = Metric("bleu", Direction.MAX)
@@ -27,7 +29,8 @@ def one(*runs: object, **choices: object) -> Table:
 
 def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_and_spread() -> None:
     table = one(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
-    assert only(table) == Cell(
+    found = only(table)
+    assert found == Cell(
         id="a",
         metric=BLEU,
         selected_by=Metric("valid/bleu", Direction.MAX),
@@ -37,11 +40,12 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
         validation=30.0,
         score=28.0,
         summary=Summary(3, 31.0, 3.0),
-        planned=3,
-        completed=3,
-        diverged=0,
-        failed=0,
+        seeds=tuple(
+            Seed(seed, seed, RunState.COMPLETED, *scores)
+            for seed, scores in enumerate([(29.0, 31.0), (30.0, 28.0), (28.0, 34.0)])
+        ),
     )
+    assert (found.planned, found.completed, found.diverged, found.failed, found.unfinished) == (3, 3, 0, 0, 0)
     assert table.notes == (
         f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",
         "bleu ↑: higher is better.",

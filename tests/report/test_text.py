@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
-from sweeps import cell, run, scored, sweep
+from sweeps import cell, run, scored, seeded, sweep
 
-from kdx.report.tables import Table, tables
+from kdx.report.table import Table
+from kdx.report.tables import tables
 from kdx.report.text import TextTable
 from kdx.store.records import RunState
 
@@ -57,24 +58,30 @@ rbf          none       24.31  23.90 ± 0.53   24.10  23.90 ± 0.53
 Per cell, the test score of the seed with the best valid/bleu (translation) or
 valid/perplexity (prediction); beside it mean ± standard deviation over n = 3
 seeds. bleu ↑: higher is better; perplexity ↓: lower is better. * and bold: best
-of its column."""
+of its column.
+Differences (translation): n = 3 seeds show 0.00 bleu and more (probability 0.8;
+paired by seed, residual sd 0.00, 6 degrees of freedom).
+Differences (prediction): n = 3 seeds show 0.00 perplexity and more (probability
+0.8; paired by seed, residual sd 0.00, 6 degrees of freedom)."""
     )
 
 
 def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() -> None:
-    names = ("full", "some", "hole", "gone", "fail")
+    names = ("full", "some", "hole", "broke", "memory", "gone", "fail")
     cells = [cell(name, labels={"approach": name}, training={"steps": 10 + i}) for i, name in enumerate(names)]
     diverged, failed, pending = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
     runs = [
         *scored("full", (8.0, 9.5), (7.0, 9.25)),
         *(run("some", 0, 30.0, 30.5), run("some", 1, state=diverged)),
         *(run("hole", 0, state=pending), run("hole", 1, state=failed)),
+        run("broke", 0, state=failed, error="ValueError: no"),
+        run("memory", 0, state=failed, error="torch.OutOfMemoryError: CUDA out of memory."),
         *(run("gone", 0, state=diverged), run("gone", 1, state=diverged)),
         *(run("fail", 0, 9.0, 9.0), run("fail", 1, state=failed)),
     ]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "caption": "What can happen", "rows": ["approach"]}]))
     assert (
-        drawn(table)
+        drawn(table).split("\nDifferences")[0]
         == """\
 t: What can happen
 ───────────────────────────────────────────────────
@@ -83,13 +90,16 @@ approach   bleu ↑
 full        9.50  9.38 ± 0.18 (2)
 some       30.50*             (1)  1/2 not converge
 hole           –                   1/2 failed
+broke      failed (1/1)
+memory     out of memory (1/1)
 gone       not converge (2/2)
 fail        9.00              (1)  1/2 failed
 ───────────────────────────────────────────────────
 Per cell, the test score of the seed with the best valid/bleu; beside it mean ±
 standard deviation over seeds, and their number n in parentheses. bleu ↑: higher
-is better. not converge (k/n): k of n seeds diverged. –: no score yet. * and
-bold: best of its column."""
+is better. not converge (k/n): k of n seeds diverged. out of memory (k/n): the
+memory of k of n seeds did not suffice. failed (k/n): k of n seeds ended with an
+error. –: no score yet. * and bold: best of its column."""
     )
 
 
@@ -103,6 +113,35 @@ def test_a_table_wider_than_the_console_goes_on_below_without_losing_a_number() 
 
 def test_the_best_is_bold_and_its_spread_is_not() -> None:
     assert "\x1b[1m30.31*\x1b[0m 29.90 ± 0.53" in styled(both_tasks())
+
+
+def test_what_is_near_the_best_is_marked_without_disturbing_the_numbers() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential"), cell("c", kernel="polynomial")]
+    runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0), *seeded("c", 3.0, 4.0, 3.0)]
+    mean = {"name": "t", "rows": ["kernel"], "cell": "mean"}
+    best, means = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}, mean]))
+    assert drawn(best).splitlines()[4:7] == [
+        "rbf           32.00* 31.00 ± 1.00",
+        "exponential   31.00† 30.83 ± 0.29",
+        "polynomial     4.00   3.33 ± 0.58",
+    ]
+    assert drawn(means).splitlines()[4:7] == [
+        "rbf           31.00* ± 2.48",
+        "exponential   30.83† ± 0.72",
+        "polynomial     3.33  ± 1.43",
+    ]
+
+
+def test_listings_follow_the_table_and_fold_rather_than_cut() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
+    stream = io.StringIO()
+    Console(file=stream, width=60, color_system=None).print(TextTable(table, statistics=True))
+    text = stream.getvalue()
+    assert "Each cell over its seeds" in text and "Differences from the best of the column" in text
+    assert "Each cell" not in drawn(table)
+    assert max(map(cell_len, text.splitlines())) <= 60
 
 
 def test_a_long_name_is_folded_not_cut() -> None:

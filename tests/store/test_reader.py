@@ -133,8 +133,8 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of):
     assert queries(database, lambda: reader.runs(database, small)) == 1
     assert queries(database, lambda: reader.runs(database, large)) == 1
     assert queries(database, lambda: reader.sweeps(database)) == 2
-    assert queries(database, lambda: reader.load_sweep(database, "small")) == 4
-    assert queries(database, lambda: reader.load_sweep(database, "large")) == 4
+    assert queries(database, lambda: reader.load_sweep(database, "small")) == 7
+    assert queries(database, lambda: reader.load_sweep(database, "large")) == 7
 
 
 def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, path: Path, sweep_id: int):

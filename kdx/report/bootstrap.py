@@ -1,0 +1,87 @@
+"""BLEU of two systems over resampled test sentences: would another test set of the same kind say the same?
+
+It says nothing about other seeds: each system is the one run that was selected [Koehn 2004].
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kdx.errors import KdxError
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """A system against another over the same resamples of the test sentences."""
+
+    gain: float
+    """BLEU over that of the other."""
+    p: float
+    """That there is no difference, two-sided."""
+    samples: int
+    sentences: int
+    signature: str
+    """Of sacrebleu."""
+
+
+def bleu_of(signature: str) -> Any:
+    """The scorer that a recorded signature describes, such as `…|case:mixed|eff:no|tok:none|smooth:exp|…`.
+
+    Raises:
+        KdxError: it is no signature of sacrebleu's BLEU.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    fields = dict(part.partition(":")[::2] for part in signature.rpartition(" ")[2].split("|"))
+    if not {"case", "eff", "tok", "smooth"} <= fields.keys():
+        raise KdxError(f"`{signature}` is no signature of BLEU")
+    smooth, _, value = fields["smooth"].partition("[")
+    return BLEU(
+        lowercase=fields["case"] == "lc",
+        tokenize=fields["tok"],
+        smooth_method=smooth,
+        smooth_value=float(value.rstrip("]")) if value else None,
+        effective_order=fields["eff"] == "yes",
+        force=True,
+    )
+
+
+def score(lines: Sequence[str], references: Sequence[str], signature: str) -> float:
+    """BLEU of whole translations.
+
+    Raises:
+        KdxError: no signature of BLEU, or another number of lines than references.
+    """
+    if len(lines) != len(references):
+        raise KdxError(f"{len(lines)} translations, but {len(references)} references")
+    return float(bleu_of(signature).corpus_score(list(lines), [list(references)]).score)
+
+
+def paired_bootstrap(
+    systems: Mapping[Any, Sequence[str]], baseline: Any, references: Sequence[str], signature: str
+) -> dict[Any, Bootstrap]:
+    """Every system against `baseline`, over `RESAMPLES` resamples of sentences with a fixed seed.
+
+    Args:
+        systems: name → translations, the baseline's among them.
+    """
+    from sacrebleu.significance import PairedTest
+
+    metric = bleu_of(signature)
+    names = [baseline, *(name for name in systems if name != baseline)]
+    named: list[tuple[str, Sequence[str]]] = [(str(index), list(systems[name])) for index, name in enumerate(names)]
+    test = PairedTest(named, {"BLEU": metric}, [list(references)], test_type="bs", n_samples=RESAMPLES)
+    _, results = test()
+    told: list[Any] = results["BLEU"]
+    return {
+        name: Bootstrap(
+            gain=result.score - told[0].score,
+            p=result.p_value,
+            samples=RESAMPLES,
+            sentences=len(references),
+            signature=str(metric.get_signature()),
+        )
+        for name, result in zip(names[1:], told[1:], strict=True)
+    }

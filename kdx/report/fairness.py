@@ -1,0 +1,105 @@
+"""What keeps a comparison from being fair: cells that differ in more than the factors of their table.
+
+Seeds, budgets, sizes and parameter counts, the text, the libraries and the code behind the compared cells. Nothing is
+judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from kdx.grid.where import choice, factors
+from kdx.report.cells import Cell, Metric
+from kdx.report.comparisons import Address, Pool
+from kdx.store.records import CellRecord, Provenance, SweepRecord
+
+if TYPE_CHECKING:
+    from kdx.report.table import Table
+
+PARAMETERS = "model/parameters"
+"""The metric under which a run records how many numbers it learns."""
+
+_RECIPE = ("data.", "model.", "training.", "evaluation.")
+_NO_MATTER = frozenset({"host", "training.record_every"})
+"""Facts that cannot make a score better or worse."""
+_SHORT = 8
+"""Digits of a hash that are shown."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fact in which compared cells differ."""
+
+    topic: str
+    """Such as `seeds`, `training.steps`, `parameters` or `torch`."""
+    task: str
+    metric: Metric
+    values: Mapping[str, tuple[Address, ...]]
+    """What the fact is → the places where it is so; the commonest first."""
+
+
+def audit(
+    table: "Table",
+    comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]],
+    records: Mapping[Address, CellRecord],
+    sweep: SweepRecord,
+) -> tuple[Finding, ...]:
+    """Every fact in which comparable cells with a score differ, beyond the factors of their table."""
+    meant = {*table.row_factors, *table.column_factors}
+    found = []
+    for shared, cells in comparable:
+        by_topic: dict[str, dict[str, list[Address]]] = {}
+        for at, cell in cells.items():
+            if cell.value is None:
+                continue
+            for topic, told in _facts(cell, records[at], sweep):
+                if topic not in meant:
+                    by_topic.setdefault(topic, {}).setdefault(told, []).append(at)
+        for topic, values in by_topic.items():
+            if len(values) > 1:
+                commonest = sorted(values.items(), key=lambda entry: -len(entry[1]))
+                places = {told: tuple(where) for told, where in commonest}
+                found.append(Finding(topic, shared.task, shared.metric, places))
+    return tuple(found)
+
+
+def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple[str, str]]:
+    runs = [one.run_id for one in cell.seeds if one.score is not None]
+    yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
+    for factor in factors():
+        if factor.startswith(_RECIPE) and factor not in _NO_MATTER:
+            yield factor, str(choice(record.spec, factor))
+    counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
+    yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
+    # Runs share their origins; each is looked at once.
+    origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
+    yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
+    yield from _agreed("code", (one.code[:_SHORT] for one in origins if one.code))
+    for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
+        if key not in _NO_MATTER:
+            yield from _agreed(key, (str((one.environment or {}).get(key, "not recorded")) for one in origins))
+    yield from _agreed("definition", _definitions(cell.metric, origins))
+
+
+def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:
+    for one in origins:
+        defined: Any = (one.definitions or {}).get(metric.recorded)
+        if defined:
+            yield str(defined)
+
+
+def _agreed(topic: str, told: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """One fact of a cell's runs, all its values where they do not agree; nothing where none is known."""
+    values = sorted(set(told))
+    if values:
+        yield topic, " and ".join(values)
+
+
+def _ranges(seeds: Iterable[int]) -> str:
+    """`0–2, 7` for 0, 1, 2, 7."""
+    runs = []
+    for _, group in groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0]):
+        numbers = [seed for _, seed in group]
+        runs.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}")
+    return ", ".join(runs)

@@ -1,0 +1,70 @@
+"""Which differences of a table get a bootstrap, and from which translations."""
+
+import random
+
+import pytest
+from sweeps import cell, run, sweep
+
+from kdx.errors import KdxError
+from kdx.report.bootstrap import score
+from kdx.report.resampling import Translated, bootstrapped, compared
+from kdx.report.table import Table
+from kdx.report.tables import tables
+
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
+rng = random.Random(0)
+REFERENCES = [" ".join(rng.choices("abcdefgh", k=8)) for _ in range(40)]
+
+
+def lines(share: float) -> list[str]:
+    draw = random.Random(share)
+    return [" ".join(w if draw.random() > share else "x" for w in line.split()) for line in REFERENCES]
+
+
+LINES = {10: lines(0.4), 11: lines(0.3), 20: lines(0.1)}
+BLEU = {run: score(text, REFERENCES, SIGNATURE) for run, text in LINES.items()}
+
+
+def made(**asked: object) -> Table:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [
+        run("a", 0, 1.0, BLEU[10], id=10),
+        run("a", 1, 2.0, BLEU[11], id=11),
+        run("b", 0, 1.0, BLEU[20], id=20),
+    ]
+    return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **asked}]))[0]
+
+
+def translated(**changed: object) -> dict[int, Translated]:
+    return {
+        run: Translated(**{"lines": text, "references": REFERENCES, "signature": SIGNATURE, **changed})
+        for run, text in LINES.items()
+    }
+
+
+def test_the_selected_runs_are_compared() -> None:
+    table = made()
+    assert compared([table]) == {11: "a", 20: "b"}
+    (one,) = bootstrapped(table, translated()).differences
+    assert one.bootstrap and one.bootstrap.gain == pytest.approx(BLEU[11] - BLEU[20])
+    assert one.bootstrap.p < 0.05
+
+
+def test_only_bleu_is_resampled() -> None:
+    assert compared([made(metric="perplexity")]) == {}
+
+
+def test_runs_without_translations_or_of_another_scorer_are_left_as_they_are() -> None:
+    table = made()
+    assert bootstrapped(table, {11: translated()[11]}).differences[0].bootstrap is None
+    other = {**translated(), 11: translated(signature=SIGNATURE.replace("tok:none", "tok:13a"))[11]}
+    recorded = score(LINES[11], REFERENCES, other[11].signature)
+    if recorded == BLEU[11]:
+        assert bootstrapped(table, other).differences[0].bootstrap is None
+
+
+def test_other_references_than_the_runs_own_are_refused() -> None:
+    with pytest.raises(KdxError) as caught:
+        bootstrapped(made(), translated(references=REFERENCES[::-1]))
+    assert str(caught.value).startswith("the translations of run ")
+    assert str(caught.value).endswith("was recorded\n  hint: prepare the corpus that it was tested on")
