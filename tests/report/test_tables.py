@@ -5,7 +5,7 @@ from math import nan
 import pytest
 from sweeps import cell, run, scored, sweep
 
-from kdx.axes import Direction, Task
+from kdx.axes import Direction
 from kdx.errors import KdxError
 from kdx.report.cells import Cell, Metric, Seed, State
 from kdx.report.statistics import Summary
@@ -139,7 +139,11 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
 
 
 def test_a_table_of_some_cells_shows_those_only() -> None:
-    cells = [cell(f"{task}-{kernel}", task, kernel=kernel) for task in Task for kernel in ("rbf", "exponential")]
+    cells = [
+        cell(f"{task}-{kernel}", task, kernel=kernel)
+        for task in ("translation", "prediction")
+        for kernel in ("rbf", "exponential")
+    ]
     runs = scored("prediction-rbf", (9.0, 10.0))
     (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
     assert [found.id for found in table.cells] == ["prediction-rbf", "prediction-exponential"]
