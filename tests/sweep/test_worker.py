@@ -82,7 +82,7 @@ def does(monkeypatch, channels, database):
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     def train(spec, seed, *, folder, recorder, stop):
         assert canonical(spec) == order.spec
-        recorder.begin({"torch": "2"}, "data", "code")
+        recorder.begin({"torch": "2"}, "data", "code", 0, None)
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
         return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"})

@@ -57,8 +57,8 @@ class Kept:
         self.after = after
         self.events: list[tuple] = []
 
-    def begin(self, environment, data_fingerprint, code_fingerprint):
-        self.events.append(("begin", environment, data_fingerprint, code_fingerprint))
+    def begin(self, environment, data_fingerprint, code_fingerprint, resumed_step, changes):
+        self.events.append(("begin", environment, data_fingerprint, code_fingerprint, resumed_step, changes))
 
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))
