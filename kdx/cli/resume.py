@@ -26,6 +26,7 @@ def resume(
     from kdx.store import reader, writer
     from kdx.store.database import open_database
     from kdx.store.records import RunState
+    from kdx.sweep.local import prepare_data
     from kdx.sweep.recorded import plan_of
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
@@ -38,7 +39,9 @@ def resume(
                 record = reader.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
                 continue
-            codes.append(run(plan_of(record), database, db, workers, hang_after, if_changed))
+            plan = plan_of(record)
+            prepare_data(plan)
+            codes.append(run(plan, database, db, workers, hang_after, if_changed))
             if codes[-1] not in (0, FAILED):
                 break
     if not codes:

@@ -53,8 +53,11 @@ def sweep(
         return
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
+    from kdx.sweep.local import prepare_data
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
+    prepare_data(wanted)
     with open_database(db, write=True, create=True) as database:
         raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 
@@ -71,12 +74,10 @@ def run(
     from kdx.cli.progress import progress
     from kdx.store import writer
     from kdx.sweep.files import files_beside
-    from kdx.sweep.local import LocalSweep, prepare_data
+    from kdx.sweep.local import LocalSweep
 
     count = workers or len(os.sched_getaffinity(0))
     with progress(plan) as listener:
-        # Before anything is recorded: a corpus that is missing starts nothing.
-        prepare_data(plan)
         writer.register(database, plan, plan.grid)
         files = files_beside(database.path)
         local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed)
