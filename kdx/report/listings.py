@@ -13,7 +13,7 @@ from kdx.report.claims import Answer, Outcome, Verdict, following
 from kdx.report.comparisons import Difference
 from kdx.report.papers import Contrast, Expect
 from kdx.report.table import Table
-from kdx.report.wording import probability, rounded, setting, signed, told
+from kdx.report.wording import equals, probability, rounded, setting, signed, told
 
 _RATES = "of those that ended, with Wilson's interval"
 
@@ -200,14 +200,10 @@ def _beside(table: Table, beside: Beside) -> Listing:
 
 
 def _agreement(one: Agreement) -> str:
-    what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.metric.name})"
+    what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.corpus}, {one.metric.name})"
     if one.tau is None or one.p is None:
-        return f"{what}: too few to be ranked."
-    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {_equals(one.p)}); what did not converge ranks last."
-
-
-def _equals(p: float) -> str:
-    return probability(p) if p < 0.001 else f"= {probability(p)}"
+        return f"{what}: too few that differ to be ranked."
+    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {equals(one.p)}); what did not converge ranks last."
 
 
 def _rate(cell: Cell) -> str:
