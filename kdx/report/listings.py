@@ -143,10 +143,11 @@ def _differences(table: Table) -> Listing:
             row += [signed(boot.gain, "bleu"), probability(boot.p)] if boot else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
+    tested = sum(one.estimate is not None for one in found)
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
         "p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over "
-        f"{sum(one.estimate is not None for one in found)} differences.",
+        f"{tested} difference{'' if tested == 1 else 's'}.",
         "effect: in residual standard deviations (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
@@ -269,6 +270,10 @@ def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield f"{_contrast(one.contrast)}: the sides differ in {', '.join(one.also)}, too."
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    missing = [f"{_contrast(one.contrast)} ({_where(one)})" for one in outcomes if not one.metric]
+    missing = [
+        _contrast(one.contrast) + (f" ({where})" if (where := _where(one)) else "")
+        for one in outcomes
+        if not one.metric
+    ]
     if missing:
         yield f"No cells here for {'; '.join(missing)}."
