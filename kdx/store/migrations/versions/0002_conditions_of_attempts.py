@@ -10,6 +10,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("attempt", sa.Column("environment_id", sa.String(32), sa.ForeignKey("environment.id")))
-    op.add_column("attempt", sa.Column("resumed_step", sa.Integer))
-    op.add_column("attempt", sa.Column("changes", sa.Text))
+    # SQLite cannot add a reference to a table that is there; the batch copies the table, which is short.
+    with op.batch_alter_table("attempt") as attempt:
+        where = sa.ForeignKey("environment.id", name="attempt_environment")
+        attempt.add_column(sa.Column("environment_id", sa.String(32), where))
+        attempt.add_column(sa.Column("resumed_step", sa.Integer))
+        attempt.add_column(sa.Column("changes", sa.Text))
