@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.fairness import PARAMETERS, Finding
+from kdx.report.fairness import CHANGED, PARAMETERS, Finding
 from kdx.report.tables import tables
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
 
@@ -138,6 +138,13 @@ def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
     assert of_origins(old, old, new) == {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}}
     bare = origin(environment=None)
     assert of_origins(old, old, bare) == {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}}
+
+
+def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() -> None:
+    changed = origin(changes="torch 2.12 → 2.13 from step 40 on")
+    told = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
+    assert of_origins(origin(), changed) == {CHANGED: {told: (EXP,)}}
+    assert of_origins(changed, changed) == {CHANGED: {told: (RBF, EXP)}}
 
 
 def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:
