@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, decoding, peers, report, run_cost, startup, text, throughput
+from tests.benchmarks import attention, decoding, overhead, peers, report, run_cost, startup, text, throughput
 
 PARTS = {
     "startup": startup.measure,
@@ -17,6 +17,7 @@ PARTS = {
     "throughput": throughput.measure,
     "text": text.measure,
     "decoding": decoding.measure,
+    "overhead": overhead.measure,
     "report": report.measure,
 }
 
