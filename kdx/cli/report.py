@@ -26,6 +26,7 @@ class Format(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
+    LATEX = "latex"
 
 
 class Report(TyperCommand):
@@ -118,6 +119,10 @@ def report(
         from kdx.report.markdown import to_markdown
 
         out("\n".join(to_markdown(one, statistics=statistics) for one in shown))
+    elif format is Format.LATEX:
+        from kdx.report.latex import PREAMBLE, to_latex
+
+        out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics) for one in shown))
     else:
         from kdx.report.text import TextTable
 
@@ -158,6 +163,10 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
             }
         )
     else:
+        if format is Format.LATEX:
+            from kdx.report.latex import PREAMBLE
+
+            out(PREAMBLE)
         for paper, those in answers:
             _out_claims(f"{paper.title or paper.name}. {paper.source}".rstrip(), those, format)
     say(_verdicts(told))
@@ -171,6 +180,11 @@ def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None
         from kdx.report.markdown import listing_to_markdown, plain
 
         out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
+        return
+    if format is Format.LATEX:
+        from kdx.report.latex import listing_to_latex, tex
+
+        out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
         return
     from kdx.report.inert import inert
     from kdx.report.text import TextListing

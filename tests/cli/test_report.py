@@ -87,6 +87,16 @@ def test_one_table_as_markdown() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
+    stdout = ran("--format", "latex").stdout
+    assert stdout.startswith("% \\usepackage{booktabs,graphicx}\n\\begin{table}\n")
+    assert stdout.count("\\begin{table}") == 2
+    claims = ran("--format", "latex", "--claims").stdout
+    assert claims.startswith("% \\usepackage{booktabs,graphicx}\n\\section*{")
+    assert claims.count("usepackage") == 1
+
+
+@pytest.mark.usefixtures("folder")
 def test_json_holds_every_table() -> None:
     told = json.loads(ran("--json").stdout)
     assert told["sweep"] == "nightly"
