@@ -27,6 +27,7 @@ class Format(StrEnum):
     TEXT = "text"
     MARKDOWN = "markdown"
     LATEX = "latex"
+    CSV = "csv"
 
 
 class Report(TyperCommand):
@@ -123,6 +124,10 @@ def report(
         from kdx.report.latex import PREAMBLE, to_latex
 
         out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics) for one in shown))
+    elif format is Format.CSV:
+        from kdx.report.as_csv import to_csv
+
+        out(to_csv(shown, record))
     else:
         from kdx.report.text import TextTable
 
@@ -162,6 +167,10 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
                 ],
             }
         )
+    elif format is Format.CSV:
+        from kdx.report.as_csv import claims_to_csv
+
+        out(claims_to_csv(answers))
     else:
         if format is Format.LATEX:
             from kdx.report.latex import PREAMBLE

@@ -71,8 +71,8 @@ def test_the_caption_says_what_markdown_says_and_the_table_has_a_label() -> None
     assert text.startswith(
         "\\begin{table}\n\\centering\n\\caption[Kernels]{\\textbf{both tasks}: Kernels. Per cell, the test score of "
         "the seed with the best valid/bleu (translation) or valid/perplexity (prediction); beside it mean $\\pm$ "
-        "standard deviation over n = 3 seeds. bleu $\\uparrow$: higher is better; perplexity $\\downarrow$: lower is better. "
-        "Bold: best of its column. Differences (translation): "
+        "standard deviation over n = 3 seeds. bleu $\\uparrow$: higher is better; perplexity $\\downarrow$: lower is "
+        "better. Bold: best of its column. Differences (translation): "
     )
     assert "\n\\label{tab:both-tasks}\n" in text
 
