@@ -2,9 +2,12 @@
 
 import json
 import zlib
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
@@ -16,6 +19,7 @@ from kdx.store.records import (
     FINAL,
     AttemptRecord,
     CellRecord,
+    Curve,
     Inventory,
     Provenance,
     RunRecord,
@@ -36,6 +40,9 @@ from kdx.store.schema import (
     sweep_run,
     value_of,
 )
+
+_AT_A_TIME = 10_000
+"""Rows that are held at once where there may be millions."""
 
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
@@ -160,6 +167,23 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
             .order_by(metric.c.step)
         ).all()
     return [(step, value_of(bits)) for step, bits in rows]
+
+
+def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, Curve]]:
+    """Run id → metric → curve, for all runs of the sweep; a run or a metric without numbers is left out."""
+    planned = select(run.c.id).where(_planned_in(sweep_id))
+    found: dict[int, dict[str, Curve]] = {}
+    with database.read() as connection:
+        rows = connection.execute(
+            select(metric.c.run_id, metric.c.name, metric.c.step, metric.c.bits)
+            .where(metric.c.run_id.in_(planned), metric.c.name.in_(list(names)))
+            .order_by(metric.c.run_id, metric.c.name, metric.c.step),
+            execution_options={"yield_per": _AT_A_TIME},
+        )
+        for (run_id, name), its in groupby(rows, key=itemgetter(0, 1)):
+            _, _, steps, bits = zip(*its, strict=True)
+            found.setdefault(run_id, {})[name] = Curve(array("q", steps), array("d", array("q", bits).tobytes()))
+    return found
 
 
 def outputs(database: Database, run_id: int, name: str) -> list[str]:
