@@ -28,6 +28,7 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     LATEX = "latex"
     CSV = "csv"
+    HTML = "html"
 
 
 class Report(TyperCommand):
@@ -128,6 +129,8 @@ def report(
         from kdx.report.as_csv import to_csv
 
         out(to_csv(shown, record))
+    elif format is Format.HTML:
+        out(_page(shown, record, db))
     else:
         from kdx.report.text import TextTable
 
@@ -135,6 +138,16 @@ def report(
             out(TextTable(one, statistics=statistics))
             out("")
     say(_closing(record.name, shown, db))
+
+
+def _page(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> str:
+    from kdx.report.html.page import curves_wanted, to_html
+    from kdx.store.database import open_database
+    from kdx.store.reader import curves
+
+    with open_database(db, write=False) as database:
+        found = curves(database, sweep.id, curves_wanted(tables))
+    return to_html(tables, sweep, found)
 
 
 def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
@@ -171,6 +184,10 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
         from kdx.report.as_csv import claims_to_csv
 
         out(claims_to_csv(answers))
+    elif format is Format.HTML:
+        from kdx.report.html.page import claims_to_html
+
+        out(claims_to_html(answers, _verdicts(told)))
     else:
         if format is Format.LATEX:
             from kdx.report.latex import PREAMBLE
