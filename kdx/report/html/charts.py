@@ -15,7 +15,7 @@ _DECADES = 3
 """An axis over more of them is logarithmic."""
 _MANY = 2000
 """So many points can be links with labels of their own; of more, only the selected ones are."""
-_LONGEST, _WIDEST = 420, 6.6
+_LONGEST, _WIDEST = 420, 6.2
 """Width of a forest's labels at most, and of one of their letters on average; in pixels."""
 _ROW = 20
 """Height of a row of the forest, in pixels."""
@@ -37,6 +37,8 @@ _CONFIG: dict[str, Any] = {
         "domainColor": "var(--rule)",
         "tickColor": "var(--rule)",
         "labelOverlap": True,
+        "labelFlush": False,
+        "titlePadding": 10,
     },
     "title": {"color": "var(--ink)", "fontSize": 12, "fontWeight": "normal", "anchor": "start", "offset": 8},
 }
@@ -73,12 +75,12 @@ def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tupl
         steps: of these, in optimiser steps.
         best: (step, value) of the dot.
     """
-    x = {"field": "x", "type": "quantitative", "title": "step", "scale": {"domain": list(steps), "nice": False}}
-    x["axis"] = {"tickCount": 5, "grid": False}
+    domain, axis = {"domain": list(steps), "nice": False}, {"tickCount": 5, "grid": False}
+    x = {"field": "x", "type": "quantitative", "title": "step", "scale": domain, "axis": axis}
     y = {"field": "y", "type": "quantitative", "title": None, "scale": _scaled(span), "axis": {"tickCount": 4}}
     layers: list[dict[str, Any]] = []
     if band.seeds > 1:
-        rows = [{"x": x, "y": y, "y2": y2} for x, y, y2 in zip(band.steps, band.low, band.high, strict=True)]
+        rows = [{"x": at, "y": low, "y2": high} for at, low, high in zip(band.steps, band.low, band.high, strict=True)]
         area = {"type": "area", "color": "var(--band)", "opacity": 1, "aria": False}
         layers.append({"data": {"values": rows}, "mark": area, "encoding": {"x": x, "y": y, "y2": {"field": "y2"}}})
     for points, mark in (
@@ -115,17 +117,10 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
 def forest(points: Sequence[Point], title: str) -> str:
     """Differences with their intervals, one a row, in the given order; the marked ones are filled."""
     rows = [{**_linked(one), "low": one.low, "high": one.high, "marked": one.marked} for one in points]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None}
     # The reader's font may be wider than the one that the labels are measured with here.
     room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))
-    y["axis"] = {
-        "labelLimit": _LONGEST,
-        "minExtent": room,
-        "labelColor": "var(--ink)",
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 8,
-    }
+    axis = {"labelLimit": _LONGEST, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {**axis, "labelPadding": 8}}
     x = {"field": "x", "type": "quantitative", "title": inert(title)}
     fill = {"condition": {"test": "datum.marked", "value": "var(--accent)"}, "value": "var(--paper)"}
     layers = [

@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from kdx.report.inert import inert
 from kdx.report.listings import claim, listings
 from kdx.report.papers import Paper
 from kdx.report.table import Table
-from kdx.report.wording import beside_scores, caption, column_headers, place, rounded, spans, words
+from kdx.report.wording import beside_scores, caption, column_headers, place, rounded, setting, spans, told, words
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ LOSS = "train/loss"
 _DIGIT = "\u2007"  # a blank as wide as a digit
 _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
-_SHORT = 12
-"""Digits of a hash that are shown."""
 
 
 def curves_wanted(tables: Sequence[Table]) -> set[str]:
@@ -77,9 +76,8 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
 
 def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
     """One page with every claim, its verdict and the comparisons behind it."""
-    told = [claim(one) for _, those in answers for one in those]
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
-    return _rendered(title=title, lead=lead, sections=[], listings=told)
+    return _rendered(title=title, lead=lead, listings=[claim(one) for _, those in answers for one in those])
 
 
 def _rendered(**shown: Any) -> str:
@@ -173,10 +171,9 @@ def _link(cell: Cell, table: Table) -> str:
 
 
 def _scatters(table: Table) -> Iterator[dict[str, Any]]:
-    for metric in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.cells):
-        test, validation = metric
-        if test == validation:
-            continue
+    svgs = []
+    for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.cells):
+        its = [cell for cell in table.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)]
         points = [
             Point(
                 f"{place(table, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
@@ -186,40 +183,47 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
                 one.validation,
                 one.score,
             )
-            for at, cell in table.places.items()
-            if (cell.metric, cell.selected_by) == metric
+            for at, cell in its
             for one in cell.seeds
             if one.validation is not None and one.score is not None
             if isfinite(one.validation) and isfinite(one.score)
         ]
-        if points:
-            yield {
-                "caption": "Validation against test, a point a seed; filled: the selected one of its cell.",
-                "svg": _made(scatter(points, str(validation), f"test/{test.unit} {str(test)[-1]}")),
-            }
+        # A table of validation scores has nothing to set against them.
+        if points and test != validation:
+            svgs.append(_made(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
+    if svgs:
+        told = "The score on validation and on test, a point a seed; filled: the one selected in its cell."
+        yield {"caption": told, "svgs": svgs}
 
 
 def _forests(table: Table) -> Iterator[dict[str, Any]]:
-    against = ", ".join(table.baseline.values()) or "the best of the column"
+    svgs = []
     for metric in dict.fromkeys(one.metric for one in table.differences):
+        its = [one for one in table.differences if one.metric == metric and one.estimate]
+        headers = [table.header(one.at) for one in its]
+        # What they all have in common need not be told on every line.
+        varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
         points = [
             Point(
-                place(table, one.at),
+                " / ".join(told(factor, header[factor]) for factor in varying or header),
                 f"#cell-{table.places[one.at].id}",
                 one.told_apart,
                 one.estimate.value,
                 0.0,
                 *one.estimate.interval(),
             )
-            for one in table.differences
-            if one.metric == metric and one.estimate and isfinite(one.estimate.value)
+            for one, header in zip(its, headers, strict=True)
+            if one.estimate and isfinite(one.estimate.value)
         ]
         if points:
-            yield {
-                "caption": f"Difference of the mean from {against}, with its 95% interval; right of 0 is better. Filled: "
-                "told apart from 0 after Holm's correction over the table.",
-                "svg": _made(forest(points, f"better by ({metric.unit})")),
-            }
+            svgs.append(_made(forest(points, f"better by ({metric.unit})")))
+    if svgs:
+        against = setting(table.baseline) or "the best of the column"
+        yield {
+            "caption": f"Difference of each cell's mean from {against}, with its 95% interval; right of 0 is better. "
+            "Filled: told apart from 0 after Holm's correction over the table.",
+            "svgs": svgs,
+        }
 
 
 def _curves(
@@ -230,24 +234,31 @@ def _curves(
     for cell, title in cells.values():
         groups.setdefault(cell.selected_by, []).append((cell, title))
     most = max(_FEWEST_STEPS, min(_MOST_STEPS, _ALL_STEPS // max(1, 2 * len(cells))))
-    told = []
+    sections = []
     for metric, its in groups.items():
         figures: dict[str, list[Any]] = {cell.id: [] for cell, _ in its}
-        for name, title in ((metric.name, str(metric)), (LOSS, LOSS)):
-            bands = {cell.id: found for cell, _ in its if (found := _band(cell, name, curves, most))}
-            span = scale([value for one in bands.values() for value in (*one.low, *one.high)])
-            steps = scale([step for one in bands.values() for step in (*one.steps, *(at for at, _ in one.line))])
+        bands = {
+            name: {cell.id: found for cell, _ in its if (found := _band(cell, name, curves, most))}
+            for name in (metric.name, LOSS)
+        }
+        drawn = [one for those in bands.values() for one in those.values()]
+        steps = scale([step for one in drawn for step in (*one.steps, *(at for at, _ in one.line))])
+        for name, those in bands.items():
+            span = scale([value for one in those.values() for value in (*one.low, *one.high)])
             for cell, _ in its:
-                if cell.id in bands and span and steps:
+                if cell.id in those and span and steps:
                     best = _best(cell, runs) if name == metric.name else None
-                    figures[cell.id].append(_made(learning_curve(bands[cell.id], title, span, steps, best)))
+                    chart = learning_curve(
+                        those[cell.id], str(metric) if name == metric.name else name, span, steps, best
+                    )
+                    figures[cell.id].append(_made(chart))
         shown = [
             {"href": f"#cell-{cell.id}", "caption": title, "told": _fate(cell), "svgs": figures[cell.id]}
             for cell, title in its
             if figures[cell.id]
         ]
-        told += [{"title": metric, "figures": shown}] if shown else []
-    return told
+        sections += [{"title": metric, "figures": shown}] if shown else []
+    return sections
 
 
 def _band(cell: Cell, name: str, curves: Curves, most: int) -> Band | None:
@@ -278,20 +289,15 @@ def _cell(
     spec: Mapping[str, Any],
 ) -> dict[str, Any]:
     states = Counter(seed.state for seed in cell.seeds)
-    origins = {seed.run_id: provenance[seed.run_id] for seed in cell.seeds if seed.run_id in provenance}
-    facts: dict[str, list[Any]] = {"cell": [cell.id]}
-    for name, told in (
-        ("data", lambda one: one.data and one.data[:_SHORT]),
-        ("code", lambda one: one.code and one.code[:_SHORT]),
-    ):
-        facts[name] = list(dict.fromkeys(filter(None, map(told, origins.values()))))
-    facts["environment"] = [
-        environments.link(one.environment) for one in _distinct(origins.values()) if one.environment
-    ]
-    for one in _distinct(origins.values()):
+    # Runs share their origins; each is told once.
+    origins = {id(one): one for seed in cell.seeds if (one := provenance.get(seed.run_id))}.values()
+    facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
+    for one in origins:
+        facts.setdefault("data", {})[one.data] = None
+        facts.setdefault("code", {})[one.code] = None
+        facts.setdefault("environment", {})[one.environment and environments.link(one.environment)] = None
         for name, text in (one.definitions or {}).items():
-            if text not in facts.setdefault(name, []):
-                facts[name].append(text)
+            facts.setdefault(name, {})[text] = None
     return {
         "id": f"cell-{cell.id}",
         "title": title,
@@ -302,7 +308,7 @@ def _cell(
         ],
         "runs": [{"id": f"run-{one.run_id}", "words": _run(cell, one, runs[one.run_id])} for one in cell.seeds],
         "errors": [f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error],
-        "facts": [(name, those) for name, those in facts.items() if those],
+        "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
         "spec": _lines(_yaml(spec)),
     }
 
@@ -344,11 +350,6 @@ class _Environments:
             {"id": f"environment-{number}", "title": f"Environment {number}", "text": _lines(text)}
             for text, number in self._numbers.items()
         ]
-
-
-def _distinct(origins: Any) -> list[Provenance]:
-    """Runs share their origins; each once."""
-    return list({id(one): one for one in origins}.values())
 
 
 def _yaml(value: Mapping[str, Any]) -> str:
