@@ -6,8 +6,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
@@ -40,9 +38,6 @@ from kdx.store.schema import (
     sweep_run,
     value_of,
 )
-
-_AT_A_TIME = 10_000
-"""Rows that are held at once where there may be millions."""
 
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
@@ -171,18 +166,25 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
 
 def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, Curve]]:
     """Run id → metric → curve, for all runs of the sweep; a run or a metric without numbers is left out."""
-    planned = select(run.c.id).where(_planned_in(sweep_id))
-    found: dict[int, dict[str, Curve]] = {}
-    with database.read() as connection:
-        rows = connection.execute(
-            select(metric.c.run_id, metric.c.name, metric.c.step, metric.c.bits)
-            .where(metric.c.run_id.in_(planned), metric.c.name.in_(list(names)))
-            .order_by(metric.c.run_id, metric.c.name, metric.c.step),
-            execution_options={"yield_per": _AT_A_TIME},
+    # A row a curve: of a row a number, millions would hold up whoever writes.
+    rows = (
+        select(
+            metric.c.run_id,
+            metric.c.name,
+            func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
+            func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
         )
-        for (run_id, name), its in groupby(rows, key=itemgetter(0, 1)):
-            _, _, steps, bits = zip(*its, strict=True)
-            found.setdefault(run_id, {})[name] = Curve(array("q", steps), array("d", array("q", bits).tobytes()))
+        .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
+        .group_by(metric.c.run_id, metric.c.name)
+    )
+    with database.read() as connection:
+        kept = connection.execute(rows).all()
+    found: dict[int, dict[str, Curve]] = {}
+    for row in kept:
+        # The order within a group is the database's own affair.
+        points = sorted(zip(map(int, row.steps.split(",")), map(int, row.bits.split(",")), strict=True))
+        steps, bits = (array("q", numbers) for numbers in zip(*points, strict=True))
+        found.setdefault(row.run_id, {})[row.name] = Curve(steps, array("d", bits.tobytes()))
     return found
 
 

@@ -95,11 +95,12 @@ def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tupl
 
 def scatter(points: Sequence[Point], x: str, y: str) -> str:
     """Runs by two scores; the marked ones stand out."""
-    spans = {field: scale([getattr(one, field) for one in points]) or (0.0, 1.0) for field in ("x", "y")}
-    encoding = {
-        "x": {"field": "x", "type": "quantitative", "title": inert(x), "scale": _scaled(spans["x"])},
-        "y": {"field": "y", "type": "quantitative", "title": inert(y), "scale": _scaled(spans["y"])},
-    }
+    encoding = {}
+    for field, title in (("x", x), ("y", y)):
+        span = scale([getattr(one, field) for one in points]) or (0.0, 1.0)
+        # Whole pixels: shorter, and no eye sees the difference.
+        scaled = {**_scaled(span), "round": True}
+        encoding[field] = {"field": field, "type": "quantitative", "title": inert(title), "scale": scaled}
     layers = []
     for marked in (False, True):
         its = [one for one in points if one.marked is marked]
@@ -109,7 +110,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
             layer |= {"data": {"values": [_linked(one) for one in its]}, "encoding": encoding | _LINK}
         else:
             layer |= {"data": {"values": [{"x": one.x, "y": one.y} for one in its]}, "encoding": encoding}
-            layer["mark"]["aria"] = False
+            layer["mark"] |= {"aria": False, "shape": "square", "filled": True, "size": 9}
         layers += [layer] if its else []
     return _drawn({"width": 300, "height": 260, "layer": layers})
 
