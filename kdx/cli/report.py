@@ -87,7 +87,7 @@ def report(
 ) -> None:
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
 
-    Example: kdx report quickstart --format markdown > table.md
+    Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
 

@@ -114,6 +114,14 @@ def test_csv_has_one_row_a_cell_under_one_header_for_all_tables() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_html_is_one_page_with_every_table_and_every_run() -> None:
+    page = ran("--format", "html").stdout
+    assert page.startswith("<!doctype html>") and page.count('<section aria-labelledby="table-') == 2
+    assert page.count('<tr id="run-') == 4
+    assert "<h2>" in ran("--format", "html", "--claims", "tsai2019").stdout
+
+
+@pytest.mark.usefixtures("folder")
 def test_json_holds_every_table() -> None:
     told = json.loads(ran("--json").stdout)
     assert told["sweep"] == "nightly"

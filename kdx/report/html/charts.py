@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import isfinite, log10
 from typing import Any
 
+import vl_convert
+
 from kdx.report.html.curves import Band
 from kdx.report.inert import inert
 
@@ -153,8 +155,6 @@ def _scaled(span: Scale) -> Mapping[str, Any]:
 
 
 def _drawn(chart: Mapping[str, Any]) -> str:
-    import vl_convert
-
     spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "config": _CONFIG, **chart}
     svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return svg.replace(f'xlink:href="{_BASE}#', 'href="#')

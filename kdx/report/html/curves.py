@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kdx.store.records import Curve
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Points = tuple[tuple[float, float], ...]
 """(optimiser step, value), by step."""
@@ -36,8 +34,6 @@ def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | N
     Where there are more than `most` different steps, as many stretches of equal length take their place: of the band
     the lowest and the highest value in each, of the line the points with these.
     """
-    import numpy as np
-
     told = [one for one in map(_finite, curves) if len(one[0])]
     if not told:
         return None
@@ -45,12 +41,12 @@ def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | N
     start, width = steps.min(), np.ptp(steps) / most
     few = len(np.unique(steps)) <= most
 
-    def stretch(of: "np.ndarray") -> "np.ndarray":
+    def stretch(of: np.ndarray) -> np.ndarray:
         return of if few else np.minimum((of - start) // width, most - 1)
 
     stretches, where = np.unique(stretch(steps), return_inverse=True)
 
-    def extremes(of: "np.ndarray") -> "tuple[np.ndarray, np.ndarray]":
+    def extremes(of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = np.full(len(stretches), np.inf), np.full(len(stretches), -np.inf)
         np.minimum.at(low, where, of)
         np.maximum.at(high, where, of)
@@ -70,9 +66,7 @@ def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | N
     return Band(tuple(((first + last) / 2).tolist()), tuple(low.tolist()), tuple(high.tolist()), line, len(told))
 
 
-def _finite(curve: Curve) -> "tuple[np.ndarray, np.ndarray]":
-    import numpy as np
-
+def _finite(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     steps, values = np.asarray(curve.steps, float), np.asarray(curve.values)
     kept = np.isfinite(values)
     return steps[kept], values[kept]

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
+from jinja2 import Environment
+from markupsafe import Markup, escape
 
 from kdx import __version__
 from kdx.report.cells import Cell, Metric, Seed
@@ -22,9 +24,6 @@ from kdx.report.papers import Paper
 from kdx.report.table import Table
 from kdx.report.wording import beside_scores, caption, column_headers, place, rounded, setting, spans, told, words
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 Curves = Mapping[int, Mapping[str, Curve]]
 """Run id → metric → curve."""
@@ -81,9 +80,6 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
 
 
 def _rendered(**shown: Any) -> str:
-    from jinja2 import Environment
-    from markupsafe import Markup
-
     folder = files(__package__)
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = Environment(
@@ -154,7 +150,8 @@ def _column(cells: Sequence[Cell | None], table: Table) -> list[dict[str, Any]]:
     return [
         {
             "score": part.score,
-            "beside": _aligned(beside),
+            # Words of kdx's own, whose blanks make them line up.
+            "beside": escape(beside),
             "aligned": part.aligned,
             "value": "" if cell is None or cell.value is None else repr(cell.value),
             "best": cell is not None and cell.best,
@@ -190,7 +187,7 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
         ]
         # A table of validation scores has nothing to set against them.
         if points and test != validation:
-            svgs.append(_made(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
+            svgs.append(Markup(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
     if svgs:
         told = "The score on validation and on test, a point a seed; filled: the one selected in its cell."
         yield {"caption": told, "svgs": svgs}
@@ -216,7 +213,7 @@ def _forests(table: Table) -> Iterator[dict[str, Any]]:
             if one.estimate and isfinite(one.estimate.value)
         ]
         if points:
-            svgs.append(_made(forest(points, f"better by ({metric.unit})")))
+            svgs.append(Markup(forest(points, f"better by ({metric.unit})")))
     if svgs:
         against = setting(table.baseline) or "the best of the column"
         yield {
@@ -251,7 +248,7 @@ def _curves(
                     chart = learning_curve(
                         those[cell.id], str(metric) if name == metric.name else name, span, steps, best
                     )
-                    figures[cell.id].append(_made(chart))
+                    figures[cell.id].append(Markup(chart))
         shown = [
             {"href": f"#cell-{cell.id}", "caption": title, "told": _fate(cell), "svgs": figures[cell.id]}
             for cell, title in its
@@ -337,10 +334,8 @@ class _Environments:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
-    def link(self, environment: Mapping[str, Any]) -> "Markup":
+    def link(self, environment: Mapping[str, Any]) -> Markup:
         """A link to it, in words."""
-        from markupsafe import Markup
-
         number = self._numbers.setdefault(_yaml(environment), len(self._numbers) + 1)
         return Markup('<a href="#environment-{0}">environment {0}</a>').format(number)
 
@@ -356,22 +351,6 @@ def _yaml(value: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100).rstrip()
 
 
-def _lines(text: str) -> "Markup":
+def _lines(text: str) -> Markup:
     """Inert, line by line, with its indentation."""
-    from markupsafe import escape
-
     return escape("\n".join(line[: len(line) - len(line.lstrip(" "))] + inert(line) for line in text.split("\n")))
-
-
-def _aligned(numbers: str) -> "Markup":
-    """Words of kdx's own, with the blanks that make them line up."""
-    from markupsafe import escape
-
-    return escape(numbers)
-
-
-def _made(svg: str) -> "Markup":
-    """Drawn by kdx from inert words."""
-    from markupsafe import Markup
-
-    return Markup(svg)
