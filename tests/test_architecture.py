@@ -131,6 +131,8 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
     )
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "KDX_DB": str(tmp_path / "runs.db")}
     commands = {"plan quickstart": 0, "report": 3}
+    for format in ("html", "latex", "csv"):
+        commands[f"report --format {format} --db {ROOT / 'runs.db.example'}"] = 0
     for command in ("doctor", "gc", "db check", "db upgrade"):
         commands |= {command: 3, f"{command} --db {ROOT / 'runs.db.example'}": 0}
     for command, code in commands.items():

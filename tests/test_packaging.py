@@ -54,6 +54,8 @@ def test_an_installed_kdx_makes_its_database_and_reports_it(installed, tmp_path)
     assert swept.returncode == 0, swept.stderr
     reported = kdx(installed, tmp_path, "report", "--json")
     assert reported.returncode == 0 and '"sweep": "one"' in reported.stdout
+    page = kdx(installed, tmp_path, "report", "--format", "html")
+    assert page.returncode == 0 and page.stdout.startswith("<!doctype html>"), page.stderr
 
 
 def test_the_constraints_pin_everything_that_is_needed_and_torch_for_a_cpu():

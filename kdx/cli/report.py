@@ -26,6 +26,9 @@ class Format(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    HTML = "html"
 
 
 class Report(TyperCommand):
@@ -84,7 +87,7 @@ def report(
 ) -> None:
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
 
-    Example: kdx report quickstart --format markdown > table.md
+    Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
 
@@ -118,6 +121,16 @@ def report(
         from kdx.report.markdown import to_markdown
 
         out("\n".join(to_markdown(one, statistics=statistics) for one in shown))
+    elif format is Format.LATEX:
+        from kdx.report.latex import PREAMBLE, to_latex
+
+        out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics) for one in shown))
+    elif format is Format.CSV:
+        from kdx.report.as_csv import to_csv
+
+        out(to_csv(shown, record))
+    elif format is Format.HTML:
+        out(_page(shown, record, db))
     else:
         from kdx.report.text import TextTable
 
@@ -125,6 +138,16 @@ def report(
             out(TextTable(one, statistics=statistics))
             out("")
     say(_closing(record.name, shown, db))
+
+
+def _page(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> str:
+    from kdx.report.html.page import curves_wanted, to_html
+    from kdx.store.database import open_database
+    from kdx.store.reader import curves
+
+    with open_database(db, write=False) as database:
+        found = curves(database, sweep.id, curves_wanted(tables))
+    return to_html(tables, sweep, found)
 
 
 def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
@@ -157,7 +180,19 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
                 ],
             }
         )
+    elif format is Format.CSV:
+        from kdx.report.as_csv import claims_to_csv
+
+        out(claims_to_csv(answers))
+    elif format is Format.HTML:
+        from kdx.report.html.page import claims_to_html
+
+        out(claims_to_html(answers, _verdicts(told)))
     else:
+        if format is Format.LATEX:
+            from kdx.report.latex import PREAMBLE
+
+            out(PREAMBLE)
         for paper, those in answers:
             _out_claims(f"{paper.title or paper.name}. {paper.source}".rstrip(), those, format)
     say(_verdicts(told))
@@ -171,6 +206,11 @@ def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None
         from kdx.report.markdown import listing_to_markdown, plain
 
         out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
+        return
+    if format is Format.LATEX:
+        from kdx.report.latex import listing_to_latex, tex
+
+        out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
         return
     from kdx.report.inert import inert
     from kdx.report.text import TextListing

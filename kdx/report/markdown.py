@@ -21,7 +21,6 @@ def to_markdown(table: Table, *, statistics: bool = False) -> str:
     """
     headers = [*map(plain, table.row_factors), *(" / ".join(map(plain, header)) for header in column_headers(table))]
     rules = [":---"] * len(table.row_factors) + ["---:"] * len(table.columns)
-    title = f"**{plain(table.name)}**" + (f": {plain(table.caption)}" if table.caption else "")
     lines = [headers, rules]
     for names, cells in zip(table.rows, table.body, strict=True):
         lines.append([*map(plain, names), *(_body(cell, show_n=table.n is None) for cell in cells)])

@@ -1,6 +1,6 @@
 """A table on the terminal, ruled like one in a paper: one line a row, no meaning by colour alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -13,7 +13,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import Words, caption, column_headers, words
+from kdx.report.wording import Words, beside_scores, caption, column_headers, unless_repeated, words
 
 _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
@@ -73,10 +73,10 @@ class TextTable:
         for level, factor in enumerate(self._factors):
             grid.add_column(Text(above + factor), overflow="fold", min_width=min(self._name_width(level), _NAME))
         for index in range(first, last):
-            header = "\n".join(f" {word}" for word in _unless_repeated(self._headers, index, first))
+            header = "\n".join(f" {word}" for word in unless_repeated(self._headers, index, first))
             grid.add_column(Text(header), overflow="fold")
         for row in range(len(self._names)):
-            names = _unless_repeated(self._names, row, 0)
+            names = unless_repeated(self._names, row)
             grid.add_row(*map(Text, names), *(Text(" ") + self._columns[index][row] for index in range(first, last)))
         return grid
 
@@ -106,33 +106,20 @@ class TextListing:
         yield from (Constrain(Text(inert(note)), max(width, _CAPTION)) for note in listing.notes)
 
 
-def _unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int) -> list[str]:
-    """The levels of one header, blank where they only repeat the one before."""
-    here, before = headers[index], headers[index - 1] if index > first else ()
-    return ["" if tuple(before[: level + 1]) == tuple(here[: level + 1]) else here[level] for level in range(len(here))]
-
-
 def _column(table: Table, index: int) -> list[Text]:
     """One column's texts, its numbers aligned."""
     cells = [row[index] for row in table.body]
     parts = [words(cell, show_n=table.n is None) for cell in cells]
-    numbers = [part for part in parts if part.aligned]
-    score, mean, sd, n = (
-        max((len(getattr(part, name)) for part in numbers), default=0) for name in ("score", "mean", "sd", "n")
-    )
+    width = max((len(part.score) for part in parts if part.aligned), default=0)
 
-    def text(part: Words, cell: Cell | None) -> Text:
+    def text(part: Words, cell: Cell | None, beside: str) -> Text:
         if not part.aligned:
-            return Text("  ".join(filter(None, (part.score, part.note))))
-        line = Text(part.score.rjust(score) + ("*" if cell and cell.best else "†" if cell and cell.near else " "))
+            return Text("  ".join(filter(None, (part.score, beside))))
+        line = Text(part.score.rjust(width) + ("*" if cell and cell.best else "†" if cell and cell.near else " "))
         if cell and cell.best:
             line.stylize("bold")
-        sign = "±" if part.sd else " "
-        spread = f" {part.mean:>{mean}}" * bool(mean) + f" {sign} {part.sd:>{sd}}" * bool(sd)
-        line.append(spread, style="not bold")
-        line.append(f" {part.n:>{n}}" if n else "", style="not bold")
-        line.append(f"  {part.note}" if part.note else "", style="not bold")
+        line.append(f" {beside}", style="not bold")
         line.rstrip()
         return line
 
-    return [text(part, cell) for part, cell in zip(parts, cells, strict=True)]
+    return [text(*place) for place in zip(parts, cells, beside_scores(parts), strict=True)]

@@ -1,7 +1,8 @@
 """How the parts of a table read, in every format: rounded numbers, headers and notes as words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import isfinite, isnan
 
 from kdx.grid.plan import Shown
@@ -81,6 +82,39 @@ def words(cell: Cell | None, *, show_n: bool) -> Words:
         note=", ".join(notes.values()),
         aligned=True,
     )
+
+
+def beside_scores(parts: Sequence[Words], blank: str = " ") -> list[str]:
+    """What stands to the right of the score in each place of a column: mean, spread, n and note.
+
+    Args:
+        blank: fills numbers up so that they line up; as wide as a digit.
+    """
+    mean, sd, n = (
+        max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
+    )
+
+    def beside(part: Words) -> str:
+        if not part.aligned:
+            return part.note
+        told = [part.mean.rjust(mean, blank)] * bool(mean)
+        told += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
+        told += [part.n.rjust(n, blank)] * bool(n)
+        return f"{' '.join(told)}{f'  {part.note}' if part.note else ''}".rstrip()
+
+    return [beside(part) for part in parts]
+
+
+def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
+    """The levels of one header, blank where they only repeat those of the header before it, from `first` on."""
+    here, before = headers[index], headers[index - 1] if index > first else ()
+    return ["" if tuple(before[: level + 1]) == tuple(here[: level + 1]) else here[level] for level in range(len(here))]
+
+
+def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:
+    """The words of one level of headers, each with the number of neighbours that share it and what is above it."""
+    groups = groupby(headers, key=lambda header: tuple(header[: level + 1]))
+    return [(shared[level], len(list(its))) for shared, its in groups]
 
 
 def column_headers(table: Table) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
@@ -16,6 +17,7 @@ from kdx.store.records import (
     FINAL,
     AttemptRecord,
     CellRecord,
+    Curve,
     Inventory,
     Provenance,
     RunRecord,
@@ -174,6 +176,30 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
             .order_by(metric.c.step)
         ).all()
     return [(step, value_of(bits)) for step, bits in rows]
+
+
+def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, Curve]]:
+    """Run id → metric → curve, for all runs of the sweep; a run or a metric without numbers is left out."""
+    # A row a curve: of a row a number, millions would hold up whoever writes.
+    rows = (
+        select(
+            metric.c.run_id,
+            metric.c.name,
+            func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
+            func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
+        )
+        .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
+        .group_by(metric.c.run_id, metric.c.name)
+    )
+    with database.read() as connection:
+        kept = connection.execute(rows).all()
+    found: dict[int, dict[str, Curve]] = {}
+    for row in kept:
+        # The order within a group is the database's own affair.
+        points = sorted(zip(map(int, row.steps.split(",")), map(int, row.bits.split(",")), strict=True))
+        steps, bits = (array("q", numbers) for numbers in zip(*points, strict=True))
+        found.setdefault(row.run_id, {})[row.name] = Curve(steps, array("d", bits.tobytes()))
+    return found
 
 
 def outputs(database: Database, run_id: int, name: str) -> list[str]:

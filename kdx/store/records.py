@@ -1,6 +1,7 @@
 """What the database hands out: frozen, detached values. Times are seconds since 1970, from the database's clock."""
 
 import re
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -89,6 +90,16 @@ class CellRecord:
     """Axis → the choice as the grid words it."""
     spec: Mapping[str, Any]
     """The resolved cell, every field of it."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One metric of a run."""
+
+    steps: "array[int]"
+    """Optimiser steps, ascending."""
+    values: "array[float]"
+    """The number at each step, as it was recorded."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """`kdx report` on a real database."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -84,6 +86,39 @@ def test_one_table_as_markdown() -> None:
         "**kernels**: Kernels\n\n| kernel | bleu ↑ |\n| :--- | ---: |\n| exponential | 28.50 · (1) |\n"
     )
     assert "tasks" not in stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
+    stdout = ran("--format", "latex").stdout
+    assert stdout.startswith("% \\usepackage{booktabs,graphicx}\n\\begin{table}\n")
+    assert stdout.count("\\begin{table}") == 2
+    claims = ran("--format", "latex", "--claims", "all").stdout
+    assert claims.startswith("% \\usepackage{booktabs,graphicx}\n\\section*{")
+    assert claims.count("usepackage") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_csv_has_one_row_a_cell_under_one_header_for_all_tables() -> None:
+    rows = list(csv.DictReader(io.StringIO(ran("--format", "csv").stdout)))
+    assert [(row["table"], row["kernel"], row["task"], row["score"]) for row in rows] == [
+        ("kernels", "exponential", "translation", "28.5"),
+        ("kernels", "rbf", "translation", "30.25"),
+        ("tasks", "exponential", "translation", "28.5"),
+        ("tasks", "rbf", "translation", "30.25"),
+    ]
+    claims = list(csv.DictReader(io.StringIO(ran("--format", "csv", "--claims", "tsai2019").stdout)))
+    assert {row["paper"] for row in claims} == {"tsai2019"} and {row["claim_verdict"] for row in claims} == {
+        "cannot tell"
+    }
+
+
+@pytest.mark.usefixtures("folder")
+def test_html_is_one_page_with_every_table_and_every_run() -> None:
+    page = ran("--format", "html").stdout
+    assert page.startswith("<!doctype html>") and page.count('<section aria-labelledby="table-') == 2
+    assert page.count('<tr id="run-') == 4
+    assert "<h2>" in ran("--format", "html", "--claims", "tsai2019").stdout
 
 
 @pytest.mark.usefixtures("folder")

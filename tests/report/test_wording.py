@@ -6,7 +6,18 @@ import pytest
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.tables import tables
-from kdx.report.wording import Words, caption, column_headers, probability, rounded, signed, words
+from kdx.report.wording import (
+    Words,
+    beside_scores,
+    caption,
+    column_headers,
+    probability,
+    rounded,
+    signed,
+    spans,
+    unless_repeated,
+    words,
+)
 from kdx.store.records import RunState
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -135,3 +146,23 @@ def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
         ("position none", "steps 20"),
         ("product", "steps 10"),
     ]
+
+
+def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
+    parts = [Words("9.5", "9.38", "0.18", "(2)", aligned=True), Words("30.5", "120.00", n="(12)", aligned=True)]
+    parts += [Words("failed (1/1)", note="why"), Words("1.0", "1.00", "1.00", "(1)", "1/2 failed", aligned=True)]
+    assert beside_scores(parts) == [
+        "  9.38 ± 0.18  (2)",
+        "120.00        (12)",
+        "why",
+        "  1.00 ± 1.00  (1)  1/2 failed",
+    ]
+    assert beside_scores([Words("1.0", aligned=True), Words()]) == ["", ""]
+
+
+def test_headers_with_the_same_words_above_them_are_one() -> None:
+    headers = [("a", "x"), ("a", "y"), ("b", "y"), ("b", "y")]
+    assert spans(headers, 0) == [("a", 2), ("b", 2)]
+    assert spans(headers, 1) == [("x", 1), ("y", 1), ("y", 2)]
+    assert [unless_repeated(headers, index) for index in range(4)] == [["a", "x"], ["", "y"], ["b", "y"], ["", ""]]
+    assert unless_repeated(headers, 1, first=1) == ["a", "y"]

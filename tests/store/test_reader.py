@@ -196,3 +196,24 @@ def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(
     assert attempt(15, "threads 1 → 2") == "torch 1 → 2 from step 5 on; threads 1 → 2 from step 15 on"
     assert attempt(0, "threads 2 → 1") is None
     assert [(each.resumed_step, each.changes) for each in reader.attempts(database, 1)][-1] == (0, "threads 2 → 1")
+
+
+def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of):
+    writer.register(database, plan_of([0, 1], 2, "demo"), {})
+    writer.register(database, plan_of([2], 1, "other"), {})
+    for run_id in (1, 3, 5):
+        number = writer.claim(database, run_id, "me", 60)
+        rows = [("train/loss", step, value) for step, value in ((1, math.nan), (10, -0.0), (20, 1 / 3))]
+        RunWriter(database, run_id, "me", number).record(
+            [*rows, ("valid/bleu", 20, math.inf), ("test/bleu", 20, 1.0)], 20
+        )
+    found = reader.curves(database, 1, ["train/loss", "valid/bleu", "valid/none"])
+    assert {run_id: list(its) for run_id, its in found.items()} == {
+        1: ["train/loss", "valid/bleu"],
+        3: ["train/loss", "valid/bleu"],
+    }
+    loss = found[1]["train/loss"]
+    assert list(loss.steps) == [1, 10, 20]
+    assert math.isnan(loss.values[0]) and math.copysign(1, loss.values[1]) == -1 and loss.values[2] == 1 / 3
+    assert list(found[3]["valid/bleu"].values) == [math.inf]
+    assert queries(database, lambda: reader.curves(database, 1, ["train/loss"])) == 1

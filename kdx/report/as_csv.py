@@ -1,0 +1,134 @@
+"""Tables and claims as CSV in long form, one row a cell or a comparison, for statistics programs and spreadsheets.
+
+Columns keep their names and meaning from version to version. Numbers have full precision; a field is empty where there
+is none. Text is quoted, and text that a spreadsheet would take for a formula has an apostrophe before it, as people
+type it there.
+"""
+
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kdx.report.cells import Cell
+from kdx.report.claims import Answer
+from kdx.report.comparisons import Difference
+from kdx.report.inert import inert
+from kdx.report.papers import Paper
+from kdx.report.statistics import Estimate
+from kdx.report.table import Table
+from kdx.report.wording import setting
+from kdx.store.records import SweepRecord
+
+_FORMULA = frozenset("=+-@")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+
+
+def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
+    """Every cell of every table, with the factors of all tables and the axes of the sweep as columns.
+
+    A factor named as another column is, such as `seed`, has `factor ` before its name.
+    """
+    labels = {cell.id: {"task": str(cell.spec["task"]), **cell.labels} for cell in sweep.cells}
+    headers = [{**labels[cell.id], **table.header(at)} for table in tables for at, cell in table.places.items()]
+    factors = dict.fromkeys(name for header in headers for name in header)
+    rows = []
+    for table in tables:
+        differences = {one.at: one for one in table.differences}
+        published = {one.at: one.published for one in table.beside.pairs} if table.beside else {}
+        for at, cell in table.places.items():
+            words = {**labels[cell.id], **table.header(at)}
+            values = _values(table, cell, differences.get(at)) | {"published": published.get(at)}
+            rows.append({"table": table.name, **_apart({name: words.get(name) for name in factors}, values), **values})
+    return _written(rows)
+
+
+def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
+    """Every comparison that a claim rests on, with the claim's verdict."""
+    rows = [
+        {
+            "paper": paper.name,
+            "claim": answer.claim.id,
+            "statement": answer.claim.statement,
+            "claim_verdict": answer.verdict.value,
+            "a": setting(one.contrast.a),
+            "b": setting(one.contrast.b),
+            "where": setting({**one.contrast.where, **one.setting}),
+            "expected": one.contrast.expect.value,
+            "margin": one.contrast.margin,
+            "metric": one.metric.name if one.metric else one.contrast.metric,
+            "n": one.n,
+            **_estimate(one.estimate, one.level),
+            "level": one.level,
+            "verdict": one.verdict.value,
+            "more_seeds": one.more,
+        }
+        for paper, those in answers
+        for answer in those
+        for one in answer.outcomes
+    ]
+    return _written(rows)
+
+
+def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str, Any]:
+    summary = cell.summary
+    half = summary.half_width if summary else None
+    low, high = (summary.mean - half, summary.mean + half) if summary and half is not None else (None, None)
+    return {
+        "metric": cell.metric.recorded,
+        "direction": cell.metric.direction.value,
+        "shown": table.shown.value,
+        "state": cell.state.value,
+        "score": cell.score,
+        "best": int(cell.best),
+        "near_best": int(cell.near),
+        "seed": cell.seed,
+        "run": cell.run_id,
+        "selected_by": cell.selected_by.name,
+        "validation": cell.validation,
+        "n": summary.n if summary else 0,
+        "mean": summary.mean if summary else None,
+        "sd": summary.sd if summary else None,
+        "mean_low": low,
+        "mean_high": high,
+        "planned": cell.planned,
+        "completed": cell.completed,
+        "diverged": cell.diverged,
+        "failed": cell.failed,
+        "out_of_memory": cell.out_of_memory,
+        "unfinished": cell.unfinished,
+        "against": setting(table.header(difference.against)) if difference else None,
+        **_estimate(difference.estimate if difference else None),
+        "p_holm": difference.p if difference else None,
+        "cell": cell.id,
+    }
+
+
+def _estimate(estimate: Estimate | None, *level: float) -> dict[str, float | None]:
+    low, high = estimate.interval(*level) if estimate else (None, None)
+    return {"better_by": estimate.value if estimate else None, "better_by_low": low, "better_by_high": high}
+
+
+def _apart(factors: Mapping[str, str | None], values: Mapping[str, Any]) -> dict[str, str | None]:
+    return {f"factor {name}" if name in values or name == "table" else name: word for name, word in factors.items()}
+
+
+def _written(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows, all of the same columns."""
+    stream = io.StringIO()
+    # What is quoted stays one field in a spreadsheet that takes a semicolon for the separator.
+    writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerows([map(_field, rows[0])] if rows else [])
+    writer.writerows(map(_field, row.values()) for row in rows)
+    return stream.getvalue()
+
+
+def _field(value: Any) -> Any:
+    """A number as it is; text on one line, and never a formula."""
+    if not isinstance(value, str):
+        return value
+    text = inert(value)
+    first = unicodedata.normalize("NFKC", text[:1])
+    return f"'{text}" if first in _FORMULA and not _NUMBER.fullmatch(text) else text

@@ -1,0 +1,72 @@
+"""The curves of a cell's seeds, thinned so that no extreme is lost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from kdx.store.records import Curve
+
+Points = tuple[tuple[float, float], ...]
+"""(optimiser step, value), by step."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """One metric of a cell over training."""
+
+    steps: tuple[float, ...]
+    """Optimiser steps; where there are too many, the middles of equal stretches of them."""
+    low: tuple[float, ...]
+    """The lowest value of any seed there."""
+    high: tuple[float, ...]
+    """The highest."""
+    line: Points
+    """The selected seed alone; empty where none is."""
+    seeds: int
+    """That have a value."""
+
+
+def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | None:
+    """The seeds' curves as a band and a line; what is not a finite number is left out. None where nothing is left.
+
+    Where there are more than `most` different steps, as many stretches of equal length take their place: of the band
+    the lowest and the highest value in each, of the line the points with these.
+    """
+    told = [one for one in map(_finite, curves) if len(one[0])]
+    if not told:
+        return None
+    steps, values = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    start, width = steps.min(), np.ptp(steps) / most
+    few = len(np.unique(steps)) <= most
+
+    def stretch(of: np.ndarray) -> np.ndarray:
+        return of if few else np.minimum((of - start) // width, most - 1)
+
+    stretches, where = np.unique(stretch(steps), return_inverse=True)
+
+    def extremes(of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        low, high = np.full(len(stretches), np.inf), np.full(len(stretches), -np.inf)
+        np.minimum.at(low, where, of)
+        np.maximum.at(high, where, of)
+        return low, high
+
+    (first, last), (low, high) = extremes(steps), extremes(values)
+    line: Points = ()
+    if selected:
+        own, its = _finite(selected)
+        starts = [*np.flatnonzero(np.diff(stretch(own), prepend=-1)), len(own)]
+        kept = {
+            begin + int(extreme)
+            for begin, end in pairwise(starts)
+            for extreme in (its[begin:end].argmin(), its[begin:end].argmax())
+        }
+        line = tuple((float(own[index]), float(its[index])) for index in sorted(kept))
+    return Band(tuple(((first + last) / 2).tolist()), tuple(low.tolist()), tuple(high.tolist()), line, len(told))
+
+
+def _finite(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    steps, values = np.asarray(curve.steps, float), np.asarray(curve.values)
+    kept = np.isfinite(values)
+    return steps[kept], values[kept]

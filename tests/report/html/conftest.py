@@ -1,0 +1,19 @@
+"""Makes the hand-made records importable, and a browser to look at pages with."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A headless Chromium; without one the test is skipped, and fails in CI."""
+    from browser import Browser, chromium
+
+    program = chromium()
+    with Browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
