@@ -259,3 +259,14 @@ class Split(StrEnum):
     TRAIN = "train"
     VALID = "valid"
     TEST = "test"
+
+
+class IfChanged(StrEnum):
+    """What is done with a run that began under other conditions than those of now, so that its bits would differ.
+
+    It is refused and stays as it is, begins anew, or goes on and is marked as not bit-exact.
+    """
+
+    REFUSE = "refuse"
+    RESTART = "restart"
+    CONTINUE = "continue"

@@ -81,6 +81,12 @@ class StorageError(KdxError):
     exit_code = 74
 
 
+class ChangedError(KdxError):
+    """A run began under other conditions than those of now: libraries, threads, data or code."""
+
+    exit_code = 5
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint that names the known word nearest to `word`, or None when nothing is near."""
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from kdx.axes import IfChanged
+
 Db = Annotated[
     str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
 ]
@@ -34,6 +36,16 @@ HangAfter = Annotated[
         metavar="SECONDS",
         min=1,
         help="End and try again a run that gives no sign of life for so long.",
+    ),
+]
+
+Changed = Annotated[
+    IfChanged,
+    typer.Option(
+        "--if-changed",
+        envvar="KDX_IF_CHANGED",
+        help="What to do with a run that began under other libraries, threads, data or code, so that its bits would "
+        "differ: refuse, restart it, or continue and mark it as not bit-exact.",
     ),
 ]
 

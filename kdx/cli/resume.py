@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from kdx.axes import IfChanged
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, HANG_AFTER, Db, HangAfter, Workers, in_database
+from kdx.cli.options import DATABASE, HANG_AFTER, Changed, Db, HangAfter, Workers, in_database
 
 
 def resume(
@@ -15,6 +16,7 @@ def resume(
     workers: Workers = None,
     failed: Annotated[bool, typer.Option("--failed", envvar="KDX_FAILED", help="Try failed runs again, too.")] = False,
     hang_after: HangAfter = HANG_AFTER,
+    if_changed: Changed = IfChanged.REFUSE,
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
 
@@ -24,6 +26,7 @@ def resume(
     from kdx.store import reader, writer
     from kdx.store.database import open_database
     from kdx.store.records import RunState
+    from kdx.sweep.local import prepare_data
     from kdx.sweep.recorded import plan_of
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
@@ -36,7 +39,9 @@ def resume(
                 record = reader.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
                 continue
-            codes.append(run(plan_of(record), database, db, workers, hang_after))
+            plan = plan_of(record)
+            prepare_data(plan)
+            codes.append(run(plan, database, db, workers, hang_after, if_changed))
             if codes[-1] not in (0, FAILED):
                 break
     if not codes:

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.axes import IfChanged
 from kdx.cli.console import say
 from kdx.cli.options import (
     DATABASE,
     HANG_AFTER,
     MOST_RUNS,
+    Changed,
     Db,
     HangAfter,
     MaxRuns,
@@ -33,6 +35,7 @@ def sweep(
     seeds: Seeds = None,
     max_runs: MaxRuns = MOST_RUNS,
     hang_after: HangAfter = HANG_AFTER,
+    if_changed: Changed = IfChanged.REFUSE,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
     ] = False,
@@ -50,13 +53,18 @@ def sweep(
         return
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
+    from kdx.sweep.local import prepare_data
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
+    prepare_data(wanted)
     with open_database(db, write=True, create=True) as database:
-        raise typer.Exit(run(wanted, database, db, workers, hang_after))
+        raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 
 
-def run(plan: "Plan", database: "Database", db: str, workers: int | None, hang_after: float) -> int:
+def run(
+    plan: "Plan", database: "Database", db: str, workers: int | None, hang_after: float, if_changed: IfChanged
+) -> int:
     """Run a plan to its end, showing how it goes; the exit code."""
     import faulthandler
     import os
@@ -66,15 +74,13 @@ def run(plan: "Plan", database: "Database", db: str, workers: int | None, hang_a
     from kdx.cli.progress import progress
     from kdx.store import writer
     from kdx.sweep.files import files_beside
-    from kdx.sweep.local import LocalSweep, prepare_data
+    from kdx.sweep.local import LocalSweep
 
     count = workers or len(os.sched_getaffinity(0))
     with progress(plan) as listener:
-        # Before anything is recorded: a corpus that is missing starts nothing.
-        prepare_data(plan)
         writer.register(database, plan, plan.grid)
         files = files_beside(database.path)
-        local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after)
+        local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             local.dump() if signum == signal.SIGUSR1 else local.stop(signum)

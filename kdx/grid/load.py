@@ -128,6 +128,10 @@ def _mapping(node: Node | None, faults: list[KdxError], what: str) -> dict[str, 
     if not isinstance(node.value, dict):
         faults.append(KdxError(f"`{node}` under `{what}`", place=node.place, allowed="a mapping"))
         return {}
+    for key, inner in node.value.items():
+        if inner.value is None and not inner.replaces:
+            problem = f"`{shortened(key)}` under `{what}` is empty, and takes nothing out of an extended grid"
+            faults.append(KdxError(problem, place=node.key((key,)), hint="write what it is, or remove the line"))
     return {key: inner for key, inner in node.value.items() if inner.value is not None}
 
 

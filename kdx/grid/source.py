@@ -8,7 +8,7 @@ keys, which YAML readers usually resolve in silence.
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class Node:
     place: Place
     value: Any
     keys: dict[str, Place] = field(default_factory=dict)
+    replaces: bool = False
+    """Whether it was laid on another value, see `overlaid`."""
 
     def __str__(self) -> str:
         return shortened(self.plain())
@@ -75,7 +77,7 @@ class Node:
     def overlaid(self, over: "Node") -> "Node":
         """`over` laid on this: mappings merge key by key, anything else replaces; each value keeps its own place."""
         if not isinstance(self.value, dict) or not isinstance(over.value, dict):
-            return over
+            return replace(over, replaces=True)
         values = dict(self.value)
         for key, node in over.value.items():
             values[key] = values[key].overlaid(node) if key in values else node

@@ -44,10 +44,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether comparable cells come in the published order."""
+    """Whether comparable cells, those of one task, data and metric, come in the published order."""
 
     metric: Metric
     task: str
+    corpus: str
     n: int
     """Cells that both sides rank; one that did not converge ranks last."""
     tau: float | None
@@ -73,29 +74,27 @@ def beside(table: "Table", paper: Paper, cells: Sequence[CellRecord]) -> Beside:
     Args:
         cells: of the sweep.
     """
-    records = {cell.id: cell for cell in cells}
+    specs = {cell.id: cell.spec for cell in cells}
     published = [(named.table, {**named.where, **one.where}, one) for named in paper.tables for one in named.cells]
-    pairs = {}
-    by_task: dict[tuple[str, Metric], list[Pair]] = {}
+    pairs: list[Pair] = []
+    # A cell that stands in several places is ranked and counted once.
+    comparable: dict[tuple[Metric, str, str], dict[str, Pair]] = {}
+    by_task: dict[str, dict[str, Cell]] = {}
     for at, cell in table.places.items():
-        spec = records[cell.id].spec
+        spec = specs[cell.id]
         pair = _pair(at, cell, spec, published)
         if pair:
-            pairs[at] = pair
-            by_task.setdefault((str(spec["task"]), cell.metric), []).append(pair)
-    tasks = dict.fromkeys(task for task, _ in by_task)
-    of = {at: records[table.places[at].id].spec for at in pairs}
+            pairs.append(pair)
+            comparable.setdefault((cell.metric, spec["task"], repr(spec["data"])), {})[cell.id] = pair
+            by_task.setdefault(spec["task"], {})[cell.id] = cell
     return Beside(
         paper=paper,
-        pairs=tuple(pairs.values()),
-        agreement=tuple(_agreement(task, metric, those) for (task, metric), those in by_task.items()),
-        scale={
-            task: _scale(
-                [spec for spec in of.values() if spec["task"] == task],
-                [table.places[at] for at, spec in of.items() if spec["task"] == task],
-            )
-            for task in tasks
-        },
+        pairs=tuple(pairs),
+        agreement=tuple(
+            _agreement(metric, task, str(specs[next(iter(its))]["data"]["corpus"]), [*its.values()])
+            for (metric, task, _), its in comparable.items()
+        ),
+        scale={task: _scale([specs[one] for one in its], [*its.values()]) for task, its in by_task.items()},
     )
 
 
@@ -113,7 +112,7 @@ def _pair(
     if not met:
         return None
     most = max(words for words, _, _ in met)
-    values = {one.value: name for words, name, one in met if words == most}
+    values = {one.value for words, _, one in met if words == most}
     if len(values) > 1:
         # Two numbers for the same words: the file does not say which one is meant.
         return None
@@ -128,7 +127,7 @@ def _pair(
     )
 
 
-def _agreement(task: str, metric: Metric, pairs: Sequence[Pair]) -> Agreement:
+def _agreement(metric: Metric, task: str, corpus: str, pairs: Sequence[Pair]) -> Agreement:
     def rank(value: float | None) -> float:
         worst = float("-inf") if metric.direction is Direction.MAX else float("inf")
         return worst if value is None or not isfinite(value) else value
@@ -140,7 +139,7 @@ def _agreement(task: str, metric: Metric, pairs: Sequence[Pair]) -> Agreement:
 
         tested = kendalltau(*zip(*ranked, strict=True))
         tau, p = float(tested.statistic), float(tested.pvalue)
-    return Agreement(metric, task, len(ranked), tau, p)
+    return Agreement(metric, task, corpus, len(ranked), tau, p)
 
 
 def _scale(specs: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> str:
@@ -156,6 +155,7 @@ def _scale(specs: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> str:
         for spec in specs
     ]
     lines = {spec["data"]["train_lines"] for spec in specs} - {None}
+    ended = sorted({cell.completed + cell.diverged for cell in cells})
     return ", ".join(
         (
             each([spec["data"]["corpus"] for spec in specs])
@@ -163,6 +163,6 @@ def _scale(specs: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> str:
             f"d {each([spec['model']['width'] for spec in specs])}",
             f"{each(layers)} layers",
             f"{each([spec['training']['steps'] for spec in specs])} steps",
-            f"n = {each(sorted({len(cell.scores) for cell in cells}))} seeds",
+            f"n = {each(ended)} seed{'' if ended == [1] else 's'}",
         )
     )

@@ -157,7 +157,14 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
             for one in beside.pairs
         ],
         "order": [
-            {"task": one.task, "metric": one.metric.name, "n": one.n, "kendall_tau": one.tau, "p": one.p}
+            {
+                "task": one.task,
+                "corpus": one.corpus,
+                "metric": one.metric.name,
+                "n": one.n,
+                "kendall_tau": one.tau,
+                "p": one.p,
+            }
             for one in beside.agreement
         ],
     }

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
 
+CHANGED = "conditions while training"
+"""Topic of runs that went on with other libraries, threads, data or code than they had begun with."""
+
 _RECIPE = ("data.", "model.", "training.", "evaluation.")
 _NO_MATTER = frozenset({"host", "training.record_every"})
 """Facts that cannot make a score better or worse."""
@@ -57,7 +60,8 @@ def audit(
                 if topic not in meant:
                     by_topic.setdefault(topic, {}).setdefault(told, []).append(at)
         for topic, values in by_topic.items():
-            if len(values) > 1:
+            # What went on under other conditions is told even where all of them did.
+            if len(values) > 1 or topic == CHANGED:
                 commonest = sorted(values.items(), key=lambda entry: -len(entry[1]))
                 places = {told: tuple(where) for told, where in commonest}
                 found.append(Finding(topic, shared.task, shared.metric, places))
@@ -79,6 +83,7 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         if key not in _NO_MATTER:
             yield from _agreed(key, (str((one.environment or {}).get(key, "not recorded")) for one in origins))
+    yield from _agreed(CHANGED, (f"{one.changes} (not bit-exact)" for one in origins if one.changes))
     yield from _agreed("definition", _definitions(cell.metric, origins))
 
 

@@ -6,14 +6,14 @@ Each cell's statistics, differences between cells, published values beside ours,
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kdx.grid.plan import Shown
 from kdx.report.against import Agreement, Beside
 from kdx.report.cells import Cell
 from kdx.report.claims import Answer, Outcome, Verdict, following
 from kdx.report.comparisons import Difference
 from kdx.report.papers import Contrast, Expect
-from kdx.report.statistics import Estimate
 from kdx.report.table import Table
-from kdx.report.wording import probability, rounded, setting, signed, told
+from kdx.report.wording import equals, probability, rounded, setting, signed, told
 
 _RATES = "of those that ended, with Wilson's interval"
 
@@ -79,12 +79,11 @@ def _cells(table: Table) -> Listing:
     fewest = min((len(cell.scores) for cell in table.cells if cell.scores), default=0)
     diverged = any(cell.diverged for cell in table.cells)
     factors = (*table.row_factors, *table.column_factors)
-    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", f"best of {fewest}"]
+    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {fewest}"] if fewest else [])]
     rows = []
     for at, cell in cells.items():
         metric, summary = cell.metric.name, cell.summary
         half = summary.half_width if summary else None
-        expected = cell.expected(fewest)
         row = [
             *table.header(at).values(),
             str(cell.metric),
@@ -92,14 +91,19 @@ def _cells(table: Table) -> Listing:
             rounded(summary.mean, metric) if summary else "–",
             rounded(summary.sd, metric) if summary and summary.sd is not None else "–",
             _interval((summary.mean - half, summary.mean + half), metric) if summary and half is not None else "–",
-            rounded(expected, metric) if expected is not None else "–",
         ]
-        rows.append((*row, _rate(cell)) if diverged else tuple(row))
+        if fewest:
+            expected = cell.expected(fewest)
+            row.append(rounded(expected, metric) if expected is not None else "–")
+        if diverged:
+            row.append(_rate(cell))
+        rows.append(tuple(row))
     notes = ["95% interval of the mean by Student's t."]
-    notes.append(
-        f"best of {fewest}: expected test score of the best-validation seed among {fewest}, unbiased (Tang et al. 2020)"
-        "; unlike the selected score it does not grow with the number of seeds."
-    )
+    if fewest:
+        notes.append(
+            f"best of {fewest}: expected score of the best-validation seed among {fewest}, unbiased (Tang et al. "
+            "2020); unlike the selected score it does not grow with the number of seeds."
+        )
     if diverged:
         headers.append("diverged")
         notes.append(f"diverged: share {_RATES}.")
@@ -139,10 +143,11 @@ def _differences(table: Table) -> Listing:
             row += [signed(boot.gain, "bleu"), probability(boot.p)] if boot else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
+    tested = sum(one.estimate is not None for one in found)
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
         "p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over "
-        f"{sum(one.estimate is not None for one in found)} differences.",
+        f"{tested} difference{'' if tested == 1 else 's'}.",
         "effect: in residual standard deviations (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
@@ -177,7 +182,7 @@ def _beside(table: Table, beside: Beside) -> Listing:
             )
         )
     paper = beside.paper
-    shown = "the best-validation seed's score" if table.shown == "best-seed" else "the mean over seeds"
+    shown = "the best-validation seed's score" if table.shown is Shown.BEST_SEED else "the mean over seeds"
     notes = [f"Published: {'; '.join(filter(None, (paper.source, paper.protocol)))}."]
     notes.append(f"Ours: {shown}; better by: positive where ours is better.")
     if not beside.pairs:
@@ -196,14 +201,10 @@ def _beside(table: Table, beside: Beside) -> Listing:
 
 
 def _agreement(one: Agreement) -> str:
-    what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.metric.name})"
+    what = f"Order of {one.n} cell{'' if one.n == 1 else 's'} ({one.task}, {one.corpus}, {one.metric.name})"
     if one.tau is None or one.p is None:
-        return f"{what}: too few to be ranked."
-    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {_equals(one.p)}); what did not converge ranks last."
-
-
-def _equals(p: float) -> str:
-    return probability(p) if p < 0.001 else f"= {probability(p)}"
+        return f"{what}: too few that differ to be ranked."
+    return f"{what}: Kendall's τ = {signed(one.tau, '')} (p {equals(one.p)}); what did not converge ranks last."
 
 
 def _rate(cell: Cell) -> str:
@@ -220,11 +221,11 @@ def _interval(interval: tuple[float, float], metric: str) -> str:
 
 
 def _contrast(contrast: Contrast) -> str:
-    """Both sides, each by the words in which they differ, without what only follows from others of them."""
+    """Both sides, each by the words in which they differ, without what only follows from others that both have."""
     differ = {
         factor for factor in contrast.a.keys() | contrast.b.keys() if contrast.a.get(factor) != contrast.b.get(factor)
     }
-    differ -= following(differ)
+    differ -= following(differ & contrast.a.keys() & contrast.b.keys())
 
     def side(its: Mapping[str, str]) -> str:
         return " ".join(told(factor, word) for factor, word in its.items() if factor in differ)
@@ -251,11 +252,10 @@ def _more(one: Outcome) -> str:
 
 def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
     levels = sorted({one.level for one in outcomes if one.estimate})
-    estimates: list[Estimate] = [one.estimate for one in outcomes if one.estimate]
-    if estimates:
-        told = " and ".join(f"{level:.2%}".replace(".00", "") for level in levels)
+    if levels:
+        intervals = " and ".join(f"{100 * level:.4g}%" for level in levels)
         yield (
-            f"Differences of means, paired by seed, residual variance pooled over the cells of the claim; {told} "
+            f"Differences of means, paired by seed, residual variance pooled over the cells of the claim; {intervals} "
             "intervals; more seeds: for a decision with probability 0.8 if the difference stays."
         )
     for one in outcomes:
@@ -270,6 +270,10 @@ def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield f"{_contrast(one.contrast)}: the sides differ in {', '.join(one.also)}, too."
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    missing = [f"{_contrast(one.contrast)} ({_where(one)})" for one in outcomes if not one.metric]
+    missing = [
+        _contrast(one.contrast) + (f" ({where})" if (where := _where(one)) else "")
+        for one in outcomes
+        if not one.metric
+    ]
     if missing:
         yield f"No cells here for {'; '.join(missing)}."

@@ -91,8 +91,6 @@ class Contrast(Section):
         if twice:
             name = sorted(twice)[0]
             raise refuse("where", f"`{name}` stands under `where` and in a side", hint="keep one of them")
-        if self.a == self.b:
-            raise refuse("b", "both sides are the same cells")
         known = list(dict.fromkeys(name for task in Task for name in TEST_METRICS[task]))
         if self.metric is not None and self.metric.removeprefix("valid/") not in known:
             raise refuse("metric", f"unknown metric `{self.metric}`", allowed=", ".join(known))
@@ -230,8 +228,13 @@ def _contrast(node: Node, faults: list[KdxError]) -> Contrast | None:
     except ValidationError as error:
         faults.extend(located(error, node, Contrast))
         return None
+    before = len(faults)
     for side in ("where", "a", "b"):
         _check(getattr(contrast, side), node, (side,), faults)
+    shared = contrast.a.keys() & contrast.b.keys()
+    if len(faults) == before and all(contrast.a[factor] == contrast.b[factor] for factor in shared):
+        hint = "give both sides a word of the same factor, each another one"
+        faults.append(KdxError("a cell may be on both sides", place=node.at(("b",)), hint=hint))
     return contrast
 
 

@@ -160,31 +160,35 @@ class Estimate:
 
         return float(nctdtrinc(self.df, 1 - POWER, _quantile(self.df, (1 + LEVEL) / 2))) * self.error
 
-    def seeds_to_show(self, distance: float, n: int, level: float = LEVEL, most: int = 10_000) -> int | None:
-        """Seeds with which a value `distance` away from a bound would be told from it, with probability `POWER`.
+    def seeds_to_show(self, low: float, high: float, n: int, level: float = LEVEL, most: int = 10_000) -> int | None:
+        """Seeds with which the interval would lie between two bounds with probability `POWER`, if the value stays.
 
         Args:
-            distance: in units of the value; the error shrinks with the root of the seeds.
-            n: seeds behind this estimate.
+            low: in units of the value; this bound, or the other, may be infinite.
+            high: as `low`.
+            n: seeds behind this estimate; its error shrinks with their root.
 
         Returns:
-            None when more than `most` would be needed.
+            None when the value is not between the bounds, or more than `most` seeds would be needed.
         """
+        if not low < self.value < high:
+            return None
         if not self.error:
             return n
 
         def shown(seeds: int) -> bool:
             df = max(1.0, self.df * (seeds - 1) / max(n - 1, 1))
-            needed = _quantile(df, (1 + level) / 2) + _quantile(df, POWER)
-            return abs(distance) >= needed * self.error * sqrt(n / seeds)
+            error = self.error * sqrt(n / seeds)
+            half = _quantile(df, (1 + level) / 2) * error
+            return _tail(low + half - self.value, error, df) - _tail(high - half - self.value, error, df) >= POWER
 
         if not shown(most):
             return None
-        low, high = 1, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if shown(middle) else (middle, high)
-        return high
+        below, enough = 1, most
+        while enough - below > 1:
+            middle = (below + enough) // 2
+            below, enough = (below, middle) if shown(middle) else (middle, enough)
+        return enough
 
 
 def paired(scores: Mapping[int, float], other: Mapping[int, float]) -> Estimate | None:
@@ -280,7 +284,7 @@ def _quantile(df: float, p: float) -> float:
     return float(stdtrit(df, p))
 
 
-def _tail(value: float, error: float, df: int) -> float:
+def _tail(value: float, error: float, df: float) -> float:
     """P(T ≥ value / error)."""
     if not error:
         return 0.5 if not value else 0.0 if value > 0 else 1.0

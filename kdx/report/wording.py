@@ -53,6 +53,11 @@ def probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def equals(p: float) -> str:
+    """A p-value after its `p`: `= 0.012`, or `< 0.001`."""
+    return probability(p) if p < 0.001 else f"= {probability(p)}"
+
+
 def words(cell: Cell | None, *, show_n: bool) -> Words:
     """The cell as words; nothing at all for a place that the grid does not plan."""
     if cell is None:
@@ -169,7 +174,7 @@ def _resolution(pool: Pool, *, alone: bool) -> str:
     )
     if pool.unequal is not None and pool.unequal < 0.05:
         line += (
-            f" Beware: the cells spread unequally (Bartlett's p {_equals(pool.unequal)}), so this is too strict for "
+            f" Beware: the cells spread unequally (Bartlett's p {equals(pool.unequal)}), so this is too strict for "
             "the steady ones and too lenient for the others."
         )
     return line
@@ -186,10 +191,6 @@ def _finding(table: Table, finding: Finding) -> str:
         told.append(f"{word} in {cells}")
     among = "" if len(table.pools) == 1 else f" ({finding.task}, {finding.metric.name})"
     return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
-
-
-def _equals(p: float) -> str:
-    return probability(p) if p < 0.001 else f"= {probability(p)}"
 
 
 def setting(words: Mapping[str, str]) -> str:

@@ -145,12 +145,26 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         ).where(which)
     ).all()
 
+    later = attempt.alias()
+    anew = select(later.c.number).where(
+        later.c.run_id == attempt.c.run_id, later.c.number > attempt.c.number, later.c.resumed_step == 0
+    )
+    changed = select(attempt.c.run_id, attempt.c.resumed_step, attempt.c.changes).where(
+        attempt.c.changes.is_not(None), attempt.c.resumed_step > 0, ~anew.exists()
+    )
+    changes: dict[int, list[str]] = {}
+    for row in connection.execute(changed.order_by(attempt.c.number)):
+        changes.setdefault(row.run_id, []).append(f"{row.changes} from step {row.resumed_step} on")
+
     # Thousands of runs share a few origins, and so do their records.
     @cache
-    def origin(data: str | None, code: str | None, where: str | None, definitions: str | None) -> Provenance:
-        return Provenance(data, code, environments.get(where), json.loads(definitions) if definitions else None)
+    def origin(
+        data: str | None, code: str | None, where: str | None, definitions: str | None, changed: str | None
+    ) -> Provenance:
+        told = json.loads(definitions) if definitions else None
+        return Provenance(data, code, environments.get(where), told, changed)
 
-    return {run_id: origin(*rest) for run_id, *rest in rows}
+    return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
 
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:

@@ -75,6 +75,8 @@ class Provenance:
     """Library versions, processor, threads and the like, of its last attempt."""
     definitions: Mapping[str, str] | None
     """Metric → its definition or signature, once it has ended."""
+    changes: str | None = None
+    """What changed while it was computed, so that it is not bit-exact; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ class AttemptRecord:
     last_step: int | None
     """Step that it reached."""
     traceback: str | None
+    environment_id: str | None
+    resumed_step: int | None
+    """Of the checkpoint that it went on from; 0: it began anew."""
+    changes: str | None
+    """What was other than under that checkpoint."""
 
 
 @dataclass(frozen=True)

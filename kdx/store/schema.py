@@ -36,7 +36,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from kdx.store.records import RunState
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration, known here so that opening a database of this schema need not load Alembic."""
 
 VERSION_TABLE = "kdx_alembic_version"
@@ -176,6 +176,14 @@ attempt = Table(
     Column("first_step", Integer, nullable=False, comment="highest optimiser step recorded before it"),
     Column("last_step", Integer, comment="optimiser step that it reached"),
     Column("traceback", Text, comment="of the exception that ended it"),
+    Column("environment_id", ForeignKey("environment.id"), comment="where it was computed"),
+    Column("resumed_step", Integer, comment="step of the checkpoint that it went on from; 0: it began anew"),
+    Column(
+        "changes",
+        Text,
+        comment="what was other than under the checkpoint, such as torch 2.12 → 2.13; a run that went on so is not "
+        "bit-exact",
+    ),
     comment="one try at a run",
 )
 

@@ -206,11 +206,20 @@ class RunWriter:
         self._names: set[str] = set()
         """Metrics that were recorded, as far as they were looked up."""
 
-    def begin(self, environment_facts: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
+    def begin(
+        self,
+        environment_facts: Mapping[str, Any],
+        data_fingerprint: str,
+        code_fingerprint: str,
+        resumed_step: int = 0,
+        changes: str | None = None,
+    ) -> None:
         """Records with what the run is computed.
 
         Args:
             environment_facts: library versions, processor, threads and the like; any JSON.
+            resumed_step: of the checkpoint that the attempt goes on from; 0: from the beginning.
+            changes: what of this is other than it was before; None: nothing.
         """
         facts = json.dumps(environment_facts, sort_keys=True)
         key = hashlib.sha256(facts.encode()).hexdigest()[:32]
@@ -221,6 +230,11 @@ class RunWriter:
                 update(run)
                 .where(run.c.id == self.run_id)
                 .values(environment_id=key, data_fingerprint=data_fingerprint, code_fingerprint=code_fingerprint)
+            )
+            connection.execute(
+                update(attempt)
+                .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
+                .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from kdx.axes import IfChanged
 from kdx.data.corpus import load_corpus
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical
@@ -91,6 +92,8 @@ class LocalSweep:
     owner: str = field(default_factory=owner)
     hang_after: float = HANG_AFTER
     """Seconds."""
+    if_changed: IfChanged = IfChanged.REFUSE
+    """What is done with a run that began under other conditions."""
 
     def __post_init__(self) -> None:
         self._stopping: int | None = None
@@ -106,7 +109,9 @@ class LocalSweep:
 
         Raises:
             DatabaseError: workers could no longer write the database.
-            StorageError: they could no longer write the disk. Either way their runs are interrupted.
+            StorageError: they could no longer write the disk.
+            ChangedError: a run began under other conditions, and that is to be refused. In each case the runs at work
+                are interrupted.
         """
         renewed = time.monotonic()
         try:
@@ -172,6 +177,7 @@ class LocalSweep:
                 spec=canonical(run.cell.spec),
                 seed=run.seed,
                 folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
+                if_changed=self.if_changed,
             )
             send(self._channel(), start(order))
             self._active[record.id] = _Running(run, attempt, heard=time.monotonic())

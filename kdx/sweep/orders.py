@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.axes import IfChanged
+from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 
 LARGEST_PACKET = 1 << 20  # bytes
 
@@ -29,6 +30,8 @@ class Order:
     seed: int
     folder: str
     """Where the run's checkpoints and log are."""
+    if_changed: str = IfChanged.REFUSE
+    """Where it has checkpoints that were made under other conditions."""
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
@@ -60,6 +63,6 @@ def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
 
 def told(message: Mapping[str, Any]) -> KdxError:
     """The error of a `trouble`."""
-    kinds = {kind.exit_code: kind for kind in (KdxError, DatabaseError, StorageError)}
+    kinds = {kind.exit_code: kind for kind in (KdxError, DatabaseError, StorageError, ChangedError)}
     fields = dict(message["error"])
     return kinds[message["code"]](fields.pop("problem"), **fields)

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.axes import IfChanged
+from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
@@ -42,7 +43,7 @@ def work(order: Order, channel: socket.socket) -> int:
     try:
         with open_database(order.database, write=True) as database:
             return _attempt(order, channel, database, stop)
-    except (DatabaseError, StorageError) as error:
+    except (DatabaseError, StorageError, ChangedError) as error:
         channel.send(json.dumps(trouble(order.run_id, error)).encode())
         return STOPPED
 
@@ -58,7 +59,9 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
         folder.mkdir(parents=True, exist_ok=True)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(order.spec))
-        outcome = train(spec, order.seed, folder=folder, recorder=recorder, stop=stop)
+        outcome = train(
+            spec, order.seed, folder=folder, recorder=recorder, stop=stop, if_changed=IfChanged(order.if_changed)
+        )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
             "valid_step": outcome.valid_step,
@@ -95,7 +98,7 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
 
 def _of_the_machine(error: Exception) -> KdxError | None:
     """What would stop any run here and now, so that this one is not to be recorded as failed."""
-    if isinstance(error, DatabaseError | StorageError):
+    if isinstance(error, DatabaseError | StorageError | ChangedError):
         return error
     if isinstance(error, OSError) and error.errno in _DISK:
         place = None if error.filename is None else str(error.filename)
@@ -115,8 +118,15 @@ class DatabaseRecorder:
         self._rows: list[tuple[str, int, float]] = []
         self._flushed = self._told = time.monotonic()
 
-    def begin(self, environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
-        self.writer.begin(environment, data_fingerprint, code_fingerprint)
+    def begin(
+        self,
+        environment: Mapping[str, Any],
+        data_fingerprint: str,
+        code_fingerprint: str,
+        resumed_step: int,
+        changes: str | None,
+    ) -> None:
+        self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes)
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))

@@ -23,7 +23,7 @@ from kdx.training.stopping import Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
-STATE_KEY = "kdx/2"
+STATE_KEY = "kdx/3"
 
 
 class Best(NamedTuple):
@@ -33,10 +33,10 @@ class Best(NamedTuple):
     score: float
 
 
-def weights_listed(checkpoint: Mapping[str, Any]) -> list[str] | None:
-    """Names of the weights files without which a resume checkpoint is of no use; None: it is of another kdx."""
-    state = checkpoint["callbacks"].get(STATE_KEY)
-    return state and state["weights"]
+def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the lifecycle put into a resume checkpoint; None: it is of another kdx."""
+    state: dict[str, Any] | None = checkpoint["callbacks"].get(STATE_KEY)
+    return state
 
 
 class Lifecycle(lightning.Callback):
@@ -45,8 +45,12 @@ class Lifecycle(lightning.Callback):
     Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash.
     """
 
-    def __init__(self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest) -> None:
+    def __init__(
+        self, files: CheckpointFiles, recorder: Recorder, seed: int, stop: StopRequest, of: Mapping[str, Any]
+    ) -> None:
         self.files = files
+        self.of = dict(of)
+        """Which run under which conditions; travels in the checkpoints."""
         self.recorder = recorder
         self.seed = seed
         self.stop = stop
@@ -72,7 +76,7 @@ class Lifecycle(lightning.Callback):
         return STATE_KEY
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best and self.best._asdict(), "weights": self.weights}
+        return {"best": self.best and self.best._asdict(), "weights": self.weights, "of": self.of}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best = state_dict["best"] and Best(**state_dict["best"])

@@ -7,8 +7,19 @@ from typing import Any, Protocol
 class Recorder(Protocol):
     """Keeps what a run gives. A row is durable after `flush`, and every checkpoint comes after a flush."""
 
-    def begin(self, environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> None:
-        """Before the first step of an attempt."""
+    def begin(
+        self,
+        environment: Mapping[str, Any],
+        data_fingerprint: str,
+        code_fingerprint: str,
+        resumed_step: int,
+        changes: str | None,
+    ) -> None:
+        """Before the first step of an attempt, which goes on from `resumed_step`.
+
+        Args:
+            changes: what differs from the conditions of the attempt before; None: nothing.
+        """
 
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""

@@ -4,7 +4,7 @@ import logging
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytorch_lightning as lightning
 import torch
@@ -12,16 +12,19 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from kdx.axes import Precision, Split, Task
+from kdx.axes import IfChanged, Precision, Split, Task
 from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
 from kdx.data.corpus import load_examples, load_parallel, load_stream
+from kdx.errors import ChangedError
+from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
 from kdx.training.examples import MODULES
-from kdx.training.lifecycle import Lifecycle, weights_listed
+from kdx.training.lifecycle import Lifecycle, own_state
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.prediction import PredictionModule
 from kdx.training.recorder import Recorder
@@ -49,6 +52,18 @@ class Outcome:
     """Metric → what it means, or its signature."""
 
 
+class _Resumed(NamedTuple):
+    """What a run goes on from."""
+
+    path: Path
+    step: int
+    """Optimiser steps done."""
+    batches: int
+    """Batches done."""
+    conditions: dict[str, str]
+    """Under which it was made."""
+
+
 class _Batches(Dataset[Any]):
     """A map from the index of a batch in the whole run to the batch."""
 
@@ -73,7 +88,14 @@ class _From(Sampler[int]):
 
 
 def train(
-    spec: CellSpec, seed: int, *, folder: Path, recorder: Recorder, stop: StopRequest, home: Path | None = None
+    spec: CellSpec,
+    seed: int,
+    *,
+    folder: Path,
+    recorder: Recorder,
+    stop: StopRequest,
+    home: Path | None = None,
+    if_changed: IfChanged = IfChanged.REFUSE,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -86,21 +108,37 @@ def train(
         recorder: keeps the metrics.
         stop: asked to, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
+        if_changed: what is done when it began under other conditions.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
+        ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     fix_arithmetic(spec.training.threads)
     training = spec.training
     module, batches, evaluation, fingerprint, unigram_loss = _task(spec, seed, home)
-    recorder.begin(environment(), fingerprint, code_fingerprint())
+    facts, code = environment(), code_fingerprint()
+    now = conditions(facts, fingerprint, code)
+    own = f"{cell_id(spec)}-{seed}"
 
     files = CheckpointFiles(folder)
     files.sweep()
-    resumed, start = _newest(files)
-    lifecycle = Lifecycle(files, recorder, seed, stop)
+    resumed = _newest(files, own)
+    changed = resumed and changes(resumed.conditions, now)
+    if resumed and changed and if_changed is IfChanged.REFUSE:
+        raise ChangedError(
+            f"the run came to step {resumed.step} under other conditions: {changed}",
+            place=str(folder),
+            hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
+        )
+    if changed and if_changed is IfChanged.RESTART:
+        files.keep("step")
+        files.keep("weights")
+        resumed = None
+    recorder.begin(facts, fingerprint, code, resumed.step if resumed else 0, changed)
+    lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
     per_pass = max(1, len(batches) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
     trainer = lightning.Trainer(
@@ -125,10 +163,12 @@ def train(
         default_root_dir=folder,
     )
     total = training.steps * training.accumulate
-    loader = DataLoader(_Batches(batches), batch_size=None, sampler=_From(start, total), num_workers=0)
+    loader = DataLoader(
+        _Batches(batches), batch_size=None, sampler=_From(resumed.batches if resumed else 0, total), num_workers=0
+    )
     valid = DataLoader(evaluation[Split.VALID], batch_size=None)
     try:
-        trainer.fit(module, loader, valid, ckpt_path=resumed, weights_only=True)
+        trainer.fit(module, loader, valid, ckpt_path=resumed.path if resumed else None, weights_only=True)
         if training.steps % validate_every:
             trainer.validate(module, valid, verbose=False)
         module.model.load_state_dict(_mean(files, lifecycle.weights))
@@ -188,17 +228,18 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
     return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss
 
 
-def _newest(files: CheckpointFiles) -> tuple[Path | None, int]:
-    """The newest checkpoint that is whole, with the weights it lists, and the index of the batch that comes next."""
+def _newest(files: CheckpointFiles, own: str) -> _Resumed | None:
+    """The newest checkpoint of this run that is whole, with the weights it lists."""
     for path in files.newest_first("step"):
         state = files.read(path)
         if state is None:
             continue
-        listed = weights_listed(state)
-        if listed is not None and all(map(files.is_whole, listed)):
-            return path, state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+        found = own_state(state)
+        if found is not None and found["of"]["run"] == own and all(map(files.is_whole, found["weights"])):
+            batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+            return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
         files.set_aside(path)
-    return None, 0
+    return None
 
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:

@@ -189,7 +189,7 @@ class Turns:
     def begin(self, *told: object) -> None:
         pass
 
-    metric = flush = outputs = begin
+    alive = metric = flush = outputs = begin
 
 
 class Stop(StopRequest):
@@ -199,7 +199,8 @@ class Stop(StopRequest):
 
 def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamCorpus) -> dict[str, float]:
     kind = TranslationModel if isinstance(corpus, ParallelCorpus) else LanguageModel
-    assert _size(plain.model) == _size(kind(spec, corpus.vocabulary.size)), "the two models are not of one size"
+    size = spec.data.vocabulary_size
+    assert _size(plain.model) == _size(kind(spec, size)), "the two models are not of one size"
     stop = Stop()
     turns = Turns(plain, stop)
     loaders = run.load_parallel, run.load_stream
@@ -243,7 +244,7 @@ def _translation() -> dict[str, float]:
         for _ in range(2)
     ]
     text = ParallelText(*sides, references=("",) * len(length))
-    corpus = ParallelCorpus(_words(size), dict.fromkeys(Split, text), "", True, 99.0)
+    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0)
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]

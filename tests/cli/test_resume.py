@@ -31,7 +31,7 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, hang_after):
+    def run(plan, database, db, workers, hang_after, if_changed):
         ran.append((plan, db, workers))
         return ran.codes.get(plan.name, 0)
 

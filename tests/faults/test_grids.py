@@ -113,10 +113,10 @@ def test_every_wrong_grid_is_refused_and_leaves_nothing(seed, figure, tmp_path, 
                 code = end.code
                 raise
         told = capsys.readouterr()
-        assert code == 2, told.err
+        assert code == 2, (told.err, text)
         assert "Traceback" not in told.err and not told.out
         assert told.err.strip() and not any(sign in told.err for sign in "\x1b\x00\x07")
-        assert [path.name for path in tmp_path.iterdir()] == ["grid.yaml"]
+        assert [path.name for path in tmp_path.iterdir()] == ["grid.yaml"], text
         tried.append(text)
 
     refused()

@@ -14,7 +14,7 @@ from victims import SPECS, Run
 
 from kdx.store import reader
 from kdx.store.database import open_database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import RunState
 
 GRID = """
 name: machine
@@ -122,12 +122,12 @@ def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):
     killed = time.monotonic()
     process.wait()
     while any(alive(pid) for pid in everyone):
-        assert time.monotonic() - killed < 60, "somebody is left"
+        assert time.monotonic() - killed < 10, "somebody is left"
         time.sleep(0.05)
     figure(f"{time.monotonic() - killed:.1f} s until no process was left")
 
 
-@pytest.mark.parametrize("kilobytes", [40, 120, 200, 300])
+@pytest.mark.parametrize("kilobytes", [40, 100, 150])
 def test_a_run_on_a_full_disk_is_interrupted_and_goes_on_when_there_is_room(
     kilobytes, figure, tmp_path, data_home, capfd
 ):
@@ -143,9 +143,9 @@ def test_a_run_on_a_full_disk_is_interrupted_and_goes_on_when_there_is_room(
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     record = full.record()
     acknowledged = full.rows()
-    if record.state not in FINAL:
-        assert code == 75 and record.state in (RunState.INTERRUPTED, RunState.RUNNING) and record.error is None
-        full.to_the_end()
+    # Where the database itself has no room, not even the interruption can be recorded.
+    assert code == 75 and record.state in (RunState.INTERRUPTED, RunState.RUNNING) and record.error is None
+    full.to_the_end()
     assert acknowledged.items() <= full.rows().items()
     assert full.left() == whole.left()
     figure(f"{kilobytes} KiB a file: {record.state} at step {record.progress_step}, then identical")

@@ -257,6 +257,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path):
         ("axes: {size: {A: {kernl: rbf}}}", "grid.yaml:5:19: unknown key `kernl`"),
         ("axes: {size: {}}", "grid.yaml:5:8: axis `size` has no choices"),
         ("axes: {size: {A: null}}", "grid.yaml:5:8: axis `size` has no choices"),
+        ("axes: {kernle: null}", "`kernle` under `axes` is empty, and takes nothing out of an extended grid"),
         ("axes: {model: {width: [64, 128]}}", "grid.yaml:5:8: `model` as the name of an axis"),
         ("axes: {approach: {A: {kernel: rbf}}}", "grid.yaml:5:8: `approach` as the name of an axis"),
         ("seeds: 0", "grid.yaml:5:8: `0` are no seeds"),

@@ -57,7 +57,9 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("{translation: small}", "{translate: small}", ":2:"),
         ("expect: better", "expect: beter", ":15:64: unknown expect `beter`"),
         ("expect: better", "expect: equivalent", ":15:11: `equivalent` needs a margin"),
-        ("b: {kernel: exponential}, ", "b: {kernel: rbf}, ", ":15:33: both sides are the same cells"),
+        ("b: {kernel: exponential}, ", "b: {kernel: rbf}, ", ":15:33: a cell may be on both sides"),
+        ("b: {kernel: exponential}, ", "b: {norm: pre}, ", ":15:33: a cell may be on both sides"),
+        ("b: {kernel: exponential}, ", "b: {kernel: rbf, norm: pre}, ", ":15:33: a cell may be on both sides"),
         ("b: {kernel: exponential}, ", "", ":15:11: `b` is missing"),
         (
             "{a: {kernel: rbf}",

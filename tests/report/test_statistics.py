@@ -260,7 +260,7 @@ def test_a_detectable_difference_is_seen_four_times_in_five(df: int) -> None:
 
 def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:
     estimate = Estimate(0.5, 0.4, 2, 0.5)
-    seeds = estimate.seeds_to_show(0.5, 3)
+    seeds = estimate.seeds_to_show(0.0, inf, 3)
     assert seeds is not None and seeds > 3
 
     def needed(n: int) -> float:
@@ -268,5 +268,25 @@ def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:
         return float(stats.t.ppf(0.975, df) + stats.t.ppf(0.8, df)) * 0.4 * sqrt(3 / n)
 
     assert needed(seeds) <= 0.5 < needed(seeds - 1)
-    assert estimate.seeds_to_show(1e-9, 3) is None
-    assert Estimate(0.5, 0.0, 2, 0.0).seeds_to_show(0.5, 3) == 3
+    assert estimate.seeds_to_show(-inf, 1.0, 3) == seeds
+    assert estimate.seeds_to_show(0.5 - 1e-9, inf, 3) is None
+    assert estimate.seeds_to_show(-1.0, 0.4, 3) is None
+    assert Estimate(0.5, 0.0, 2, 0.0).seeds_to_show(0.0, inf, 3) == 3
+
+
+def test_seeds_to_show_equivalence_keep_both_ends_within_the_margin() -> None:
+    """Simulated: with so many seeds, both ends of the 90% interval are within ±1 four times in five."""
+    n, df, sd = 4, 12, 1.5
+    seeds = Estimate(0.2, sd * sqrt(2 / n), df, sd).seeds_to_show(-1.0, 1.0, n, level=0.9)
+    assert seeds
+    rng = np.random.default_rng(0)
+
+    def share(seeds: int) -> float:
+        residual = df * (seeds - 1) / (n - 1)
+        error = sd * sqrt(2 / seeds)
+        values = rng.normal(0.2, error, 100_000)
+        half = stats.t.ppf(0.95, residual) * error * np.sqrt(rng.chisquare(residual, 100_000) / residual)
+        return float(np.mean((values - half > -1) & (values + half < 1)))
+
+    assert share(seeds) == pytest.approx(0.8, abs=0.01)
+    assert share(seeds - 4) < 0.79

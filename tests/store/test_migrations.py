@@ -61,7 +61,8 @@ def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
 
 # Databases of every schema that there was, as a kdx of its day made them: two runs that completed with a text each, one
 # that completed without, one that failed, one that diverged, one that was interrupted and one that waits. To make the
-# next, run the three grids of tests/sweep/grids.py, and take the paths of this machine out of the traceback.
+# next, run the three grids of tests/sweep/grids.py, and take the paths of this machine out of the traceback; or, where
+# rows are as before, upgrade the last.
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 

@@ -133,8 +133,8 @@ def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of):
     assert queries(database, lambda: reader.runs(database, small)) == 1
     assert queries(database, lambda: reader.runs(database, large)) == 1
     assert queries(database, lambda: reader.sweeps(database)) == 2
-    assert queries(database, lambda: reader.load_sweep(database, "small")) == 7
-    assert queries(database, lambda: reader.load_sweep(database, "large")) == 7
+    assert queries(database, lambda: reader.load_sweep(database, "small")) == 8
+    assert queries(database, lambda: reader.load_sweep(database, "large")) == 8
 
 
 def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, path: Path, sweep_id: int):
@@ -200,3 +200,20 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     assert math.isnan(loss.values[0]) and math.copysign(1, loss.values[1]) == -1 and loss.values[2] == 1 / 3
     assert list(found[3]["valid/bleu"].values) == [math.inf]
     assert queries(database, lambda: reader.curves(database, 1, ["train/loss"])) == 1
+
+
+def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(database: Database, sweep_id: int):
+    def attempt(resumed_step: int, changes: str | None) -> str | None:
+        number = writer.claim(database, 1, "me", 60.0)
+        assert number is not None
+        hand = writer.RunWriter(database, 1, "me", number)
+        hand.begin({"torch": "2"}, "data", "code", resumed_step, changes)
+        hand.interrupt(resumed_step + 5)
+        return reader.load_sweep(database).provenance[1].changes
+
+    assert attempt(0, None) is None
+    assert attempt(5, "torch 1 → 2") == "torch 1 → 2 from step 5 on"
+    assert attempt(10, None) == "torch 1 → 2 from step 5 on"
+    assert attempt(15, "threads 1 → 2") == "torch 1 → 2 from step 5 on; threads 1 → 2 from step 15 on"
+    assert attempt(0, "threads 2 → 1") is None
+    assert [(each.resumed_step, each.changes) for each in reader.attempts(database, 1)][-1] == (0, "threads 2 → 1")

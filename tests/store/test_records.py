@@ -11,6 +11,6 @@ def test_outcomes_are_final_and_nothing_else_is():
 
 
 def test_records_are_frozen():
-    record = AttemptRecord(1, "me", 0.0, None, None, 0, None, None)
+    record = AttemptRecord(1, "me", 0.0, None, None, 0, None, None, None, None, None)
     with pytest.raises(FrozenInstanceError):
         record.number = 2

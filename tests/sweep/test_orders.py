@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.sweep.orders import Order, receive, send, start, told, trouble
 
 texts = st.text(max_size=200)
@@ -28,7 +28,7 @@ def test_orders_arrive_as_they_were_sent(sent):
     assert all(message["do"] == "start" for message in received)
 
 
-@pytest.mark.parametrize("kind", [KdxError, DatabaseError, StorageError])
+@pytest.mark.parametrize("kind", [KdxError, DatabaseError, StorageError, ChangedError])
 def test_a_trouble_arrives_as_the_error_it_was(kind):
     here, there = pair()
     with here, there:

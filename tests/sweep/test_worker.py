@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
@@ -80,9 +80,9 @@ def does(monkeypatch, channels, database):
 
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         assert canonical(spec) == order.spec
-        recorder.begin({"torch": "2"}, "data", "code")
+        recorder.begin({"torch": "2"}, "data", "code", 0, None)
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
         return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"})
@@ -100,7 +100,7 @@ def test_a_divergence_is_an_outcome(does, order):
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, order):
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         recorder.flush(12)
         raise Stopped
 
@@ -117,7 +117,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
@@ -135,11 +135,12 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
         (OSError(errno.ENOSPC, "No space left on device", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full or failed"),
         (OSError(errno.EIO, "Input/output error"), "the disk is full or failed: Input/output error"),
         (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
+        (ChangedError("torch 2.12 → 2.13", place="files"), "files: torch 2.12 → 2.13"),
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
     ],
 )
 def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         recorder.flush(12)
         raise error
 
@@ -164,7 +165,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, t
 
 
 def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         writer.abandon(database, order.run_id, "me", order.attempt, "gone")
         assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
@@ -183,7 +184,7 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop):
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped

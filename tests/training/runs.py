@@ -57,8 +57,8 @@ class Kept:
         self.after = after
         self.events: list[tuple] = []
 
-    def begin(self, environment, data_fingerprint, code_fingerprint):
-        self.events.append(("begin", environment, data_fingerprint, code_fingerprint))
+    def begin(self, environment, data_fingerprint, code_fingerprint, resumed_step, changes):
+        self.events.append(("begin", environment, data_fingerprint, code_fingerprint, resumed_step, changes))
 
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))
@@ -124,7 +124,9 @@ class Run:
         return torch.load(path, weights_only=True)
 
 
-def run(spec: CellSpec, folder: Path, home: Path, seed: int = 0, stop_after: int | None = None, recorder=None) -> Run:
+def run(
+    spec: CellSpec, folder: Path, home: Path, seed: int = 0, stop_after: int | None = None, recorder=None, **how
+) -> Run:
     """Train in this process; asked to stop once step `stop_after` is done."""
     stop = StopRequest()
 
@@ -133,7 +135,7 @@ def run(spec: CellSpec, folder: Path, home: Path, seed: int = 0, stop_after: int
 
     recorder = recorder or Kept(ask)
     try:
-        outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home)
+        outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home, **how)
     except Stopped:
         outcome = None
     return Run(spec, folder, recorder.events, outcome)

@@ -18,7 +18,8 @@ def test_a_run_begins_once_and_before_anything_else(task, unbroken):
     whole = unbroken(task)
     (begin,) = whole.of("begin")
     assert whole.events[0] == begin
-    _, environment, data_fingerprint, code_fingerprint = begin
+    _, environment, data_fingerprint, code_fingerprint, resumed_step, changes = begin
+    assert (resumed_step, changes) == (0, None)
     assert json.loads(json.dumps(environment)) == environment
     assert len(data_fingerprint) == len(code_fingerprint) == 64
 

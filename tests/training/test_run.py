@@ -179,7 +179,7 @@ def test_weights_are_kept_as_long_as_a_resume_checkpoint_lists_them_and_no_longe
     # Stopped and gone on, so that what the checkpoint before lists is known from the file alone.
     for step in (6, 7, 8):
         stopped = train(spec, stop_after=step)
-        states = [torch.load(path, weights_only=True)["callbacks"]["kdx/2"] for path in stopped.checkpoints()]
+        states = [torch.load(path, weights_only=True)["callbacks"]["kdx/3"] for path in stopped.checkpoints()]
         assert len(states) == 2
         assert all(len(state["weights"]) == listed for state in states)
         names = {path.name for path in stopped.checkpoints("weights")}

@@ -1,0 +1,33 @@
+"""What decides a run's bits beside its cell and its seed: kept in every resume checkpoint, and compared by who goes on.
+
+Measured on five steps of a small network: 1, 2 and 4 threads give three results, each of them repeatable, and so do the
+vector instructions of AVX2 and of none.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# What a run may go on without: no bit depends on it. The code has a fingerprint of its own.
+_NO_MATTER = ("host", "cores", "kdx")
+_SHORT = 8
+"""Characters of a hash that are told."""
+
+
+def conditions(environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> dict[str, str]:
+    """By name, as plain text."""
+    facts = {name: str(fact) for name, fact in environment.items() if name not in _NO_MATTER}
+    return facts | {"data": data_fingerprint, "code": code_fingerprint}
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """What differs, such as `torch 2.12.0 → 2.13.0, threads 1 → 2`; None: nothing."""
+    names = dict.fromkeys([*before, *now])
+    told = [
+        f"{name} {_shown(name, before)} → {_shown(name, now)}" for name in names if before.get(name) != now.get(name)
+    ]
+    return ", ".join(told) or None
+
+
+def _shown(name: str, facts: Mapping[str, str]) -> str:
+    fact = facts.get(name, "not recorded")
+    return fact[:_SHORT] if name in ("data", "code") else fact

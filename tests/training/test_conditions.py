@@ -1,0 +1,71 @@
+"""A run goes on with the same bits or not at all, unless it is told to."""
+
+import pytest
+from runs import STEPS, cell, run, same_bits, save_every_step
+
+from kdx.axes import IfChanged
+from kdx.errors import ChangedError
+from kdx.training import run as running
+from kdx.training.conditions import changes, conditions
+
+FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}
+
+
+def test_what_no_bit_depends_on_is_no_condition():
+    here = conditions(FACTS, "data", "code")
+    assert here == {"torch": "2.12.0", "threads": "1", "data": "data", "code": "code"}
+    assert changes(here, conditions(FACTS | {"host": "b", "cores": 2, "kdx": "2"}, "data", "code")) is None
+
+
+def test_each_change_is_told_and_hashes_are_short():
+    before = conditions(FACTS, "a" * 64, "b" * 64)
+    now = conditions(FACTS | {"torch": "2.13.0", "device": "cpu"}, "a" * 64, "c" * 64)
+    assert changes(before, now) == "torch 2.12.0 → 2.13.0, code bbbbbbbb → cccccccc, device not recorded → cpu"
+
+
+@pytest.fixture
+def stopped(home, tmp_path, monkeypatch):
+    """A run that came to step 7, and then another torch."""
+    save_every_step(monkeypatch)
+    run(cell("prediction"), tmp_path, home, stop_after=7)
+    facts = running.environment()
+    monkeypatch.setattr(running, "environment", lambda: facts | {"torch": "3.0.0"})
+    return tmp_path
+
+
+def test_under_other_conditions_a_run_is_refused_and_nothing_changes(stopped, home):
+    files = sorted(stopped.iterdir())
+    with pytest.raises(ChangedError, match=r"came to step 7 under other conditions: torch .* → 3\.0\.0") as refused:
+        run(cell("prediction"), stopped, home)
+    assert "--if-changed restart" in str(refused.value)
+    assert sorted(stopped.iterdir()) == files
+
+
+def test_it_begins_anew_when_told_to_and_ends_as_one_that_was_never_stopped(stopped, home, unbroken):
+    again = run(cell("prediction"), stopped, home, if_changed=IfChanged.RESTART)
+    (begin,) = again.of("begin")
+    assert begin[4] == 0 and "torch" in begin[5]
+    whole = unbroken("prediction")
+    assert again.column("train/loss").keys() == set(range(1, STEPS + 1))
+    assert again.rows == whole.rows and same_bits(again.weights, whole.weights)
+
+
+def test_it_goes_on_when_told_to_and_says_what_changed(stopped, home):
+    more = run(cell("prediction"), stopped, home, if_changed=IfChanged.CONTINUE)
+    (begin,) = more.of("begin")
+    assert begin[4] == 7 and "→ 3.0.0" in begin[5]
+    assert min(more.column("train/loss")) == 8
+
+
+def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):
+    run(cell("prediction"), stopped, home, stop_after=9, if_changed=IfChanged.CONTINUE)
+    (begin,) = run(cell("prediction"), stopped, home).of("begin")
+    assert begin[4:] == (9, None)
+
+
+def test_the_checkpoint_of_another_run_is_set_aside(home, tmp_path, monkeypatch):
+    save_every_step(monkeypatch)
+    run(cell("prediction"), tmp_path, home, seed=1, stop_after=7)
+    (begin,) = run(cell("prediction"), tmp_path, home).of("begin")
+    assert begin[4:] == (0, None)
+    assert len(list(tmp_path.glob("step-*.corrupt"))) == 2
