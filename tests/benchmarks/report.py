@@ -107,7 +107,10 @@ def generate(path: Path, rows: int = ROWS) -> None:
             "code_fingerprint = 'c', environment_id = 'e' WHERE id = ?",
             scores,
         )
-        connection.execute("INSERT INTO attempt SELECT id, 1, 'o', 0, 60, 'completed', 0, 1000, NULL FROM run")
+        connection.execute(
+            "INSERT INTO attempt (run_id, number, owner, started, ended, outcome, first_step, last_step) "
+            "SELECT id, 1, 'o', 0, 60, 'completed', 0, 1000 FROM run"
+        )
         # Seven names of the test and of validation, the rest of training, as in a long run.
         names = {"test/bleu": 1, "test/loss": 1, "test/perplexity": 1, "valid/bleu": 20, "valid/loss": 20}
         names |= dict.fromkeys(("train/learning_rate", "train/loss"), (rows - sum(names.values())) // 2)
