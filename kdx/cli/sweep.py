@@ -48,10 +48,14 @@ def sweep(
     if dry_run:
         say_plan(grid, db, seeds, max_runs)
         return
+    import shlex
+    from dataclasses import replace
+
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
 
-    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
+    wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
     with open_database(db, write=True, create=True) as database:
         raise typer.Exit(run(wanted, database, db, workers, hang_after))
 

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -180,10 +180,20 @@ def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[in
 
 def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
     """Every try at a run, the first one first."""
-    columns = [column for column in attempt.c if column.name != "run_id"]
+    return attempts_of(database, [run_id])[run_id]
+
+
+def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple[AttemptRecord, ...]]:
+    """Run id → every try at it, the first one first."""
+    found: dict[int, list[AttemptRecord]] = {run_id: [] for run_id in run_ids}
     with database.read() as connection:
-        rows = connection.execute(select(*columns).where(attempt.c.run_id == run_id).order_by(attempt.c.number)).all()
-    return tuple(AttemptRecord(**row._mapping) for row in rows)
+        rows = connection.execute(
+            select(attempt).where(attempt.c.run_id.in_(list(run_ids))).order_by(attempt.c.number)
+        ).all()
+    for row in rows:
+        columns = dict(row._mapping)
+        found[columns.pop("run_id")].append(AttemptRecord(**columns))
+    return {run_id: tuple(records) for run_id, records in found.items()}
 
 
 def _last_planned_first() -> Select[Any]:
