@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, db, doctor, gc, init, plan, report, resume, sweep, trace, verify
+from kdx.cli import data, db, doctor, gc, init, plan, query, report, resume, sweep, trace, verify
 from kdx.cli.console import error
 from kdx.cli.group import Group
 from kdx.errors import KdxError
@@ -46,6 +46,7 @@ app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
 app.command("report", cls=report.Report)(report.report)
 app.command("trace")(trace.trace)
+app.command("query")(query.query)
 app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 app.command("gc")(gc.gc)

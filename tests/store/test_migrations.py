@@ -12,7 +12,8 @@ from kdx.store import reader, writer
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
-from kdx.store.schema import REVISION, VERSION_TABLE, metadata
+from kdx.store.schema import metadata
+from kdx.store.version import REVISION, VERSION_TABLE
 
 
 @pytest.fixture(scope="module")
