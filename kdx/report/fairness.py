@@ -21,8 +21,8 @@ PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
 
 _RECIPE = ("data.", "model.", "training.", "evaluation.")
-_NO_MATTER = frozenset({"host", "training.record_every"})
-"""Facts that cannot make a score better or worse."""
+_NO_MATTER = frozenset({"host", "commit", "training.record_every"})
+"""Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
 _SHORT = 8
 """Digits of a hash that are shown."""
 

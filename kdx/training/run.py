@@ -28,6 +28,8 @@ from kdx.training.recorder import Recorder
 from kdx.training.stopping import StopRequest
 from kdx.training.translation import TranslationModule
 
+PARAMETERS = "model/parameters"
+
 _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
 
 
@@ -100,6 +102,8 @@ def train(
     files = CheckpointFiles(folder)
     files.sweep()
     resumed, start = _newest(files)
+    if resumed is None:
+        recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop)
     per_pass = max(1, len(batches) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
@@ -221,7 +225,7 @@ def _named(module: TaskModule) -> dict[str, str]:
         mean = f"of the mean of the weights at the last {average} validations"
         valid = {name.removeprefix("valid/"): text for name, text in defined.items() if name.startswith("valid/")}
         defined |= {f"valid/average/{name}": f"{mean}: {text}" for name, text in valid.items()}
-    return defined
+    return defined | {PARAMETERS: "numbers that training changes; what is shared counts once"}
 
 
 def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
