@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, db, doctor, gc, init, plan, query, report, resume, sweep, trace, verify
+from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, sweep, trace, verify
 from kdx.cli.console import error
 from kdx.cli.group import Group
 from kdx.errors import KdxError
@@ -47,6 +47,7 @@ app.command("resume")(resume.resume)
 app.command("report", cls=report.Report)(report.report)
 app.command("trace")(trace.trace)
 app.command("query")(query.query)
+app.command("export")(export.export)
 app.command("verify")(verify.verify)
 app.command("doctor")(doctor.doctor)
 app.command("gc")(gc.gc)

@@ -120,6 +120,22 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     )
 
 
+def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
+    """A run, the canonical JSON of its cell, and what it was computed from.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    with database.read() as connection:
+        records = _records(connection, run.c.id == run_id, every=True)
+        spec = connection.scalar(select(cell.c.spec).join(run).where(run.c.id == run_id))
+        origins = _provenance(connection, run.c.id == run_id)
+    if not records or spec is None:
+        hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
+        raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
+    return records[0], spec, origins[run_id]
+
+
 def inventory(database: Database) -> Inventory:
     """Every run in every generation, as one state of the database."""
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
