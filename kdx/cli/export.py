@@ -122,10 +122,10 @@ def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
 def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.store.database import path_of
-    from kdx.sweep.files import content, files_beside, tested_weights
+    from kdx.sweep.files import content, files_beside, final_weights
 
     files = files_beside(path_of(db))
-    found = {run.id: tested_weights(files, run) for run in runs}
+    found = {run.id: final_weights(files, run) for run in runs}
     if missing := [str(run) for run, file in found.items() if file is None]:
         raise KdxError(
             f"runs without weights: {', '.join(missing)}",

@@ -74,7 +74,7 @@ def folder_of(run: RunRecord) -> str:
     return f"{run.cell_id}-{run.seed}-{run.generation}"
 
 
-def tested_weights(files: Path, run: RunRecord) -> RunFile | None:
+def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     """The file with the weights that a finished run was tested with; None where it has none, or none any more."""
     return next((file for file in _listing_of(files, folder_of(run)) if file.kind is Kind.WEIGHTS), None)
 

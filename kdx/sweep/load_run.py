@@ -9,7 +9,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store.database import open_database
 from kdx.store.reader import load_one
 from kdx.store.records import RunRecord
-from kdx.sweep.files import content, files_beside, tested_weights
+from kdx.sweep.files import content, files_beside, final_weights
 from kdx.training.trained import Corpus, Trained, model_of
 
 
@@ -35,7 +35,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
     files = files_beside(opened.path)
-    weights = tested_weights(files, record)
+    weights = final_weights(files, record)
     if weights is None:
         raise KdxError(
             f"run {run}, which is {record.state}, has no weights that were tested",

@@ -10,11 +10,11 @@ from kdx.sweep.files import (
     content,
     damaged,
     files_beside,
+    final_weights,
     folder_of,
     listing,
     remove,
     set_aside,
-    tested_weights,
 )
 from kdx.training.checkpoint import CheckpointFiles
 
@@ -51,14 +51,14 @@ def test_a_file_is_known_by_its_name(name, kind):
 
 
 def test_the_weights_that_were_tested_are_found_and_read(files, folder):
-    found = tested_weights(files, run(1))
+    found = final_weights(files, run(1))
     assert found is not None and found.name.startswith("best-")
     assert b"".join(content(files, found)) == (folder / found.name).read_bytes()
-    assert tested_weights(files, run(2)) is None
+    assert final_weights(files, run(2)) is None
 
 
 def test_damaged_weights_are_told_at_their_end_and_left_as_they_are(files, folder):
-    found = tested_weights(files, run(1))
+    found = final_weights(files, run(1))
     (folder / found.name).write_bytes(b"other")
     parts = content(files, found)
     assert next(parts) == b"other"
