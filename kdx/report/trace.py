@@ -1,9 +1,8 @@
 """What stands behind one number of a table: its runs, what they were computed from, and how to compute them again."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import compress
 from typing import Any
 
 import yaml
@@ -71,7 +70,8 @@ def find(table: Table, row: str, column: str | None) -> Address:
     """The place under these headers.
 
     Args:
-        row: a header as it is printed, levels joined by ` / `; or some of its words, if no other header has them all.
+        row: a header as it is printed, levels joined by ` / `; or some of them, or parts of them, if they tell it from
+            all others.
         column: likewise; arrows may be left out. None: the only one.
 
     Raises:
@@ -193,9 +193,13 @@ def _one(table: Table, side: str, headers: Sequence[str], asked: str | None) -> 
         if len(headers) == 1:
             return 0
         raise KdxError(f"table `{table.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
-    exact = [index for index, header in enumerate(headers) if header == asked]
     wanted = _words(asked)
-    found = exact or list(compress(range(len(headers)), (wanted <= _words(header) for header in headers)))
+    fits: tuple[Callable[[str], bool], ...] = (
+        lambda header: header == asked,
+        lambda header: wanted <= _words(header),
+        lambda header: all(any(part in word for word in _words(header)) for part in wanted),
+    )
+    found = next(filter(None, ([i for i, header in enumerate(headers) if fit(header)] for fit in fits)), [])
     if len(found) == 1:
         return found[0]
     if found:

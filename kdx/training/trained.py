@@ -36,7 +36,7 @@ class Trained:
         """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
 
         Returns:
-            Module name, such as `decoder.layers.0.attention` → (B, H, Tq, Tk).
+            Module name, such as `decoder.layers.0.own` → (B, H, Tq, Tk).
         """
         found: dict[str, Tensor] = {}
 

@@ -48,6 +48,7 @@ def test_a_place_is_found_by_its_headers_without_case_and_arrows(table, row, col
 def test_words_that_only_one_header_has_will_do(table):
     assert find(table, "linear", None) == (1, 0)
     assert find(table, "Eq. 9", None) == (2, 0)
+    assert find(table, "position / lin", None) == (1, 0)
 
 
 def refusal(table, row, column=None) -> str:
