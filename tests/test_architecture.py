@@ -28,8 +28,8 @@ OPEN = {"axes", "errors"}
 # Only these may import torch or Lightning, at any depth.
 HEAVY = {"attention", "models", "training"}
 HEAVY_FILES = {"data/batching.py"}
-# Only worker code leads to training.
-LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/server.py"}
+# Only worker code leads to training, and what gives a trained model back.
+LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/server.py", "sweep/load_run.py"}
 
 NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
 
@@ -101,6 +101,9 @@ def test_every_module_has_its_tests():
         ["data", "prepare", "--help"],
         ["init", "--help"],
         ["doctor", "--help"],
+        ["trace", "--help"],
+        ["query", "--help"],
+        ["export", "--help"],
         ["gc", "--help"],
         ["db", "--help"],
         ["db", "backup", "--help"],
@@ -130,10 +133,10 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
         "main()"
     )
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "KDX_DB": str(tmp_path / "runs.db")}
-    commands = {"plan quickstart": 0, "report": 3}
+    commands = {"plan quickstart": 0, "report": 3, "query --schema": 0}
     for format in ("html", "latex", "csv"):
         commands[f"report --format {format} --db {ROOT / 'runs.db.example'}"] = 0
-    for command in ("doctor", "gc", "db check", "db upgrade"):
+    for command in ("doctor", "gc", "db check", "db upgrade", "query VALUES(1)", f"export --to {tmp_path}/results"):
         commands |= {command: 3, f"{command} --db {ROOT / 'runs.db.example'}": 0}
     for command, code in commands.items():
         done = subprocess.run(

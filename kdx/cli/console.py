@@ -6,7 +6,7 @@ When nobody reads any more, as behind `head`, what is left goes nowhere and the 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -19,6 +19,18 @@ def out(data: Any) -> None:
     text = data if isinstance(data, str) else _drawn(data)
     with _read_or_not(sys.stdout):
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def out_lines(lines: Iterable[str]) -> None:
+    """The result, line by line; no more of them are made once nobody reads."""
+    with _read_or_not(sys.stdout):
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks at the result as it comes."""
+    return sys.stdout.isatty()
 
 
 def out_json(data: Any) -> None:

@@ -33,7 +33,7 @@ def check(db: Db = DATABASE, json: Json = False) -> None:
     """
     checked = look_through(db)
     if json:
-        from kdx.store.schema import REVISION
+        from kdx.store.version import REVISION
 
         out_json({"database": db, "schema": REVISION, "faults": checked.faults, "rows": dict(checked.rows)})
     else:
@@ -79,7 +79,7 @@ def upgrade(db: Db = DATABASE) -> None:
     Example: kdx db upgrade
     """
     from kdx.store.database import open_database
-    from kdx.store.schema import REVISION
+    from kdx.store.version import REVISION
 
     with open_database(db, write=True) as database:
         copy = database.backup

@@ -143,7 +143,7 @@ def _facts(
 
     from kdx import __version__
     from kdx.store.check import has_wal_reset_bug
-    from kdx.store.schema import REVISION
+    from kdx.store.version import REVISION
     from kdx.sweep.files import Kind, folder_of
 
     free, kind = _free(files)

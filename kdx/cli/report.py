@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from kdx.cli.check import Check, checked
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
@@ -84,13 +85,20 @@ def report(
             "shaw2018 or a file; of all papers if none is named.",
         ),
     ] = None,
+    check: Check = None,
 ) -> None:
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
+
+    With --check, exit code 5 when a number in FILE no longer is what the database says.
 
     Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
 
+    if check and claims is not None:
+        from kdx.errors import KdxError
+
+        raise KdxError("--check compares tables, not claims", hint="leave --claims or --check out")
     if claims is not None:
         with open_database(db, write=False) as database:
             sweeps = _sweeps(database, sweep)
@@ -100,6 +108,10 @@ def report(
     from kdx.store.reader import load_sweep
 
     paper = _paper(against) if against else None
+    if check and sweep is None:
+        from kdx.report.check import sweep_in
+
+        sweep = sweep_in(check)
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep and _sweep_name(sweep))
     shown = tables(record)
@@ -113,6 +125,8 @@ def report(
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
     if bootstrap:
         shown = _bootstrapped(shown, record, db)
+    if check:
+        raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
         from kdx.report.as_json import to_json
 

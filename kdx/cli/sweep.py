@@ -51,11 +51,15 @@ def sweep(
     if dry_run:
         say_plan(grid, db, seeds, max_runs)
         return
+    import shlex
+    from dataclasses import replace
+
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.sweep.local import prepare_data
 
-    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
+    wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
     # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
     prepare_data(wanted)
     with open_database(db, write=True, create=True) as database:

@@ -77,6 +77,8 @@ class Plan:
     axes: tuple[str, ...] = ()
     """The axes that vary, in the order of the grid; the rows of the table that is made when none is asked for."""
     description: str = ""
+    command: str = ""
+    """The one that planned it, as far as it decides the plan."""
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
@@ -93,6 +95,7 @@ class Plan:
         """What concerns no single cell, as JSON: kept with the sweep, and enough to make the plan again."""
         return {
             "description": self.description,
+            "command": self.command,
             "axes": list(self.axes),
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],

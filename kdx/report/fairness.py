@@ -24,8 +24,8 @@ CHANGED = "conditions while training"
 """Topic of runs that went on with other libraries, threads, data or code than they had begun with."""
 
 _RECIPE = ("data.", "model.", "training.", "evaluation.")
-_NO_MATTER = frozenset({"host", "training.record_every"})
-"""Facts that cannot make a score better or worse."""
+_NO_MATTER = frozenset({"host", "commit", "training.record_every"})
+"""Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
 _SHORT = 8
 """Digits of a hash that are shown."""
 

@@ -8,8 +8,14 @@ _ACTIVE = frozenset({"Cc", "Cf", "Cs"})
 
 def inert(text: str) -> str:
     """`text` on one line, its white space collapsed and its active characters spelled out, ESC as `\\x1b`."""
-    line = " ".join(text.split())
+    return spelled_out(" ".join(text.split()))
+
+
+def spelled_out(text: str, *, keep: str = "") -> str:
+    """`text` with its active characters spelled out, but for those of `keep`; white space stays."""
     return "".join(
-        character.encode("unicode_escape").decode() if unicodedata.category(character) in _ACTIVE else character
-        for character in line
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _ACTIVE and character not in keep
+        else character
+        for character in text
     )

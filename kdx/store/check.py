@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, inspect, select
 
 from kdx.store.database import DamagedDatabaseError, Database
-from kdx.store.schema import FINAL_STATE_TRIGGER, metadata, metric, output
+from kdx.store.schema import FINAL_STATE_TRIGGER, VIEWS, metadata, metric, output
 
 MOST_FAULTS = 20
 """Of the pages of a damaged file, so many are told."""
@@ -77,6 +77,8 @@ def _tables(connection: Connection) -> Iterator[str]:
             yield f"the table {name} is missing"
         elif missing := {column.name for column in table.c} - {column["name"] for column in there.get_columns(name)}:
             yield f"the table {name} lacks {', '.join(sorted(missing))}"
+    views = there.get_view_names()
+    yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in views)
     triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'run'"
     if FINAL_STATE_TRIGGER not in connection.exec_driver_sql(triggers).scalars().all():
         yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"

@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool
 
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.store.filesystem import NETWORK, filesystem
-from kdx.store.schema import APPLICATION_ID, REVISION, VERSION_TABLE
+from kdx.store.version import APPLICATION_ID, REVISION, VERSION_TABLE, application_of
 
 BUSY_SECONDS = 30
 """How long a transaction waits for those of other processes while a database is opened, or when it is only read."""
@@ -95,7 +95,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """One transaction that sees one state of the database. Keep it short: writers wait for it."""
-        with self._told(), self._engine.begin() as connection:
+        with self.told(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -108,20 +108,18 @@ class Database:
             StorageError: the disk is full or failed; nothing of this transaction stands.
         """
         assert self.writable, "opened to read"
-        with self._told(), self._writing.begin() as connection:
+        with self.told(), self._writing.begin() as connection:
             yield connection
 
     def refuse_foreign(self) -> None:
         """Raises DatabaseError unless the file is empty or its header names kdx."""
-        # "Immutable" asks for no lock, so the file is not written even where the mere reading of it would be: SQLite
-        # puts files beside a database that is in WAL mode. The header is all that may be trusted without a lock.
         try:
-            with closing(self._driver("ro&immutable=1")) as connection:
-                (pages,) = connection.execute("PRAGMA page_count").fetchone()
-                (application,) = connection.execute("PRAGMA application_id").fetchone()
-        except sqlite3.Error as error:
-            raise self._tell(error) or error from error
-        if pages and application != APPLICATION_ID:
+            application = application_of(self._file)
+        except ValueError as error:
+            raise _no_database(self.path) from error
+        except OSError as error:
+            raise DatabaseError(f"this file cannot be read: {error.strerror}", place=str(self.path)) from error
+        if application not in (None, APPLICATION_ID):
             raise _foreign(self.path)
 
     def back_up(self, target: Path) -> None:
@@ -145,7 +143,7 @@ class Database:
         except OSError as error:
             raise _no_backup(target, error) from error
         try:
-            with self._told(), closing(self._connect()) as source:
+            with self.told(), closing(self._connect()) as source:
                 self._patiently(lambda: _lock(source, "BEGIN"))
                 try:
                     _copy(source, temporary)
@@ -236,7 +234,8 @@ class Database:
         )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
+        """Tells what goes wrong with the file as a `DatabaseError` or a `StorageError`."""
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
@@ -260,7 +259,7 @@ class Database:
                     hint="look after the disk, then kdx resume; what was recorded stands",
                 )
             case sqlite3.SQLITE_NOTADB:
-                return DatabaseError("this file is not a database", place=place, hint=OTHER_DATABASE)
+                return _no_database(self.path)
             case sqlite3.SQLITE_CORRUPT:
                 return _damaged(self.path)
             case sqlite3.SQLITE_BUSY:
@@ -485,6 +484,10 @@ def _damaged(path: Path) -> DamagedDatabaseError:
         place=str(path),
         hint="take it back from a copy, or save what is left with: sqlite3 FILE .recover",
     )
+
+
+def _no_database(path: Path) -> DatabaseError:
+    return DatabaseError("this file is not a database", place=str(path), hint=OTHER_DATABASE)
 
 
 def _foreign(path: Path) -> DatabaseError:

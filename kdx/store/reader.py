@@ -4,7 +4,7 @@ import json
 import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -122,6 +122,22 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     )
 
 
+def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
+    """A run, the canonical JSON of its cell, and what it was computed from.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    with database.read() as connection:
+        records = _records(connection, run.c.id == run_id, every=True)
+        spec = connection.scalar(select(cell.c.spec).join(run).where(run.c.id == run_id))
+        origins = _provenance(connection, run.c.id == run_id)
+    if not records or spec is None:
+        hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
+        raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
+    return records[0], spec, origins[run_id]
+
+
 def inventory(database: Database) -> Inventory:
     """Every run in every generation, as one state of the database."""
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
@@ -220,10 +236,20 @@ def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[in
 
 def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
     """Every try at a run, the first one first."""
-    columns = [column for column in attempt.c if column.name != "run_id"]
+    return attempts_of(database, [run_id])[run_id]
+
+
+def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple[AttemptRecord, ...]]:
+    """Run id → every try at it, the first one first."""
+    found: dict[int, list[AttemptRecord]] = {run_id: [] for run_id in run_ids}
     with database.read() as connection:
-        rows = connection.execute(select(*columns).where(attempt.c.run_id == run_id).order_by(attempt.c.number)).all()
-    return tuple(AttemptRecord(**row._mapping) for row in rows)
+        rows = connection.execute(
+            select(attempt).where(attempt.c.run_id.in_(list(run_ids))).order_by(attempt.c.number)
+        ).all()
+    for row in rows:
+        columns = dict(row._mapping)
+        found[columns.pop("run_id")].append(AttemptRecord(**columns))
+    return {run_id: tuple(records) for run_id, records in found.items()}
 
 
 def _last_planned_first() -> Select[Any]:

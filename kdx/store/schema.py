@@ -8,10 +8,13 @@ Numbers live twice, as `value` to query and as `bits` to trust, because SQLite t
 Times are seconds since 1970 by the clock of the database. The database itself (a trigger, see the first migration)
 refuses to take a run out of a final state.
 
-Migrations build these tables; a test holds the two equal.
+Migrations build these tables; a test holds the two equal. `VIEWS` are made of them for analysis, and their columns keep
+name and meaning from version to version, whatever becomes of the tables; there may be more of them.
 """
 
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -35,16 +38,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from kdx.store.records import RunState
-
-REVISION = "0002"
-"""The newest migration, known here so that opening a database of this schema need not load Alembic."""
-
-VERSION_TABLE = "kdx_alembic_version"
-"""Not Alembic's default name: Optuna keeps its own version table in the same database."""
-
-APPLICATION_ID = 0x6B647831
-"""In the header of a SQLite file, "kdx1": the file is a results database of kdx."""
-
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Refuses to take a run out of a final state."""
@@ -213,3 +206,74 @@ output = Table(
     Column("sha256", String(64), nullable=False, comment="of the JSON before compression, hexadecimal"),
     comment="texts that a run produced",
 )
+
+
+@dataclass(frozen=True)
+class View:
+    """A query that the database keeps under a name; the migrations have its text."""
+
+    name: str
+    comment: str
+    columns: Mapping[str, str]
+    """Column → its meaning and unit."""
+
+
+_FACTORS = {
+    "task": "such as translation",
+    "kernel": "such as exponential",
+    "symmetry": "asymmetric or symmetric",
+    "position": "position schemes joined by +, or none",
+    "placement": "attentions that have positions, joined by /, or none",
+    "value_function": "such as without-position",
+    "norm": "post or pre",
+}
+
+VIEWS = (
+    View(
+        "cells",
+        "one row a sweep and choice of its plan",
+        {
+            "sweep": "name of the sweep",
+            "cell_id": "the cell",
+            "ordinal": "place of this choice in the plan, from 0",
+            "labels": "axis → the choice as the grid words it, JSON",
+            **_FACTORS,
+            "metric": "that seeds are selected by, such as valid/bleu",
+            "direction": "its good end, max or min",
+            "spec": "the resolved cell, JSON; a field is read by json_extract(spec, '$.training.steps')",
+        },
+    ),
+    View(
+        "runs",
+        "one row a sweep and planned run: of each seed the newest final generation, or else the newest, as in a report",
+        {
+            "sweep": "name of the sweep; a run belongs to every sweep that plans it",
+            "run_id": "the run",
+            "cell_id": "its cell",
+            "labels": "axis → the choice as the grid words it, JSON",
+            **_FACTORS,
+            "seed": "its seed",
+            "generation": "0; each deliberate repetition adds one",
+            "state": "such as completed, diverged, failed; see run.state",
+            "selected": "1 where it has the best valid_score of its cell's completed runs, else 0",
+            "metric": "that seeds are selected by, such as valid/bleu",
+            "valid_score": "best value of that metric; NULL: none, or not a number",
+            "valid_step": "optimiser step of valid_score",
+            "test_score": "the same metric on the test split, with those weights",
+            "parameters": "numbers that training changes; NULL: not recorded",
+            "seconds": "wall time of the attempts that ended, summed",
+            "error": "one line: why it failed or diverged",
+        },
+    ),
+    View(
+        "curves",
+        "every number that a run recorded",
+        {
+            "run_id": "the run",
+            "name": "split/metric, such as valid/bleu",
+            "step": "optimiser step, from 0",
+            "value": "the number; NULL when it is not one",
+        },
+    ),
+)
+"""Made by the migrations on SQLite."""

@@ -74,17 +74,37 @@ def folder_of(run: RunRecord) -> str:
     return f"{run.cell_id}-{run.seed}-{run.generation}"
 
 
+def final_weights(files: Path, run: RunRecord) -> RunFile | None:
+    """The file with the weights that a finished run was tested with; None where it has none, or none any more."""
+    return next((file for file in _listing_of(files, folder_of(run)) if file.kind is Kind.WEIGHTS), None)
+
+
+def content(files: Path, file: RunFile) -> Iterator[bytes]:
+    """What a checkpoint or weights file holds, in parts.
+
+    Raises:
+        StorageError: it cannot be read, or, told after the last part, it does not match the checksum in its name.
+    """
+    path, digest = files / file.folder / file.name, hashlib.sha256()
+    try:
+        with path.open("rb") as opened:
+            while part := opened.read(1 << 20):
+                digest.update(part)
+                yield part
+    except OSError as error:
+        raise StorageError(f"this file cannot be read: {error.strerror}", place=str(path)) from error
+    match = _CHECKPOINT.fullmatch(file.name)
+    if match is None or digest.hexdigest() != match["sha"]:
+        raise StorageError("this file does not match its checksum", place=str(path), hint="kdx doctor looks after it")
+
+
 def listing(files: Path) -> tuple[RunFile, ...]:
     """Every file of every run, sorted; what vanishes meanwhile is left out."""
-    found = []
+    found: list[RunFile] = []
     for folder in _entries(files):
         if not _FOLDER.fullmatch(folder.name) or not folder.is_dir(follow_symlinks=False):
             continue
-        for file in _entries(Path(folder.path)):
-            with contextlib.suppress(FileNotFoundError):
-                if file.is_file(follow_symlinks=False):
-                    size = file.stat(follow_symlinks=False).st_size
-                    found.append(RunFile(folder.name, file.name, size))
+        found += _listing_of(files, folder.name)
     return tuple(sorted(found))
 
 
@@ -134,6 +154,13 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
         (folder / file.name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
+
+
+def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
+    for file in _entries(files / folder):
+        with contextlib.suppress(FileNotFoundError):
+            if file.is_file(follow_symlinks=False):
+                yield RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size)
 
 
 @contextlib.contextmanager

@@ -17,4 +17,5 @@ def plan_of(sweep: SweepRecord) -> Plan:
         tables=tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"]),
         axes=tuple(sweep.grid["axes"]),
         description=sweep.grid["description"],
+        command=sweep.grid.get("command", ""),  # which older ones lack
     )

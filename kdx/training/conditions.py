@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # What a run may go on without: no bit depends on it. The code has a fingerprint of its own.
-_NO_MATTER = ("host", "cores", "kdx")
+_NO_MATTER = ("host", "cores", "kdx", "commit")
 _SHORT = 8
 """Characters of a hash that are told."""
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import subprocess
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,11 +29,27 @@ def code_fingerprint() -> str:
     return digest.hexdigest()
 
 
+@cache
+def _commit(checkout: Path) -> str | None:
+    """Of the checkout that kdx runs from, with `-dirty` after it where files differ; None where it was installed."""
+    if not (checkout / ".git").exists():
+        return None
+    describe = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        # Without locks: somebody may be committing meanwhile.
+        quietly = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
+        done = subprocess.run(describe, capture_output=True, text=True, timeout=10, env=quietly)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
 def environment() -> dict[str, Any]:
     """Versions, processor and thread count of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
     return {
         "kdx": kdx.__version__,
+        "commit": _commit(Path(kdx.__file__).parents[1]),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "pytorch_lightning": version("pytorch-lightning"),

@@ -31,6 +31,8 @@ from kdx.training.recorder import Recorder
 from kdx.training.stopping import StopRequest
 from kdx.training.translation import TranslationModule
 
+PARAMETERS = "model/parameters"
+
 _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
 
 
@@ -138,6 +140,8 @@ def train(
         files.keep("weights")
         resumed = None
     recorder.begin(facts, fingerprint, code, resumed.step if resumed else 0, changed)
+    if resumed is None:
+        recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
     per_pass = max(1, len(batches) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
@@ -262,7 +266,7 @@ def _named(module: TaskModule) -> dict[str, str]:
         mean = f"of the mean of the weights at the last {average} validations"
         valid = {name.removeprefix("valid/"): text for name, text in defined.items() if name.startswith("valid/")}
         defined |= {f"valid/average/{name}": f"{mean}: {text}" for name, text in valid.items()}
-    return defined
+    return defined | {PARAMETERS: "numbers that training changes; what is shared counts once"}
 
 
 def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:

@@ -1,10 +1,10 @@
-"""`kdx report` of a 100-cell table on a database of 10,000 runs with 1,000 metric rows each: time and memory.
+"""`kdx report` of a 100-cell table, and `kdx query`, on a database of 10,000 runs with 1,000 metric rows each.
 
-The page that holds all of it, curves and runs, is written once: its size is what is promised.
+The page that holds all of it, curves and runs, is written too: its size is what is promised.
 """
 
-import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -22,9 +22,16 @@ from kdx.store.writer import register
 
 CELLS, SEEDS, ROWS = 100, 100, 1000
 ROUNDS = 5
-LIMIT_SECONDS = 2.0
-LIMIT_MEGABYTES = 300
 LIMIT_PAGE_MEGABYTES = 5
+CURVE = "SELECT step, value FROM curves WHERE run_id = 7777 AND name = 'train/loss' ORDER BY step"
+SELECTED = "SELECT cell_id, labels, seed, test_score FROM runs WHERE selected"
+# Command → most seconds and megabytes; those without are told only.
+COMMANDS: dict[str, tuple[list[str], float | None, float | None]] = {
+    "report": (["report", "large"], 2.0, 300),
+    "query_curve": (["query", CURVE], 0.5, None),
+    "query_selected": (["query", SELECTED], None, None),
+    "trace": (["trace", "large", "Sum / rbf", "symmetric / post"], None, None),
+}
 
 GRID = f"""
 name: large
@@ -47,40 +54,35 @@ tables:
 
 
 def measure() -> dict[str, object]:
-    """Median seconds and largest memory of whole processes."""
+    """Median seconds and largest memory of whole processes, in which importing torch is an error."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "runs.db"
         generate(database)
-        seconds, megabytes = [], 0.0
-        for _ in range(ROUNDS):
-            took, peak = _run([sys.executable, "-m", "kdx", "report", "large", "--db", str(database)])
-            seconds.append(took)
-            megabytes = max(megabytes, peak)
+        measured = {name: _measured(*asked, database) for name, asked in COMMANDS.items()}
         page = Path(folder) / "report.html"
-        with page.open("wb") as stream:
-            html = ["report", "large", "--db", str(database), "--format", "html"]
-            html_seconds, html_megabytes = _run([sys.executable, "-m", "kdx", *html], stream)
-        page_megabytes = page.stat().st_size / 1e6
+        with page.open("w") as stream:
+            seconds, megabytes = _run(["report", "large", "--db", str(database), "--format", "html"], stream)
+        weight = page.stat().st_size / 1e6
+        html = {"seconds": round(seconds, 2), "megabytes": round(megabytes), "page megabytes": round(weight, 2)}
         return {
             "runs": CELLS * SEEDS,
             "metric_rows": CELLS * SEEDS * ROWS,
             "database_megabytes": round(database.stat().st_size / 1e6),
-            "seconds": round(median(seconds), 2),
-            "megabytes": round(megabytes),
-            "html": {
-                "seconds": round(html_seconds, 2),
-                "megabytes": round(html_megabytes),
-                "page_megabytes": round(page_megabytes, 2),
-            },
-            "limits": {
-                "seconds": LIMIT_SECONDS,
-                "megabytes": LIMIT_MEGABYTES,
-                "page_megabytes": LIMIT_PAGE_MEGABYTES,
-            },
-            "within": median(seconds) <= LIMIT_SECONDS
-            and megabytes <= LIMIT_MEGABYTES
-            and page_megabytes < LIMIT_PAGE_MEGABYTES,
+            **measured,
+            "html": html,
+            "within": all(one["within"] for one in measured.values()) and weight <= LIMIT_PAGE_MEGABYTES,
         }
+
+
+def _measured(words: list[str], seconds: float | None, megabytes: float | None, database: Path) -> dict[str, object]:
+    times, peaks = zip(*(_run([*words, "--db", str(database)]) for _ in range(ROUNDS)), strict=True)
+    took, peak = median(times), max(peaks)
+    return {
+        "seconds": round(took, 2),
+        "megabytes": round(peak),
+        "limits": {"seconds": seconds, "megabytes": megabytes},
+        "within": (seconds is None or took <= seconds) and (megabytes is None or peak <= megabytes),
+    }
 
 
 def generate(path: Path, rows: int = ROWS) -> None:
@@ -123,10 +125,17 @@ def generate(path: Path, rows: int = ROWS) -> None:
         connection.commit()
 
 
-def _run(command: list[str], stdout: IO[bytes] | int = subprocess.DEVNULL) -> tuple[float, float]:
+def _run(words: list[str], stdout: IO[str] | int = subprocess.DEVNULL) -> tuple[float, float]:
+    """Seconds and megabytes of a kdx command; it tells the latter itself, since what forked it would count too."""
+    script = (
+        "import atexit, pathlib, sys; sys.argv[0] = 'kdx'; "
+        "sys.modules['torch'] = sys.modules['pytorch_lightning'] = None; "
+        "atexit.register(lambda: print(pathlib.Path('/proc/self/status').read_text(), file=sys.stderr)); "
+        "from kdx.cli.app import main; main()"
+    )
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
+    command = [sys.executable, "-c", script, *words]
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=True)
     took = time.perf_counter() - start
-    assert status == 0, status
-    return took, usage.ru_maxrss / 1024
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stderr)
+    return took, int(peak) / 1000

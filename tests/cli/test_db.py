@@ -78,7 +78,7 @@ def test_an_older_one_is_copied_and_upgraded(folder, monkeypatch):
     (scripts / "versions" / "9999_more.py").write_text(script % store.REVISION)
     monkeypatch.setattr(store, "MIGRATIONS", str(scripts))
     monkeypatch.setattr(store, "REVISION", "9999")
-    monkeypatch.setattr("kdx.store.schema.REVISION", "9999")
+    monkeypatch.setattr("kdx.store.version.REVISION", "9999")
     assert refused("db", "check").hint == "kdx db upgrade brings it up to date, and keeps a copy"
     done = typed("db", "upgrade")
     assert done.stdout == "runs.db.before-9999.bak\n"

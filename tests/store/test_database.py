@@ -18,7 +18,8 @@ from sqlalchemy import Engine, event, insert, select
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.store import database as module
 from kdx.store.database import DamagedDatabaseError, Database, open_database
-from kdx.store.schema import APPLICATION_ID, REVISION, cell
+from kdx.store.schema import cell
+from kdx.store.version import APPLICATION_ID, REVISION
 
 
 def add_cell(database: Database, name: str = "c", size: int = 2) -> None:

@@ -4,7 +4,18 @@ import pytest
 from inventories import NAMES, run
 
 from kdx.errors import StorageError
-from kdx.sweep.files import Kind, RunFile, damaged, files_beside, folder_of, listing, remove, set_aside
+from kdx.sweep.files import (
+    Kind,
+    RunFile,
+    content,
+    damaged,
+    files_beside,
+    final_weights,
+    folder_of,
+    listing,
+    remove,
+    set_aside,
+)
 from kdx.training.checkpoint import CheckpointFiles
 
 KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
@@ -37,6 +48,26 @@ def folder(files):
 )
 def test_a_file_is_known_by_its_name(name, kind):
     assert RunFile("folder", name, 1).kind is kind
+
+
+def test_the_weights_that_were_tested_are_found_and_read(files, folder):
+    found = final_weights(files, run(1))
+    assert found is not None and found.name.startswith("best-")
+    assert b"".join(content(files, found)) == (folder / found.name).read_bytes()
+    assert final_weights(files, run(2)) is None
+
+
+def test_damaged_weights_are_told_at_their_end_and_left_as_they_are(files, folder):
+    found = final_weights(files, run(1))
+    (folder / found.name).write_bytes(b"other")
+    parts = content(files, found)
+    assert next(parts) == b"other"
+    with pytest.raises(StorageError, match="this file does not match its checksum"):
+        next(parts)
+    assert (folder / found.name).exists()
+    (folder / found.name).unlink()
+    with pytest.raises(StorageError, match="this file cannot be read: No such file or directory"):
+        list(content(files, found))
 
 
 def test_what_training_writes_is_listed_and_whole(files, folder):

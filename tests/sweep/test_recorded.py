@@ -1,5 +1,7 @@
 """A sweep read back from the database is the plan that was registered."""
 
+from dataclasses import replace
+
 import pytest
 
 from kdx.grid import shipped
@@ -46,3 +48,7 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
     for text in (SHARING, SHARING.replace("[none, product]", "[product]"), SHARING.replace("[9, 0, 4]", "2"), SHARING):
         grid.write_text(text)
         again(database, load_grid(grid))
+
+
+def test_so_does_the_command_that_planned_it(database):
+    again(database, replace(load_grid("quickstart"), command="kdx sweep quickstart"))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import kdx
+from kdx.training.environment import _commit as commit
 from kdx.training.environment import code_fingerprint, environment
 
 
@@ -25,6 +26,25 @@ def test_the_environment_is_plain_data_and_follows_the_thread_count():
     assert json.loads(json.dumps(one)) == one
     assert one | {"threads": 2} == two
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
+
+
+def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):
+    def git(*words: str) -> str:
+        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *author, *words], check=True, capture_output=True, text=True
+        ).stdout
+
+    assert commit.__wrapped__(tmp_path) is None
+    git("init")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "-m", "one")
+    head = git("rev-parse", "HEAD").strip()
+    assert commit.__wrapped__(tmp_path) == head
+    (tmp_path / "file").write_text("two")
+    assert commit.__wrapped__(tmp_path) == f"{head}-dirty"
+    assert "commit" in environment()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from runs import STEPS, TASKS, Kept
 
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.training.recorder import Recorder
+from kdx.training.run import PARAMETERS
 
 BOTH = pytest.mark.parametrize("task", TASKS)
 
@@ -33,7 +34,21 @@ def test_nothing_is_left_unflushed(task, unbroken):
 def test_every_row_is_told_once_as_a_float_at_a_step_that_is_done(task, unbroken):
     told = unbroken(task).of("metric")
     assert len({(name, step) for _, name, step, _ in told}) == len(told)
-    assert all(type(value) is float and math.isfinite(value) and 1 <= step <= STEPS for _, _, step, value in told)
+    assert all(type(value) is float and math.isfinite(value) for *_, value in told)
+    assert all(1 <= step <= STEPS for _, name, step, _ in told if name != PARAMETERS)
+
+
+@BOTH
+def test_the_numbers_that_training_changes_are_counted_once_before_the_first_step(task, unbroken):
+    whole = unbroken(task)
+    assert [event[1:] for event in whole.of("metric") if event[1] == PARAMETERS] == [(PARAMETERS, 0, counted(whole))]
+    assert whole.of("metric")[0][1] == PARAMETERS
+
+
+def counted(done) -> float:
+    """From the weights that were tested, in which what is shared stands twice."""
+    distinct = {tensor.untyped_storage().data_ptr(): tensor.numel() for tensor in done.weights.values()}
+    return float(sum(distinct.values()))
 
 
 @BOTH

@@ -33,8 +33,12 @@ def assert_same_end(one, other):
 
 
 def rows_after(whole, step: int) -> dict:
-    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested."""
-    return {(name, at): value for (name, at), value in whole.rows.items() if at > step or name.startswith("test/")}
+    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested.
+
+    One that begins anew tells all, also what is known before the first step.
+    """
+    rows = whole.rows.items()
+    return {(name, at): value for (name, at), value in rows if at > step or not step or name.startswith("test/")}
 
 
 def ends_of(done, prefix: str) -> dict[str, float]:

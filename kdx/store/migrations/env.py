@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from kdx.store.schema import VERSION_TABLE, metadata
+from kdx.store.schema import metadata
+from kdx.store.version import VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,52 @@
+"""`kdx report --check`: do the numbers in a file still match the database?"""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.db import FOUND
+from kdx.cli.options import in_database
+
+if TYPE_CHECKING:
+    from kdx.report.table import Table
+
+Check = Annotated[
+    Path | None,
+    typer.Option(
+        "--check",
+        envvar="KDX_CHECK",
+        metavar="FILE",
+        help="Instead of writing tables, compare those in FILE, a .json or .md of kdx report, with the database.",
+    ),
+]
+
+
+def checked(file: Path, sweep: str, tables: "tuple[Table, ...]", json: bool, db: str, *, partly: bool) -> int:
+    """Say what a file tells otherwise than the tables do now; the exit code.
+
+    Args:
+        partly: these are not all of the sweep's tables.
+    """
+    from dataclasses import asdict
+
+    from kdx.report.check import check
+
+    found = check(file, tables, partly=partly)
+    if json:
+        compared = {"file": str(file), "sweep": sweep, "tables": found.tables, "numbers": found.numbers}
+        out_json(compared | {"differences": [asdict(one) for one in found.changes]})
+    else:
+        for one in found.changes:
+            what = f"{one.what} " if one.what else ""
+            out(inert(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
+    told = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
+    absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
+    if not found.changes:
+        say(f"{told} match sweep {sweep}{absent}")
+        return 0
+    where = shlex.quote(sweep) + in_database(db)
+    say(f"{told} compared, {len(found.changes)} differ{absent}; as they are now: kdx report {where}")
+    return FOUND

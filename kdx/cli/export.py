@@ -1,0 +1,150 @@
+"""`kdx export`: a sweep's numbers, weights and translations as files."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import DATABASE, Db, Json
+
+if TYPE_CHECKING:
+    from kdx.store.query import Rows
+    from kdx.store.records import RunRecord, SweepRecord
+
+TEXTS = "test/translations"
+
+
+class Format(StrEnum):
+    """What tables are written as."""
+
+    CSV = "csv"
+    JSON = "json"
+
+
+def export(
+    sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; the one planned last if not said.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
+    ] = None,
+    db: Db = DATABASE,
+    format: Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="Of the tables.")] = Format.CSV,
+    weights: Annotated[
+        bool, typer.Option("--weights", envvar="KDX_WEIGHTS", help="Also the selected runs' weights.")
+    ] = False,
+    outputs: Annotated[
+        bool, typer.Option("--outputs", envvar="KDX_OUTPUTS", help="Also the selected runs' translations of the test.")
+    ] = False,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option("--cell", envvar="KDX_CELL", metavar="ID", help="Only of this cell; its first digits will do."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a sweep's cells, runs and curves to a new folder, with weights and translations where asked for.
+
+    Columns are those of kdx query --schema. Of weights and translations
+    it is the run with the best validation score of each cell, by the
+    number that it has in runs: weights/run-7.ckpt, outputs/run-7.txt.
+
+    Example: kdx export quickstart --to quickstart-results --weights
+    """
+    from kdx.errors import KdxError
+    from kdx.report.folder import encoded, refuse_existing, write_folder
+    from kdx.report.rows import to_csv, to_json
+    from kdx.store.database import open_database
+    from kdx.store.reader import load_sweep
+
+    if to is None:
+        raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
+    to = to.expanduser()
+    refuse_existing(to)
+    with open_database(db, write=False) as database:
+        record = load_sweep(database, sweep)
+    cells = _cells(record, cell or [])
+    tables = _tables(db, record.name, cells)
+    selected = _selected(tables["runs"], record)
+    lines = {Format.CSV: to_csv, Format.JSON: to_json}[format]
+    files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
+    if weights:
+        files += _weights(db, selected)
+    if outputs:
+        files += _outputs(db, record.name, selected)
+    written = write_folder(to, files)
+    if json:
+        out_json({"sweep": record.name, "folder": str(to), "files": [str(path.relative_to(to)) for path in written]})
+    else:
+        out("\n".join(map(str, written)))
+    counts = f"{tables['cells'].count} cells and {tables['runs'].count} runs"
+    say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
+
+
+def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
+    """Ids of the cells that are meant."""
+    from kdx.errors import KdxError
+
+    known = list(dict.fromkeys(one.id for one in sweep.cells))
+    for start in asked:
+        if not any(one.startswith(start) for one in known):
+            raise KdxError(f"sweep `{sweep.name}` has no cell `{start}`", allowed=[one[:8] for one in known])
+    return [one for one in known if not asked or one.startswith(tuple(asked))]
+
+
+def _tables(db: str, sweep: str, cells: list[str]) -> "dict[str, Rows]":
+    """View → its rows of these cells."""
+    import json
+
+    from kdx.store.query import query
+
+    # One value, however many cells there are.
+    of_cells = "sweep = ? AND cell_id IN (SELECT value FROM json_each(?))"
+    values = (sweep, json.dumps(cells))
+    return {
+        "cells": query(db, f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal", values),
+        "runs": query(db, f"SELECT * FROM runs WHERE {of_cells} ORDER BY run_id", values),
+        "curves": query(
+            db,
+            f"SELECT * FROM curves WHERE run_id IN (SELECT run_id FROM runs WHERE {of_cells}) "
+            "ORDER BY run_id, name, step",
+            values,
+        ),
+    }
+
+
+def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
+    run_id, selected = map(runs.columns.index, ("run_id", "selected"))
+    chosen = {row[run_id] for row in runs if row[selected]}
+    return [run for run in sweep.runs if run.id in chosen]
+
+
+def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
+    from kdx.errors import KdxError
+    from kdx.store.database import path_of
+    from kdx.sweep.files import content, files_beside, final_weights
+
+    files = files_beside(path_of(db))
+    found = {run.id: final_weights(files, run) for run in runs}
+    if missing := [str(run) for run, file in found.items() if file is None]:
+        raise KdxError(
+            f"runs without weights: {', '.join(missing)}",
+            place=str(files),
+            hint="kdx gc removes them where it is asked to; leave --weights out, or name other cells with --cell",
+        )
+    return ((f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file)
+
+
+def _outputs(db: str, sweep: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
+    from kdx.errors import KdxError
+    from kdx.report.folder import encoded
+    from kdx.report.inert import spelled_out
+    from kdx.store.database import open_database
+    from kdx.store.reader import outputs_of
+
+    with open_database(db, write=False) as database:
+        texts = outputs_of(database, [run.id for run in runs], TEXTS)
+    if not texts:
+        raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")
+    # A line each, whatever they hold.
+    return ((f"outputs/run-{run}.txt", encoded(map(spelled_out, lines))) for run, lines in texts.items())

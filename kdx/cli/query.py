@@ -1,0 +1,99 @@
+"""`kdx query`: ask the results database in SQL."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kdx.cli.console import is_terminal, out, out_json, out_lines, say
+from kdx.cli.options import DATABASE, Db, Json
+
+if TYPE_CHECKING:
+    from kdx.store.query import Rows
+
+MOST_SHOWN = 1000
+"""Rows on a terminal; elsewhere there is no limit."""
+
+
+def query(
+    statement: Annotated[str | None, typer.Argument(metavar="SELECT …", help="One SELECT.")] = None,
+    db: Db = DATABASE,
+    csv: Annotated[bool, typer.Option("--csv", envvar="KDX_CSV", help="CSV on stdout.")] = False,
+    json: Json = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", envvar="KDX_SCHEMA", help="Tell views, tables and columns instead.")
+    ] = False,
+) -> None:
+    """Ask the results database in SQL; it is only read.
+
+    The views are made to be asked: runs, cells, and curves with every
+    number that a run recorded.
+
+    Example: kdx query "SELECT kernel, seed, test_score FROM runs WHERE selected"
+
+    Example: kdx query "SELECT step, value FROM curves WHERE run_id = 7 AND name = 'valid/bleu'" --csv
+    """
+    from kdx.errors import KdxError
+
+    if schema:
+        _schema(json)
+        return
+    if not statement:
+        raise KdxError("there is no question", allowed="one SELECT, or --schema")
+    if json and csv:
+        raise KdxError("--json and --csv exclude each other")
+    from kdx.report.rows import to_csv, to_json, to_text
+    from kdx.store.query import query as ask
+
+    with ask(db, statement) as rows:
+        if json:
+            out_lines(to_json(rows.columns, rows))
+        elif csv:
+            out_lines(to_csv(rows.columns, rows))
+        elif is_terminal():
+            _show(rows)
+        else:
+            out_lines(to_text(rows.columns, rows))
+    say(f"{rows.count:,} row{'' if rows.count == 1 else 's'}")
+
+
+def _show(rows: "Rows") -> None:
+    from itertools import islice
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from kdx.report.inert import inert
+    from kdx.report.rows import word
+
+    shown = list(islice(rows, MOST_SHOWN))
+    table = Table()
+    for index, column in enumerate(rows.columns):
+        numbers = not any(isinstance(row[index], str | bytes) for row in shown)
+        table.add_column(Text(inert(column)), justify="right" if numbers else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*(Text(word(value)) for value in row))
+    out(table)
+    if rows.count > len(shown):
+        say(f"the first {len(shown):,} rows; --csv or --json gives all")
+
+
+def _schema(json: bool) -> None:
+    described = list(_described())
+    if json:
+        out_json(described)
+        return
+    for number, one in enumerate(described):
+        out(f"{'' if not number else chr(10)}{one['kind']} {one['name']}: {one['comment']}")
+        width = max(map(len, one["columns"]))
+        out("\n".join(f"  {name.ljust(width)}  {comment}" for name, comment in one["columns"].items()))
+
+
+def _described() -> Iterator[dict[str, Any]]:
+    from kdx.store.schema import VIEWS, metadata
+
+    for view in VIEWS:
+        yield {"kind": "view", "name": view.name, "comment": view.comment, "columns": dict(view.columns)}
+    for table in metadata.tables.values():
+        columns = {column.name: column.comment for column in table.c}
+        yield {"kind": "table", "name": table.name, "comment": table.comment, "columns": columns}

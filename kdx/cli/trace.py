@@ -1,0 +1,151 @@
+"""`kdx trace`: what stands behind a number of a table."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+if TYPE_CHECKING:
+    from kdx.report.trace import Trace, TracedRun
+
+AGAIN = "again"
+"""Of the grid and the database in which a number is computed again."""
+
+
+def trace(
+    table: Annotated[str, typer.Argument(help="Name of a table, as printed.")],
+    row: Annotated[str, typer.Argument(help="Header of its row, or words of it that no other row has.")],
+    column: Annotated[
+        str | None, typer.Argument(help="Header of its column, likewise; not needed where there is one only.")
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option("--sweep", envvar="KDX_SWEEP", help="Name of a sweep; the one planned last if not said."),
+    ] = None,
+    db: Db = DATABASE,
+    grid: Annotated[
+        bool, typer.Option("--grid", envvar="KDX_GRID", help="Only a grid of this one cell, to compute it again.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Tell what stands behind a number of a table: runs, seeds, settings, data, code and machine, attempts by attempts.
+
+    Words of a nested header are joined by " / ".
+
+    Example: kdx trace positions "No position / rbf" translation
+    """
+    from kdx.errors import KdxError, did_you_mean
+    from kdx.report.tables import tables
+    from kdx.report.trace import find, to_json
+    from kdx.report.trace import trace as trace_place
+    from kdx.store.database import open_database
+    from kdx.store.reader import attempts_of, load_sweep
+
+    with open_database(db, write=False) as database:
+        record = load_sweep(database, sweep)
+        shown = {one.name: one for one in tables(record)}
+        if table not in shown:
+            raise KdxError(
+                f"sweep `{record.name}` has no table `{table}`", allowed=shown, hint=did_you_mean(table, shown)
+            )
+        at = find(shown[table], row, column)
+        cell = shown[table].places[at]
+        traced = trace_place(record, shown[table], at, attempts_of(database, [one.run_id for one in cell.seeds]))
+    if grid:
+        out(traced.grid)
+        say(f"a grid of one cell; run it with: kdx sweep FILE --db {AGAIN}.db")
+        return
+    if json:
+        out_json(to_json(traced))
+    else:
+        out("\n".join(_lines(traced, db)))
+    words = (table, traced.row, traced.column, "--sweep", record.name)
+    again = f"kdx trace {shlex.join(words)}{in_database(db)} --grid > {AGAIN}.yaml"
+    say(f"compute this cell again with: {again} && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
+
+
+def _lines(trace: "Trace", db: str) -> Iterator[str]:
+    from kdx.report.trace import as_yaml, origins
+
+    cell = trace.cell
+    yield inert(f"{trace.table}: {trace.row}, {trace.column}")
+    yield f"  {_number(trace)}"
+    yield ""
+    yield f"sweep     {inert(trace.sweep)}, in {inert(db)}"
+    yield f"planned   {f'by: {inert(trace.command)}' if trace.command else 'by a command that was not recorded'}"
+    yield f"cell      {cell.id}"
+    yield ""
+    yield from (f"  {line}" for line in inert(as_yaml(trace.spec)).splitlines())
+    yield ""
+    yield from _aligned(
+        ("", "run", "seed", "state", cell.selected_by.name, "at step", cell.metric.recorded, "seconds"),
+        [_run(one) for one in trace.runs],
+    )
+    yield from (f"  run {one.record.id}: {inert(one.record.error)}" for one in trace.runs if one.record.error)
+    yield ""
+    yield from _aligned(
+        ("run", "attempt", "started (UTC)", "steps", "outcome", "process"),
+        [row for one in trace.runs for row in _attempts(one)],
+    )
+    for origin, runs in origins(trace):
+        yield ""
+        yield f"run{'' if len(runs) == 1 else 's'} {', '.join(map(str, runs))}"
+        yield f"  data         {origin.data or 'not recorded'}"
+        yield f"  code         {origin.code}"
+        environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
+        yield f"  environment  {inert(environment)}"
+        for name, definition in (origin.definitions or {}).items():
+            if name in (cell.selected_by.name, cell.metric.recorded):
+                yield f"  {name:11}  {inert(definition)}"
+
+
+def _number(trace: "Trace") -> str:
+    from kdx.grid.plan import Shown
+    from kdx.report.wording import rounded, words
+
+    cell = trace.cell
+    if cell.value is None:
+        told = words(cell, show_n=False)
+        return "  ".join(filter(None, (told.score, told.note)))
+    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {cell.metric.recorded}"
+    if cell.shown is Shown.MEAN:
+        return f"{number}, mean over {len(cell.scores)} seeds"
+    return f"{number} of run {cell.run_id}, seed {cell.seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
+
+
+def _run(one: "TracedRun") -> tuple[str, ...]:
+    record = one.record
+    return (
+        "*" if one.selected else "",
+        str(record.id),
+        str(record.seed),
+        record.state.value,
+        _value(record.valid_score),
+        _value(record.valid_step),
+        _value(one.score),
+        "–" if record.seconds is None else f"{record.seconds:.1f}",
+    )
+
+
+def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
+    from datetime import UTC, datetime
+
+    for attempt in one.attempts:
+        started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        steps = f"{attempt.first_step}–{_value(attempt.last_step)}"
+        yield str(one.record.id), str(attempt.number), started, steps, attempt.outcome or "running", attempt.owner
+
+
+def _value(value: float | None) -> str:
+    return "–" if value is None else repr(value)
+
+
+def _aligned(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    table = [header, *([inert(word) for word in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield f"  {'  '.join(word.ljust(width) for word, width in zip(row, widths, strict=True))}".rstrip()

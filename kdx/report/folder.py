@@ -1,0 +1,55 @@
+"""A folder of files that is there whole or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kdx.errors import KdxError, StorageError
+
+Parts = Iterable[bytes]
+
+
+def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path, ...]:
+    """Writes a new folder; the files in it.
+
+    Args:
+        files: (path inside the folder, content in parts), made one after the other.
+
+    Raises:
+        KdxError: there is something of this name; and whatever making the content raises. Nothing is left then.
+        StorageError: it cannot be written.
+    """
+    refuse_existing(folder)
+    temporary = folder.with_name(f".tmp-{os.getpid()}-{folder.name}")
+    written = []
+    try:
+        temporary.mkdir()
+        for name, parts in files:
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
+            written.append(folder / name)
+        refuse_existing(folder)
+        temporary.rename(folder)
+    except OSError as error:
+        raise StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder)) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return tuple(written)
+
+
+def refuse_existing(folder: Path) -> None:
+    """Raises KdxError where there is something of this name."""
+    if os.path.lexists(folder):
+        raise KdxError(
+            "there is something of this name", place=str(folder), hint="name another; nothing is overwritten"
+        )
+
+
+def encoded(lines: Iterable[str]) -> Iterator[bytes]:
+    """Lines as UTF-8."""
+    return (f"{line}\n".encode(errors="backslashreplace") for line in lines)

@@ -1,0 +1,214 @@
+"""What stands behind one number of a table: its runs, what they were computed from, and how to compute them again."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import yaml
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.identity import canonical
+from kdx.grid.spec import CellSpec
+from kdx.report.cells import Cell
+from kdx.report.comparisons import Address
+from kdx.report.inert import inert
+from kdx.report.table import Table
+from kdx.report.wording import column_headers
+from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
+
+LEVELS = " / "
+"""Between the words of a nested header."""
+
+
+@dataclass(frozen=True)
+class TracedRun:
+    """The run that stands for one seed."""
+
+    record: RunRecord
+    score: float | None
+    """What it gave to the cell, see `kdx.report.cells.Seed`."""
+    selected: bool
+    provenance: Provenance
+    attempts: tuple[AttemptRecord, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One place of a table, and all that is recorded of it."""
+
+    sweep: str
+    command: str
+    """That planned the sweep; empty where it was not recorded."""
+    table: str
+    row: str
+    """Its header, the words joined by `LEVELS`."""
+    column: str
+    cell: Cell
+    record: CellRecord
+    runs: tuple[TracedRun, ...]
+    """One for each seed, from the lowest."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The resolved cell without the fields that its hash leaves out: enough to make the very same cell."""
+        plain: dict[str, Any] = json.loads(canonical(CellSpec.model_validate(self.record.spec)))
+        return plain
+
+    @property
+    def grid(self) -> str:
+        """A grid of this cell alone, with its seeds."""
+        about = {
+            "name": f"{self.sweep} again"[:100],
+            "description": inert(f"{self.table}: {self.row}, {self.column}"),
+            "seeds": [one.seed for one in self.cell.seeds],
+        }
+        return "".join(as_yaml(part) for part in (about, self.spec))
+
+
+def find(table: Table, row: str, column: str | None) -> Address:
+    """The place under these headers.
+
+    Args:
+        row: a header as it is printed, levels joined by ` / `; or some of them, or parts of them, if they tell it from
+            all others.
+        column: likewise; arrows may be left out. None: the only one.
+
+    Raises:
+        KdxError: no header has these words, or several have, or the grid plans nothing there.
+    """
+    at = _one(table, "row", rows(table), row), _one(table, "column", columns(table), column)
+    if at not in table.places:
+        raise KdxError(
+            f"table `{table.name}`: nothing stands at {rows(table)[at[0]]}, {columns(table)[at[1]]}",
+            hint="the grid plans no such cell, or its task has no such metric",
+        )
+    return at
+
+
+def rows(table: Table) -> list[str]:
+    """The header of each row, as it is printed."""
+    return [inert(LEVELS.join(words)) for words in table.rows]
+
+
+def columns(table: Table) -> list[str]:
+    """The header of each column, as it is printed."""
+    return [inert(LEVELS.join(words)) for words in column_headers(table)]
+
+
+def trace(sweep: SweepRecord, table: Table, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
+    """What stands at a place.
+
+    Args:
+        attempts: run id → every try at it.
+    """
+    cell = table.places[at]
+    records = {run.id: run for run in sweep.runs}
+    nothing = Provenance(None, None, None, None)
+    return Trace(
+        sweep=sweep.name,
+        command=sweep.grid.get("command", ""),
+        table=table.name,
+        row=rows(table)[at[0]],
+        column=columns(table)[at[1]],
+        cell=cell,
+        record=next(one for one in sweep.cells if one.id == cell.id),
+        runs=tuple(
+            TracedRun(
+                record=records[one.run_id],
+                score=one.score,
+                selected=one.run_id == cell.run_id,
+                provenance=sweep.provenance.get(one.run_id, nothing),
+                attempts=attempts.get(one.run_id, ()),
+            )
+            for one in cell.seeds
+        ),
+    )
+
+
+def to_json(trace: Trace) -> dict[str, Any]:
+    """The trace as plain values, in full precision."""
+    cell = trace.cell
+    return {
+        "sweep": trace.sweep,
+        "command": trace.command or None,
+        "table": trace.table,
+        "row": trace.row,
+        "column": trace.column,
+        "value": cell.value,
+        "shown": cell.shown.value,
+        "state": cell.state.value,
+        "metric": cell.metric.recorded,
+        "selected_by": cell.selected_by.name,
+        "run": cell.run_id,
+        "seed": cell.seed,
+        "cell": cell.id,
+        "labels": dict(trace.record.labels),
+        "spec": dict(trace.record.spec),
+        "runs": [
+            {
+                "run": one.record.id,
+                "seed": one.record.seed,
+                "generation": one.record.generation,
+                "state": one.record.state.value,
+                "selected": one.selected,
+                "validation": one.record.valid_score,
+                "validation_step": one.record.valid_step,
+                "score": one.score,
+                "seconds": one.record.seconds,
+                "error": one.record.error,
+                "data": one.provenance.data,
+                "code": one.provenance.code,
+                "environment": one.provenance.environment,
+                "definitions": one.provenance.definitions,
+                "attempts": [asdict(attempt) for attempt in one.attempts],
+            }
+            for one in trace.runs
+        ],
+        "grid": trace.grid,
+    }
+
+
+def origins(trace: Trace) -> Iterator[tuple[Provenance, list[int]]]:
+    """Each different origin of the runs that were started, with the ids of its runs."""
+    found: list[tuple[Provenance, list[int]]] = []
+    for one in trace.runs:
+        same = [runs for origin, runs in found if origin == one.provenance]
+        if same:
+            same[0].append(one.record.id)
+        elif one.provenance.code:
+            found.append((one.provenance, [one.record.id]))
+    yield from found
+
+
+def as_yaml(plain: Mapping[str, Any]) -> str:
+    """A mapping in YAML, one line for each of its keys where it fits."""
+    text: str = yaml.safe_dump(dict(plain), default_flow_style=None, sort_keys=False, width=110, allow_unicode=True)
+    return text
+
+
+def _one(table: Table, side: str, headers: Sequence[str], asked: str | None) -> int:
+    """The index of the one header that is meant."""
+    if asked is None:
+        if len(headers) == 1:
+            return 0
+        raise KdxError(f"table `{table.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
+    wanted = _words(asked)
+    fits: tuple[Callable[[str], bool], ...] = (
+        lambda header: header == asked,
+        lambda header: wanted <= _words(header),
+        lambda header: all(any(part in word for word in _words(header)) for part in wanted),
+    )
+    found = next(filter(None, ([i for i, header in enumerate(headers) if fit(header)] for fit in fits)), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        many = [headers[index] for index in found]
+        raise KdxError(f"table `{table.name}`: several {side}s are `{asked}`", allowed=many, hint="name one in full")
+    hint = did_you_mean(asked, headers)
+    raise KdxError(f"table `{table.name}`: there is no {side} `{asked}`", allowed=headers, hint=hint)
+
+
+def _words(header: str) -> set[str]:
+    """The words of each level, without case and arrows."""
+    return {inert(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}

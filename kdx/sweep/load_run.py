@@ -1,0 +1,55 @@
+"""A run of the database as a model in Python."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdx.data.corpus import load_corpus
+from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec
+from kdx.store.database import open_database
+from kdx.store.reader import load_one
+from kdx.store.records import RunRecord
+from kdx.sweep.files import content, files_beside, final_weights
+from kdx.training.trained import Corpus, Trained, model_of
+
+
+@dataclass(frozen=True)
+class LoadedRun(Trained):
+    """A trained model, with the run that trained it."""
+
+    record: RunRecord
+
+
+def load_run(database: str | Path, run: int, *, home: Path | None = None) -> LoadedRun:
+    """The model of a finished run, with the weights that were tested.
+
+    Args:
+        run: its id, which `kdx trace` and `kdx query` tell.
+        home: folder of prepared corpora; None: the user's.
+
+    Raises:
+        KdxError: there is no such run, it has no weights, or they are of another model.
+        DatabaseError: see `kdx.store.database.open_database`.
+        StorageError: the weights cannot be read or are damaged.
+    """
+    with open_database(database, write=False) as opened:
+        record, text, origin = load_one(opened, run)
+    files = files_beside(opened.path)
+    weights = final_weights(files, record)
+    if weights is None:
+        raise KdxError(
+            f"run {run}, which is {record.state}, has no weights that were tested",
+            place=str(files),
+            hint="a completed run has them until kdx gc is asked to remove them",
+        )
+    spec = CellSpec.model_validate_json(text)
+    model = model_of(spec, b"".join(content(files, weights)))
+    return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
+
+
+def _corpus(spec: CellSpec, fingerprint: str | None, home: Path | None) -> Corpus | None:
+    try:
+        corpus = load_corpus(spec.task, spec.data, home)
+    except KdxError:
+        return None
+    return corpus if corpus.fingerprint == fingerprint else None

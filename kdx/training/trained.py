@@ -1,0 +1,90 @@
+"""A model with the weights that a run was tested with, to look into."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import KernelAttention
+from kdx.axes import Task
+from kdx.data.corpus import ExampleCorpus, ParallelCorpus, StreamCorpus
+from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec
+from kdx.models.language import LanguageModel
+from kdx.models.translation import TranslationModel
+from kdx.training.examples import MODELS
+
+Corpus = ParallelCorpus | StreamCorpus | ExampleCorpus
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model."""
+
+    spec: CellSpec
+    """The resolved cell."""
+    model: nn.Module
+    """On the CPU, set to evaluate."""
+    corpus: Corpus | None
+    """What it learned from, with the vocabulary; None where that text is not here."""
+
+    @torch.no_grad()
+    def attention(self, *inputs: Tensor, **named: Tensor) -> dict[str, Tensor]:
+        """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
+
+        Returns:
+            Module name, such as `decoder.layers.0.own` → (B, H, Tq, Tk).
+        """
+        found: dict[str, Tensor] = {}
+
+        def watch(name: str) -> Any:
+            def look(module: KernelAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]) -> None:
+                found[name] = module.weights(*arguments, **keywords)
+
+            return look
+
+        handles = [
+            module.register_forward_pre_hook(watch(name), with_kwargs=True)
+            for name, module in self.model.named_modules()
+            if isinstance(module, KernelAttention)
+        ]
+        try:
+            self.model(*inputs, **named)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return found
+
+
+def model_of(spec: CellSpec, weights: bytes) -> nn.Module:
+    """The cell's model with these weights.
+
+    Args:
+        weights: content of a file that `CheckpointFiles` wrote as `best` or `average`.
+
+    Raises:
+        KdxError: the model that this code builds has other parameters.
+    """
+    state = torch.load(io.BytesIO(weights), map_location="cpu", weights_only=True)
+    try:
+        model = _built(spec, state)
+        model.load_state_dict(state)
+    except (KeyError, RuntimeError) as error:
+        raise KdxError(
+            "these weights are of another model than this kdx builds of the cell",
+            hint="take the kdx that trained it: kdx trace tells its version, code and commit",
+        ) from error
+    return model.eval()
+
+
+def _built(spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
+    """The sizes of vocabularies are those of the weights, so that no text is needed."""
+    if spec.task is Task.TRANSLATION:
+        target, source = (len(state[f"{side}_input.embedding.weight"]) for side in ("target", "source"))
+        return TranslationModel(spec, target, source)
+    if spec.task is Task.PREDICTION:
+        return LanguageModel(spec, len(state["input.embedding.weight"]))
+    return MODELS[spec.task](spec)

@@ -1,0 +1,119 @@
+"""`kdx export` on a real database."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from looked_after import DB, checkpoints, claimed, completed, planned, refused, typed
+
+from kdx.store import writer
+from kdx.store.database import open_database
+from kdx.training.checkpoint import CheckpointFiles
+
+LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KDX_DB", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def runs():
+    """Of three runs two are completed; the second is selected."""
+    made = planned(3)
+    claimed(made[0])
+    with open_database(DB, write=True) as database:
+        hand = writer.RunWriter(database, made[0].id, "me", 1)
+        hand.record([("valid/loss", 10, 2.5), ("valid/loss", 5, 3.5)], 10)
+        hand.complete(2.5, 10, 2.5, {}, 10)
+    completed(made[1], 2.25)
+    return made
+
+
+@pytest.fixture
+def translated(runs):
+    """And has its translations."""
+    with open_database(DB, write=True) as database, database.write() as connection:
+        connection.exec_driver_sql("DROP TRIGGER run_final_state")
+        connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
+    with open_database(DB, write=True) as database:
+        hand = writer.RunWriter(database, runs[1].id, "me", 1)
+        hand.outputs("test/translations", LINES)
+        hand.complete(2.25, 10, 2.25, {}, 10)
+    return runs
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with Path("results", f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cells_runs_and_curves_of_a_sweep(runs, folder):
+    planned(1, name="other")
+    done = typed("export", "tiny", "--to", "results")
+    assert done.stdout.splitlines() == [f"results/{name}.csv" for name in ("cells", "runs", "curves")]
+    assert done.stderr == "exported 1 cells and 3 runs of tiny, 1 of them selected\n"
+    assert [(one["sweep"], one["cell_id"]) for one in table("cells")] == [("tiny", runs[0].cell_id)]
+    assert [(one["run_id"], one["state"], one["selected"]) for one in table("runs")] == [
+        ("1", "completed", "0"),
+        ("2", "completed", "1"),
+        ("3", "pending", "0"),
+    ]
+    assert [(one["run_id"], one["step"], one["value"]) for one in table("curves")] == [
+        ("1", "5", "3.5"),
+        ("1", "10", "2.5"),
+    ]
+
+
+def test_the_same_in_json(runs):
+    done = typed("export", "--to", "results", "--format", "json", "--json")
+    files = ["cells.json", "runs.json", "curves.json"]
+    assert json.loads(done.stdout) == {"sweep": "tiny", "folder": "results", "files": files}
+    assert [one["valid_score"] for one in json.loads(Path("results/runs.json").read_text())] == [2.5, 2.25, None]
+
+
+def test_the_selected_runs_weights_and_translations(translated):
+    typed("export", "--to", "results", "--weights", "--outputs")
+    (weights,) = checkpoints(translated[1]).newest_first("best")
+    assert Path("results/weights/run-2.ckpt").read_bytes() == weights.read_bytes()
+    assert Path("results/outputs/run-2.txt").read_text() == "ein Haus\nzwei\\nZeilen \\x1b[31m\n=1+1\n"
+    assert sorted(path.name for path in Path("results").rglob("*.*")) == [
+        "cells.csv",
+        "curves.csv",
+        "run-2.ckpt",
+        "run-2.txt",
+        "runs.csv",
+    ]
+
+
+def test_a_cell_goes_by_its_first_digits(runs):
+    typed("export", "--to", "results", "--cell", runs[0].cell_id[:6])
+    assert len(table("cells")) == 1
+    problem = refused("export", "--to", "more", "--cell", "xyz")
+    assert str(problem) == f"sweep `tiny` has no cell `xyz`\n  allowed: {runs[0].cell_id[:8]}"
+
+
+def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
+    before = sorted(folder.rglob("*"))
+    assert refused("export").problem == "there is no folder to write to"
+    assert refused("export", "--to", "runs.files").problem == "there is something of this name"
+    assert refused("export", "--to", "x", "--outputs").problem == "no selected run of `tiny` has test/translations"
+    assert refused("export", "nonesuch", "--to", "x").problem == "there is no sweep `nonesuch`"
+    assert refused("export", "--to", "x", "--db", "absent.db").exit_code == 3
+    assert refused("export", "--to", "absent/x").exit_code == 74
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, folder):
+    (weights,) = checkpoints(runs[1]).newest_first("best")
+    weights.write_bytes(b"\x00" + weights.read_bytes()[1:])
+    fault = refused("export", "--to", "x", "--weights")
+    assert (fault.exit_code, fault.problem) == (74, "this file does not match its checksum")
+    assert weights.exists(), "and nothing is set aside"
+    CheckpointFiles(weights.parent).keep("best")
+    assert refused("export", "--to", "x", "--weights").problem == "runs without weights: 2"
+    assert not [path for path in folder.iterdir() if path.name.endswith("x")]

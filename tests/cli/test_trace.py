@@ -1,0 +1,62 @@
+"""`kdx trace` on a real database."""
+
+import json
+from pathlib import Path
+
+import pytest
+from looked_after import completed, planned, refused, typed
+
+from kdx.grid.load import load_grid
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def runs():
+    made = planned(3)
+    for run, score in zip(made[:2], (2.5, 2.25), strict=True):
+        completed(run, score)
+    return made
+
+
+def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
+    done = typed("trace", "tiny", "translation")
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        "tiny: translation, loss ↓",
+        "  2.250 = 2.25: test/loss of run 2, seed 1: the best valid/loss of 3 seeds",
+    ]
+    assert f"cell      {runs[0].cell_id}" in lines
+    assert ["*", "2", "1", "completed", "2.25", "10", "2.25"] in [line.split()[:7] for line in lines]
+    assert done.stderr == (
+        "compute this cell again with: kdx trace tiny translation 'loss ↓' --sweep tiny --grid > again.yaml"
+        " && kdx sweep again.yaml --db again.db\n"
+    )
+
+
+def test_its_grid_makes_the_same_cell_with_the_same_seeds(runs, folder):
+    (folder / "again.yaml").write_text(typed("trace", "tiny", "translation", "--grid").stdout)
+    plan = load_grid("again.yaml")
+    assert [(cell.id, plan.seeds) for cell in plan.cells] == [(runs[0].cell_id, (0, 1, 2))]
+
+
+def test_json_has_all_of_it(runs):
+    told = json.loads(typed("trace", "tiny", "translation", "loss", "--json").stdout)
+    assert (told["value"], told["run"]) == (2.25, 2)
+    assert [run["state"] for run in told["runs"]] == ["completed", "completed", "pending"]
+    assert told["command"] is None
+
+
+def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert str(refused("trace", "tinny", "translation")) == (
+        "sweep `tiny` has no table `tinny`\n  allowed: tiny\n  hint: did you mean `tiny`?"
+    )
+    assert refused("trace", "tiny", "prediction").problem == "table `tiny`: there is no row `prediction`"
+    assert refused("trace", "tiny", "translation", "--sweep", "other").problem == "there is no sweep `other`"
+    assert refused("trace", "tiny", "translation", "--db", "absent.db").exit_code == 3
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before

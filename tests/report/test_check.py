@@ -1,0 +1,149 @@
+"""Whether a file's numbers still are what the database says."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sweeps import cell, run, scored, sweep
+
+from kdx.errors import KdxError
+from kdx.report.as_json import to_json
+from kdx.report.check import Change, check, sweep_in
+from kdx.report.markdown import to_markdown
+from kdx.report.tables import tables
+from kdx.store.records import RunState
+
+SPECS = [
+    {"name": "main", "rows": ["kernel"], "baseline": {"kernel": "rbf"}},
+    {"name": "loss", "rows": ["kernel"], "metric": "loss"},
+]
+RBF, LINEAR = cell("a", kernel="rbf"), cell("b", kernel="linear")
+BEFORE = [*scored("a", (1.0, 20.0), (3.0, 40.0)), run("b", 0, 5.0, 60.0, id=50), run("b", 1, 4.0, 50.0, id=51)]
+
+
+def made(runs=BEFORE, cells=(RBF, LINEAR), specs=SPECS):
+    return tables(sweep(list(cells), list(runs), tables=specs))
+
+
+@pytest.fixture
+def written(tmp_path):
+    def written(shown, name="file.json", around="%s"):
+        path = tmp_path / name
+        if path.suffix == ".json":
+            text = json.dumps({"sweep": "grid", "tables": [to_json(one) for one in shown]}).replace("NaN", "null")
+        else:
+            text = "\n".join(to_markdown(one) for one in shown)
+        path.write_text(around % text)
+        return path
+
+    return written
+
+
+BOTH = pytest.mark.parametrize("name", ["file.json", "paper.md"])
+
+
+@BOTH
+def test_what_is_the_same_matches(written, name):
+    found = check(written(made(), name), made())
+    assert (found.tables, found.absent, found.changes) == (("main", "loss"), (), ())
+    assert found.numbers > 3
+
+
+@BOTH
+def test_a_number_that_changed_is_shown_with_its_place(written, name):
+    after = [run("a", 1, 3.0, 41.0) if one.id == 1 else one for one in BEFORE]
+    changes = check(written(made(), name), made(after)).changes
+    if name == "file.json":
+        assert Change("main", "rbf", "value", "40.0", "41.0") in changes
+        assert Change("main", "rbf", "mean", "30.0", "30.5") in changes
+        assert {"better_by", "p_holm"} <= {one.what for one in changes}, "differences and the error behind them change"
+    else:
+        assert changes[0] == Change("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
+    assert {one.table for one in changes} == {"main"}
+
+
+def test_a_hole_that_was_filled_is_a_difference(written):
+    before = [*BEFORE[:2], run("b", 0, state=RunState.PENDING, id=50)]
+    changes = {one.what: (one.was, one.now) for one in check(written(made(before)), made()).changes}
+    assert (changes["state"], changes["value"], changes["n"]) == (("hole", "value"), ("null", "60.0"), ("0", "2"))
+
+
+@BOTH
+def test_places_that_went_and_came_are_differences(written, name):
+    one, both = made(BEFORE[:2], [RBF], SPECS[1:]), made(specs=SPECS[1:])
+    column = "" if name == "file.json" else ", loss ↓"
+    assert check(written(both, name), one).changes == (Change("loss", f"linear{column}", "", "there", "not there"),)
+    assert Change("loss", f"linear{column}", "", "not there", "there") in check(written(one, name), both).changes
+
+
+def test_a_table_that_went_from_the_sweep_is_a_difference_unless_one_is_asked_for(written):
+    path, left = written(made()), made(specs=SPECS[:1])
+    assert check(path, left).changes == (Change("loss", "the whole table", "", "there", "not there"),)
+    assert check(path, left, partly=True).changes == ()
+
+
+def test_a_paper_may_have_text_and_tables_of_others_around_and_titles_of_its_own(written):
+    around = "# A paper\n\n%s\n\n| a | b |\n| :--- | ---: |\n| x | 1 |\n"
+    path = written(made(), "paper.md", around)
+    path.write_text(path.read_text().replace("**main**", "Table 1. Kernels"))
+    assert check(path, made()).changes == ()
+    assert check(path, [*made(), *made(specs=[{"name": "other", "rows": ["norm", "kernel"]}])]).absent == ("other",)
+
+
+def test_the_last_bits_of_a_sum_do_not_matter_and_the_tenth_digit_does(written):
+    path = written(made())
+    path.write_text(path.read_text().replace("30.0", repr(math.nextafter(30.0, 31))))
+    assert check(path, made()).changes == ()
+    path.write_text(path.read_text().replace(repr(math.nextafter(30.0, 31)), "30.000001"))
+    assert check(path, made()).changes
+
+
+@given(st.floats() | st.none(), st.floats() | st.none())
+def test_scores_match_if_and_only_if_they_are_the_same_number(tmp_path_factory, one, other):
+    """NaN, infinity and no score at all are one in JSON."""
+
+    def told(score):
+        return made([run("a", 0, 1.0, score, id=1)], [RBF], [{"name": "main", "rows": ["kernel"]}])
+
+    path = tmp_path_factory.mktemp("check") / "file.json"
+    finite = {"NaN": "null", "-Infinity": "null", "Infinity": "null"}
+    text = json.dumps({"sweep": "grid", "tables": [to_json(table) for table in told(one)]})
+    for word, null in finite.items():
+        text = text.replace(word, null)
+    path.write_text(text)
+    value = [change for change in check(path, told(other)).changes if change.what == "score"]
+    numbers = [x if x is not None and math.isfinite(x) else None for x in (one, other)]
+    same = numbers[0] == numbers[1] or (None not in numbers and math.isclose(*numbers, rel_tol=1e-9))
+    assert bool(value) != same
+
+
+def refusal(path, shown=()) -> str:
+    with pytest.raises(KdxError) as caught:
+        check(path, shown)
+    assert caught.value.exit_code == 2
+    return str(caught.value).replace(str(path), "FILE")
+
+
+def test_a_file_that_is_none_of_kdx_is_refused(tmp_path):
+    for text in ("", "[]", "{}", '{"sweep": "a", "tables": [{"name": "x"}]}', "[" * 100_000):
+        path = tmp_path / "file.json"
+        path.write_text(text)
+        assert refusal(path).startswith("FILE: this is no report of kdx in JSON\n  hint: kdx report --json")
+    path.write_bytes(b"\xff")
+    assert refusal(path) == "FILE: this file is not UTF-8"
+    assert refusal(tmp_path / "absent.md") == "FILE: cannot read this file: No such file or directory"
+    assert refusal(tmp_path / "paper.docx").startswith("FILE: kdx cannot compare a file named `paper.docx`\n  allowed:")
+
+
+def test_a_file_without_any_of_the_tables_is_refused(tmp_path, written):
+    path = tmp_path / "paper.md"
+    path.write_text("| a | b |\n| :--- | ---: |\n| x | 1 |\n\nno more\n")
+    message = "FILE: none of these tables stands in the file as kdx writes it\n  allowed: main, loss"
+    assert refusal(path, made()).startswith(message)
+
+
+def test_a_report_in_json_names_its_sweep(written):
+    assert sweep_in(written(made())) == "grid"
+    assert sweep_in(written(made(), "paper.md")) is None

@@ -1,0 +1,125 @@
+"""What stands behind a number."""
+
+from pathlib import Path
+
+import pytest
+from sweeps import cell, run, scored, sweep
+
+from kdx.errors import KdxError
+from kdx.grid.identity import cell_id
+from kdx.grid.load import load_grid
+from kdx.grid.shipped import names
+from kdx.grid.spec import CellSpec
+from kdx.report.tables import tables
+from kdx.report.trace import columns, find, origins, rows, to_json, trace
+from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunState
+
+CELLS = [
+    cell("a", labels={"approach": "No position", "kernel": "rbf"}, kernel="rbf"),
+    cell("b", labels={"approach": "No position", "kernel": "linear"}, kernel="linear"),
+    cell("c", labels={"approach": "Eq. 9", "kernel": "rbf"}, kernel="rbf", position="product"),
+]
+RUNS = [*scored("a", (1.0, 2.0), (3.0, 4.0)), run("b", 0, state=RunState.FAILED, id=50), run("c", 0, 5.0, 6.0, id=60)]
+SPEC = {"name": "main", "rows": ["approach", "kernel"]}
+CODE = Provenance("d" * 64, "c" * 64, {"torch": "2"}, {"test/bleu": "sacrebleu"})
+
+
+def swept(**more):
+    return sweep(CELLS, RUNS, tables=[SPEC], provenance={0: CODE, 1: CODE}, **more)
+
+
+@pytest.fixture
+def table():
+    (table,) = tables(swept())
+    return table
+
+
+def test_headers_are_those_that_are_printed(table):
+    assert rows(table) == ["No position / rbf", "No position / linear", "Eq. 9 / rbf"]
+    assert columns(table) == ["bleu ↑"]
+
+
+@pytest.mark.parametrize("row", ["No position / rbf", "no position / RBF", "rbf / No position"])
+@pytest.mark.parametrize("column", [None, "bleu ↑", "bleu", "BLEU"])
+def test_a_place_is_found_by_its_headers_without_case_and_arrows(table, row, column):
+    assert find(table, row, column) == (0, 0)
+
+
+def test_words_that_only_one_header_has_will_do(table):
+    assert find(table, "linear", None) == (1, 0)
+    assert find(table, "Eq. 9", None) == (2, 0)
+    assert find(table, "position / lin", None) == (1, 0)
+
+
+def refusal(table, row, column=None) -> str:
+    with pytest.raises(KdxError) as caught:
+        find(table, row, column)
+    return str(caught.value)
+
+
+def test_words_of_several_headers_are_refused_with_those(table):
+    assert refusal(table, "rbf") == (
+        "table `main`: several rows are `rbf`\n  allowed: No position / rbf, Eq. 9 / rbf\n  hint: name one in full"
+    )
+
+
+def test_unknown_words_are_refused_with_the_nearest(table):
+    assert refusal(table, "No positon / rbf") == (
+        "table `main`: there is no row `No positon / rbf`\n"
+        "  allowed: No position / rbf, No position / linear, Eq. 9 / rbf\n"
+        "  hint: did you mean `No position / rbf`?"
+    )
+    assert refusal(table, "linear", "loss").startswith("table `main`: there is no column `loss`")
+
+
+def test_a_place_that_the_grid_leaves_empty_is_refused():
+    asked = {"name": "main", "rows": ["approach"], "columns": ["kernel"]}
+    (table,) = tables(sweep(CELLS, RUNS, tables=[asked]))
+    assert refusal(table, "Eq. 9", "linear").startswith("table `main`: nothing stands at Eq. 9, linear")
+    assert refusal(table, "Eq. 9") == "table `main` has 2 columns\n  allowed: rbf, linear\n  hint: name a column"
+
+
+def test_headers_with_active_characters_are_found_as_they_are_printed():
+    hostile = cell("h", labels={"approach": "a\x1b[31m‮", "kernel": "rbf"}, kernel="rbf")
+    (table,) = tables(sweep([hostile], [], tables=[SPEC]))
+    assert find(table, r"a\x1b[31m\u202e", None) == (0, 0)
+
+
+def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
+    tries = (AttemptRecord(1, "me", 1.0, 2.0, "completed", 0, 10, None),)
+    traced = trace(swept(), table, (0, 0), {1: tries})
+    assert [one.record.seed for one in traced.runs] == [0, 1]
+    assert [one.selected for one in traced.runs] == [False, True]
+    assert [one.attempts for one in traced.runs] == [(), tries]
+    assert list(origins(traced)) == [(CODE, [0, 1])]
+    told = to_json(traced)
+    assert (told["value"], told["run"], told["seed"], told["cell"]) == (4.0, 1, 1, "a")
+    assert [one["score"] for one in told["runs"]] == [2.0, 4.0]
+    assert told["runs"][1]["attempts"][0]["owner"] == "me"
+    assert told["spec"] == CELLS[0].spec
+
+
+def test_a_place_without_a_number_has_its_runs_too(table):
+    traced = trace(swept(), table, (1, 0), {})
+    assert (traced.cell.value, traced.runs[0].record.state, list(origins(traced))) == (None, RunState.FAILED, [])
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not name.startswith("presets/")])
+def test_the_grid_of_one_cell_makes_the_very_same_cell(name, tmp_path: Path):
+    """Of every shipped grid, each cell's trace is a grid whose only cell has the same hash."""
+    plan = load_grid(name)
+    seen = set()
+    for planned in plan.cells[:: max(1, len(plan.cells) // 4)]:
+        if planned.id in seen:
+            continue
+        seen.add(planned.id)
+        spec = planned.spec.model_dump(mode="json", by_alias=True)
+        record = CellRecord(planned.id, 0, planned.labels, spec)
+        runs = [run(planned.id, seed, 1.0, 1.0) for seed in (3, 7)]
+        one = sweep([record], runs, axes=plan.axes, name=plan.name)
+        (table,) = tables(one)
+        path = tmp_path / "again.yaml"
+        path.write_text(trace(one, table, (0, 0), {}).grid)
+        again = load_grid(path)
+        assert [cell.id for cell in again.cells] == [planned.id] == [cell_id(CellSpec.model_validate(spec))]
+        assert again.seeds == (3, 7)

@@ -1,0 +1,188 @@
+"""A trained model comes back as it was tested."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import kdx
+from kdx.axes import Split, Task
+from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
+from kdx.errors import KdxError, StorageError
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import open_database
+from kdx.sweep.files import files_beside, folder_of
+from kdx.sweep.load_run import load_run
+from kdx.sweep.worker import DatabaseRecorder
+from kdx.training.examples import MODULES
+from kdx.training.prediction import PredictionModule
+from kdx.training.run import train
+from kdx.training.stopping import StopRequest
+from kdx.training.translation import TranslationModule
+
+GRID = """
+name: looked into
+model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 16}
+training: {steps: 6, warmup: 3, learning_rate: 1e-2, validate_every: 3}
+tasks:
+  translation:
+    data: {corpus: synthetic-translation, train_lines: 300, dictionaries: separate}
+    model: {embeddings: separate}
+    training: {batch_tokens: 1024, average: 2}
+    select: {metric: loss}
+    position: product
+  prediction:
+    data: {corpus: synthetic-language, train_lines: 300}
+    training: {batch_tokens: 256, length: 16}
+    position: relative
+  set:
+    data: {corpus: synthetic-sets, train_examples: 200}
+    training: {batch_tokens: 256}
+seeds: 2
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory, home):
+    """Of each task's two seeds one was trained."""
+    folder = tmp_path_factory.mktemp("load")
+    (folder / "grid.yaml").write_text(GRID)
+    plan = load_grid(folder / "grid.yaml")
+    specs = {cell.id: cell.spec for cell in plan.cells}
+    with open_database(folder / "runs.db", write=True, create=True) as opened:
+        for run in reader.runs(opened, writer.register(opened, plan, plan.grid)):
+            if run.seed:
+                continue
+            attempt = writer.claim(opened, run.id, "me", 600)
+            hand = writer.RunWriter(opened, run.id, "me", attempt)
+            here, there = socket.socketpair()
+            with here, there:
+                recorder = DatabaseRecorder(hand, run.id, here)
+                where = files_beside(opened.path) / folder_of(run)
+                done = train(specs[run.cell_id], 0, folder=where, recorder=recorder, stop=StopRequest(), home=home)
+            hand.complete(done.valid_score, done.valid_step, done.test_score, done.definitions, done.step)
+    return folder / "runs.db"
+
+
+def ids(database) -> dict[str, int]:
+    """Task → its completed run."""
+    with open_database(database, write=False) as opened:
+        sweep = reader.load_sweep(opened)
+    task = {cell.id: cell.spec["task"] for cell in sweep.cells}
+    return {task[run.cell_id]: run.id for run in sweep.runs if run.seed == 0}
+
+
+TASKS = pytest.mark.parametrize("task", ["translation", "prediction", "set"])
+
+
+def evaluation_of(run):
+    """A module around the model, and the batches of the test."""
+    training, corpus = run.spec.training, run.corpus
+    if run.spec.task is Task.TRANSLATION:
+        module = TranslationModule(run.spec, corpus)
+        batches = ParallelBatches(corpus.splits[Split.TEST], training.batch_tokens)
+    elif run.spec.task is Task.PREDICTION:
+        module = PredictionModule(run.spec, corpus)
+        batches = StreamBatches(corpus.splits[Split.TEST], training.batch_tokens // training.length, training.length)
+    else:
+        module = MODULES[run.spec.task](run.spec)
+        batches = ExampleBatches(corpus.splits[Split.TEST], training.batch_tokens // corpus.tokens, 0)
+    module.model = run.model
+    return module.eval(), list(batches.in_order())
+
+
+@TASKS
+def test_its_test_score_is_the_recorded_one(database, home, task):
+    run = load_run(database, ids(database)[task], home=home)
+    assert (run.record.seed, run.spec.task, run.model.training) == (0, task, False)
+    module, batches = evaluation_of(run)
+    with torch.no_grad():
+        module.on_test_epoch_start()
+        for index, batch in enumerate(batches):
+            module.test_step(batch, index)
+        module.on_test_epoch_end()
+    score = module.metrics[run.spec.selection[0].removeprefix("valid/")]
+    assert score == pytest.approx(run.record.test_score, rel=1e-6)
+
+
+def inputs_of(run, batch):
+    if run.spec.task is Task.TRANSLATION:
+        return (batch.source, batch.source_padding, batch.target_in), {}
+    return ((batch.inputs,), {}) if run.spec.task is Task.PREDICTION else ((), batch.inputs)
+
+
+@TASKS
+def test_attention_is_there_for_every_layer_and_its_rows_sum_to_one(database, home, task):
+    run = load_run(database, ids(database)[task], home=home)
+    arguments, named = inputs_of(run, evaluation_of(run)[1][0])
+    attention = run.attention(*arguments, **named)
+    assert len(attention) == {"translation": 3, "prediction": 1, "set": 1}[task]
+    for name, weights in attention.items():
+        assert weights.dim() == 4 and not weights.requires_grad
+        assert torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-5), name
+
+
+def test_without_its_text_a_model_comes_back_alone(database, home, tmp_path, monkeypatch):
+    def gone(*_):
+        raise KdxError("the text is not here")
+
+    monkeypatch.setattr("kdx.sweep.load_run.load_corpus", gone)
+    run = load_run(database, ids(database)["translation"], home=tmp_path)
+    assert run.corpus is None
+    monkeypatch.undo()
+    whole = load_run(database, ids(database)["translation"], home=home)
+    assert run.model.state_dict().keys() == whole.model.state_dict().keys()
+
+
+def test_another_text_than_it_learned_from_is_not_given(database, home, monkeypatch):
+    monkeypatch.setattr("kdx.sweep.load_run.load_corpus", lambda *_: type("Other", (), {"fingerprint": "other"}))
+    assert load_run(database, ids(database)["prediction"], home=home).corpus is None
+
+
+def refusal(database, run) -> KdxError:
+    with pytest.raises(KdxError) as caught:
+        load_run(database, run)
+    return caught.value
+
+
+def test_what_is_not_there_is_told(database, tmp_path):
+    assert refusal(database, 99).problem == "there is no run 99"
+    pending = ids(database)["prediction"] + 3
+    assert refusal(database, pending).problem == f"run {pending}, which is pending, has no weights that were tested"
+    assert refusal(tmp_path / "absent.db", 1).exit_code == 3
+
+
+def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypatch):
+    run = ids(database)["prediction"]
+    with monkeypatch.context() as patch:
+        patch.setattr("kdx.training.trained.LanguageModel", lambda *_: torch.nn.Linear(1, 1))
+        assert "another model than this kdx builds" in refusal(database, run).problem
+    (path,) = (path for path in files_beside(database).rglob("best-*") if path.parent.name == _folder(database, run))
+    content = path.read_bytes()
+    try:
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        fault = refusal(database, run)
+        assert isinstance(fault, StorageError) and fault.problem == "this file does not match its checksum"
+        assert path.exists()
+    finally:
+        path.write_bytes(content)
+
+
+def _folder(database, run: int) -> str:
+    with open_database(database, write=False) as opened:
+        return folder_of(reader.load_one(opened, run)[0])
+
+
+def test_it_is_at_hand_as_kdx_load_run_and_importing_kdx_loads_nothing(database, home, monkeypatch):
+    monkeypatch.setenv("KDX_DATA", str(home))
+    assert kdx.load_run(str(database), ids(database)["set"]).record.seed == 0
+    code = "import sys, kdx; print([m for m in ('torch', 'sqlalchemy', 'pydantic', 'numpy') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
