@@ -1,5 +1,6 @@
 """A full disk, a killed sweep, a killed machine: nothing is lost, and nobody is left behind."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -85,32 +86,44 @@ def unbroken(tmp_path_factory):
 def test_a_machine_that_dies_again_and_again_ends_with_every_cell_once_and_the_same(
     unbroken, series, figure, tmp_path, data_home
 ):
-    (tmp_path / "grid.yaml").write_text(GRID)
-    kills, wanted, acknowledged = 0, count("TREE_KILLS", 2), {}
-    command = ("sweep", "grid.yaml", "--workers", "2")
+    kills, sweeps, wanted = 0, 0, count("TREE_KILLS", 2)
     while kills < wanted:
-        process = kdx(tmp_path, *command)
-        wait_for_rows(tmp_path, process, len(acknowledged))
+        sweeps += 1
+        folder = tmp_path / str(sweeps)
+        folder.mkdir()
+        (folder / "grid.yaml").write_text(GRID)
+        kills += killed_until_it_ends(folder, series, wanted - kills)
+        # A run that died three times before its first step counts as one that kills its worker.
+        assert kdx(folder, "resume", "--failed", "--workers", "2").wait(600) == 0
+        assert rows(folder) == unbroken
+        with open_database(folder / "runs.db", write=False) as database:
+            runs = reader.load_sweep(database).runs
+            ends = [a.outcome for run in runs for a in reader.attempts(database, run.id)]
+        assert {run.state for run in runs} == {RunState.COMPLETED} and ends.count("completed") == len(runs)
+    figure(f"{kills} times all processes killed, {sweeps} of {sweeps} sweeps identical, each run completed once")
+
+
+def killed_until_it_ends(folder: Path, series, most: int) -> int:
+    """Kills a sweep and all its processes, again whenever it has come on; how often, until it ended or `most` times."""
+    kills, acknowledged = 0, {}
+    command = ("sweep", "grid.yaml", "--workers", "2")
+    while kills < most:
+        process = kdx(folder, *command)
+        wait_for_rows(folder, process, len(acknowledged))
         time.sleep(series.uniform(0, 1.0))
         everyone = family(process.pid)
+        if process.poll() is not None:
+            break
         for pid in everyone:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         kills += 1
-        seen = rows(tmp_path)
+        seen = rows(folder)
         assert acknowledged.items() <= seen.items()
         acknowledged = seen
-        if process.returncode == 0:
-            break
         command = ("resume", "--workers", "2")
-    # A run that died three times before its first step counts as one that kills its worker.
-    assert kdx(tmp_path, "resume", "--failed", "--workers", "2").wait(600) == 0
-    assert rows(tmp_path) == unbroken
-    with open_database(tmp_path / "runs.db", write=False) as database:
-        runs = reader.load_sweep(database).runs
-        ends = [a.outcome for run in runs for a in reader.attempts(database, run.id)]
-    assert {run.state for run in runs} == {RunState.COMPLETED} and ends.count("completed") == len(runs)
-    figure(f"{kills} times all processes killed, {len(runs)} of {len(runs)} runs identical, completed once each")
+    return kills
 
 
 def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):

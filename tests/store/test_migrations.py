@@ -63,7 +63,7 @@ def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
 # Databases of every schema that there was, as a kdx of its day made them: two runs that completed with a text each, one
 # that completed without, one that failed, one that diverged, one that was interrupted and one that waits. To make the
 # next, run the three grids of tests/sweep/grids.py, and take the paths of this machine out of the traceback; or, where
-# rows are as before, upgrade the last. A kdx of the third schema records the number of parameters, and another BLEU, too.
+# rows are as before, upgrade the last. Since the third schema a kdx records the number of parameters, and another BLEU.
 METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78}
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
