@@ -88,7 +88,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     yield from (f"  run {one.record.id}: {inert(one.record.error)}" for one in trace.runs if one.record.error)
     yield ""
     yield from _aligned(
-        ("run", "attempt", "started (UTC)", "steps", "outcome", "process"),
+        ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
         [row for one in trace.runs for row in _attempts(one)],
     )
     for origin, runs in origins(trace):
@@ -137,7 +137,8 @@ def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
         steps = f"{attempt.first_step}–{_value(attempt.last_step)}"
-        yield str(one.record.id), str(attempt.number), started, steps, attempt.outcome or "running", attempt.owner
+        outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
+        yield str(one.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
 
 
 def _value(value: float | None) -> str:

@@ -67,7 +67,7 @@ def test_the_p_value_is_that_of_resampling_by_hand() -> None:
     (found,) = paired_bootstrap({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
     draw = np.random.default_rng(7)
     differences = []
-    for _ in range(1500):
+    for _ in range(500):
         chosen = draw.integers(len(REFERENCES), size=len(REFERENCES))
         references = [REFERENCES[i] for i in chosen]
         scores = [score([lines[i] for i in chosen], references, SIGNATURE) for lines in (one, other)]

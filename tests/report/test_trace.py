@@ -86,7 +86,7 @@ def test_headers_with_active_characters_are_found_as_they_are_printed():
 
 
 def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
-    tries = (AttemptRecord(1, "me", 1.0, 2.0, "completed", 0, 10, None),)
+    tries = (AttemptRecord(1, "me", 1.0, 2.0, "completed", 0, 10, None, "e", 0, None),)
     traced = trace(swept(), table, (0, 0), {1: tries})
     assert [one.record.seed for one in traced.runs] == [0, 1]
     assert [one.selected for one in traced.runs] == [False, True]
