@@ -19,7 +19,7 @@ Check = Annotated[
         "--check",
         envvar="KDX_CHECK",
         metavar="FILE",
-        help="Instead of writing tables, compare those in FILE, a .json or .md of kdx report, with the database.",
+        help="Instead of writing tables, compare those in FILE, a .json, .md or .tex of kdx report, with now.",
     ),
 ]
 

@@ -1,7 +1,7 @@
 """Do the numbers in a file that kdx wrote earlier still match the database?
 
-A file of `kdx report --json` is compared number by number in full precision. A Markdown text, such as a paper, is
-compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now.
+A file of `kdx report --json` is compared number by number in full precision. A text in Markdown or LaTeX, such as a
+paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
+from kdx.report.latex import to_latex
 from kdx.report.markdown import to_markdown
 from kdx.report.table import Table
 
@@ -27,6 +28,13 @@ _ROUNDING = 1e-9
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _BAR = re.compile(r"(?<!\\)\|")
 _LEFT = re.compile(r"\s*:-+\s*")
+_TABULAR = re.compile(
+    r"\\begin\{tabular\}\{(?P<columns>(?:[^{}]|\{[^{}]*\})*)\}(?P<body>.*?)\\end\{tabular\}", re.DOTALL
+)
+_LABEL = re.compile(r"\\label\{([^}]*)\}")
+_RULES = re.compile(r"\\(?:toprule|midrule|bottomrule|addlinespace)\b|\\cmidrule\([lr]*\)\{[^}]*\}")
+_AMPERSAND = re.compile(r"(?<!\\)&")
+_SPANNING = re.compile(r"\\multicolumn\{(\d+)\}\{[^}]*\}\{(.*)\}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ def sweep_in(path: Path) -> str | None:
     Raises:
         KdxError: see `check`.
     """
-    return None if _is_text(path) else str(_json(path)["sweep"])
+    return None if _text_format(path) else str(_json(path)["sweep"])
 
 
 def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Checked:
@@ -77,9 +85,10 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
         KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
     """
     then: list[_Part]
-    if _is_text(path):
-        then = list(_parts_of_text(_read(path)))
-        now = [list(_parts_of_text(to_markdown(table))) for table in tables]
+    text = _text_format(path)
+    if text:
+        then = list(text.parts(_read(path)))
+        now = [list(text.parts(text.write(table))) for table in tables]
     else:
         then = list(map(_part_of_json, _json(path)["tables"]))
         now = [[_part_of_json(to_json(table))] for table in tables]
@@ -93,7 +102,7 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
         )
     changes = [change for table, part, old in found for change in _changes(table.name, old, part)]
     compared = tuple(dict.fromkeys(table.name for table, _, _ in found))
-    if not _is_text(path) and not partly:
+    if not text and not partly:
         gone = [old.title for old in then if old.title not in compared]
         changes += [Change(name, "the whole table", "", "there", "not there") for name in gone]
     return Checked(
@@ -176,7 +185,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _parts_of_text(text: str) -> Iterator[_Part]:
+def _parts_of_markdown(text: str) -> Iterator[_Part]:
     """The tables of a Markdown text, each with the bold line above it."""
     title, lines = "", text.splitlines()
     index = 0
@@ -202,15 +211,63 @@ def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> _Part:
     return _Part(title, tuple(header), places)
 
 
-def _is_text(path: Path) -> bool:
-    kinds = {".json": False, ".md": True, ".markdown": True}
-    if path.suffix.lower() not in kinds:
+def _parts_of_latex(text: str) -> Iterator[_Part]:
+    """The tables of a LaTeX text, each with the label before it."""
+    start = 0
+    for tabular in _TABULAR.finditer(text):
+        labels = _LABEL.findall(text, start, tabular.start())
+        start = tabular.end()
+        head, _, body = tabular["body"].partition("\\midrule")
+        headers = [_spread(cells) for cells in _rows_of_latex(head)]
+        names = len(tabular["columns"]) - len(tabular["columns"].lstrip("l"))
+        columns = [_LEVELS.join(filter(None, level)) for level in zip(*headers, strict=False)]
+        above = [""] * names
+        places: dict[str, dict[str, Any]] = {}
+        for cells in _rows_of_latex(body):
+            # Names that are those of the row above are left out.
+            above = [cell or before for cell, before in zip(cells, above, strict=False)]
+            for column, shown in zip(columns[names:], cells[names:], strict=False):
+                place = places.setdefault(f"{_LEVELS.join(above)}, {column}", {"": ""})
+                place[""] = f"{place['']} {shown}".strip()
+        yield _Part(labels[-1] if labels else "", tuple(columns), places)
+
+
+def _rows_of_latex(text: str) -> Iterator[list[str]]:
+    for row in _RULES.sub("", text).split("\\\\\n"):
+        if row.strip():
+            yield [" ".join(cell.split()) for cell in _AMPERSAND.split(row)]
+
+
+def _spread(cells: Sequence[str]) -> list[str]:
+    """Header cells, those that span columns once for each."""
+    spread: list[str] = []
+    for cell in cells:
+        over = _SPANNING.fullmatch(cell)
+        spread += [over[2]] * int(over[1]) if over else [cell]
+    return spread
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A format in which a paper shows tables."""
+
+    write: Callable[[Table], str]
+    parts: Callable[[str], Iterator[_Part]]
+
+
+_MARKDOWN = _Text(to_markdown, _parts_of_markdown)
+_FORMATS = {".json": None, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _Text(to_latex, _parts_of_latex)}
+
+
+def _text_format(path: Path) -> _Text | None:
+    """How the file shows its tables; None for JSON."""
+    if path.suffix.lower() not in _FORMATS:
         raise KdxError(
             f"kdx cannot compare a file named `{path.name}`",
             place=str(path),
-            allowed="FILE.json of kdx report --json, or FILE.md with tables of kdx report --format markdown",
+            allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
         )
-    return kinds[path.suffix.lower()]
+    return _FORMATS[path.suffix.lower()]
 
 
 def _read(path: Path) -> str:

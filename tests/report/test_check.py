@@ -11,6 +11,7 @@ from sweeps import cell, run, scored, sweep
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
 from kdx.report.check import Change, check, sweep_in
+from kdx.report.latex import to_latex
 from kdx.report.markdown import to_markdown
 from kdx.report.tables import tables
 from kdx.store.records import RunState
@@ -34,24 +35,25 @@ def written(tmp_path):
         if path.suffix == ".json":
             text = json.dumps({"sweep": "grid", "tables": [to_json(one) for one in shown]}).replace("NaN", "null")
         else:
-            text = "\n".join(to_markdown(one) for one in shown)
+            write = to_latex if path.suffix == ".tex" else to_markdown
+            text = "\n".join(write(one) for one in shown)
         path.write_text(around % text)
         return path
 
     return written
 
 
-BOTH = pytest.mark.parametrize("name", ["file.json", "paper.md"])
+FORMATS = pytest.mark.parametrize("name", ["file.json", "paper.md", "paper.tex"])
 
 
-@BOTH
+@FORMATS
 def test_what_is_the_same_matches(written, name):
     found = check(written(made(), name), made())
     assert (found.tables, found.absent, found.changes) == (("main", "loss"), (), ())
     assert found.numbers > 3
 
 
-@BOTH
+@FORMATS
 def test_a_number_that_changed_is_shown_with_its_place(written, name):
     after = [run("a", 1, 3.0, 41.0) if one.id == 1 else one for one in BEFORE]
     changes = check(written(made(), name), made(after)).changes
@@ -59,8 +61,11 @@ def test_a_number_that_changed_is_shown_with_its_place(written, name):
         assert Change("main", "rbf", "value", "40.0", "41.0") in changes
         assert Change("main", "rbf", "mean", "30.0", "30.5") in changes
         assert {"better_by", "p_holm"} <= {one.what for one in changes}, "differences and the error behind them change"
-    else:
+    elif name == "paper.md":
         assert changes[0] == Change("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
+    else:
+        assert (changes[0].table, changes[0].place) == ("main", r"rbf, bleu $\uparrow$")
+        assert ("40.00" in changes[0].was, "41.00" in changes[0].now) == (True, True)
     assert {one.table for one in changes} == {"main"}
 
 
@@ -70,10 +75,10 @@ def test_a_hole_that_was_filled_is_a_difference(written):
     assert (changes["state"], changes["value"], changes["n"]) == (("hole", "value"), ("null", "60.0"), ("0", "2"))
 
 
-@BOTH
+@FORMATS
 def test_places_that_went_and_came_are_differences(written, name):
     one, both = made(BEFORE[:2], [RBF], SPECS[1:]), made(specs=SPECS[1:])
-    column = "" if name == "file.json" else ", loss ↓"
+    column = {"file.json": "", "paper.md": ", loss ↓", "paper.tex": r", loss $\downarrow$"}[name]
     assert check(written(both, name), one).changes == (Change("loss", f"linear{column}", "", "there", "not there"),)
     assert Change("loss", f"linear{column}", "", "not there", "there") in check(written(one, name), both).changes
 
@@ -90,6 +95,18 @@ def test_a_paper_may_have_text_and_tables_of_others_around_and_titles_of_its_own
     path.write_text(path.read_text().replace("**main**", "Table 1. Kernels"))
     assert check(path, made()).changes == ()
     assert check(path, [*made(), *made(specs=[{"name": "other", "rows": ["norm", "kernel"]}])]).absent == ("other",)
+
+
+def test_a_table_in_latex_may_be_set_otherwise_and_has_nested_headers(written):
+    cells = [cell(f"{k}{n}", kernel=k, norm=n) for k in ("rbf", "linear") for n in ("pre", "post")]
+    runs = [one for number, of in enumerate(cells) for one in scored(of.id, (1.0, 20.0 + number), (2.0, 21.0))]
+    shown = made(runs, cells, [{"name": "two", "rows": ["kernel"], "columns": ["norm"]}])
+    path = written(shown, "paper.tex", "\\section{Kernels}\n%s\nSee Table~\\ref{tab:two}.")
+    path.write_text(
+        path.read_text().replace("\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%", "")
+    )
+    found = check(path, shown)
+    assert (found.numbers, found.changes) == (4, ())
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_the_tenth_digit_does(written):
