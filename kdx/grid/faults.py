@@ -31,7 +31,7 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     value = shortened(detail["input"])
     kind = detail["type"]
     if kind == "unfit":
-        field = (*path, *context["field"].split("."))
+        field = (*path, *filter(None, context["field"].split(".")))
         return KdxError(context["problem"], place=node.at(field), allowed=context["allowed"], hint=context["hint"])
     if kind == "extra_forbidden":
         known = _fields(model, path[:-1])

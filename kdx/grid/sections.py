@@ -22,7 +22,7 @@ from kdx.axes import (
 
 
 def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | None = None) -> PydanticCustomError:
-    """A fault in how fields fit together, told at `field` (dotted where it lies in a section)."""
+    """A fault in how fields fit together, told at `field` (dotted where it lies in a section; empty: here)."""
     context = {"field": field, "problem": problem, "allowed": allowed, "hint": hint}
     return PydanticCustomError("unfit", "{problem}", context)
 

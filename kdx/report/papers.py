@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from kdx.axes import Task
 from kdx.errors import Faults, KdxError, by_place, did_you_mean
@@ -42,11 +42,21 @@ _QUANTIFIERS = frozenset({"all", "any"})
 _SHIPPED = Path(__file__).parent / "published"
 
 
+def _known(metric: str) -> str:
+    known = list(dict.fromkeys(name for task in Task for name in TEST_METRICS[task]))
+    if metric.removeprefix("valid/") not in known:
+        raise refuse("", f"unknown metric `{metric}`", allowed=", ".join(known))
+    return metric
+
+
+Metric = Annotated[str, AfterValidator(_known)]
+
+
 class PublishedCell(Section):
     """One published number."""
 
     where: Where = Field(default_factory=dict)
-    metric: str
+    metric: Metric
     """Of the test split, such as `bleu`; of the validation split as `valid/bleu`."""
     value: Literal["not converge"] | float
 
@@ -78,7 +88,7 @@ class Contrast(Section):
     a: Where = Field(min_length=1)
     b: Where = Field(min_length=1)
     expect: Expect
-    metric: str | None = None
+    metric: Metric | None = None
     """None: the one that the cells were selected by."""
     margin: Positive | None = None
     """The difference, in units of the metric, below which the two sides count as equal; `better` may do without."""
@@ -91,9 +101,6 @@ class Contrast(Section):
         if twice:
             name = sorted(twice)[0]
             raise refuse("where", f"`{name}` stands under `where` and in a side", hint="keep one of them")
-        known = list(dict.fromkeys(name for task in Task for name in TEST_METRICS[task]))
-        if self.metric is not None and self.metric.removeprefix("valid/") not in known:
-            raise refuse("metric", f"unknown metric `{self.metric}`", allowed=", ".join(known))
         return self
 
 

@@ -53,6 +53,7 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("kernel: linear", "kernel: linaer", ":8:26: unknown kernel `linaer`"),
         ("metric: bleu, value: 34.71", "value: 34.71", ":7:9: `tables.cells.metric` is missing"),
         ("value: not converge", "value: maybe", ":8:"),
+        ("metric: bleu, value: not", "metric: blue, value: not", ":8:43: unknown metric `blue`"),
         ("title: Ours", "titel: Ours", ":1:1: unknown key `titel`"),
         ("{translation: small}", "{translate: small}", ":2:"),
         ("expect: better", "expect: beter", ":15:64: unknown expect `beter`"),
