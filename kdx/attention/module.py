@@ -88,7 +88,8 @@ class KernelAttention(nn.Module):
     projections of queries, keys and values that they have where the three are packed in one matrix; biases zero.
     Packing matters, because under it a symmetric kernel starts less close to the identity.
 
-    It needs nothing else of kdx, and goes where `nn.MultiheadAttention(batch_first=True)` goes:
+    It needs nothing else of kdx, and does the work of `nn.MultiheadAttention(batch_first=True)`. Values are of the
+    tokens that the keys are of; masks say what is seen, not what is hidden; the output comes without weights:
 
         attention = KernelAttention(512, 8, kernel="rbf", positions=["relative"], filter="causal")
         output = attention(x)                            # self-attention, (B, T, 512)
