@@ -68,13 +68,21 @@ def decoded(line: bytes, place: str, number: int) -> str:
     """Line `number` of `place` as text.
 
     Raises:
-        KdxError: it is not UTF-8.
+        KdxError: it is not UTF-8, or has a NUL character.
     """
     try:
-        return line.decode()
+        text = line.decode()
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode()) + 1
         raise KdxError(f"not UTF-8: byte 0x{line[error.start]:02x}", place=Place(place, number, column)) from error
+    # NUL is valid UTF-8. So UTF-16 without a byte-order mark would pass, every line of it garbage.
+    if "\0" in text:
+        raise KdxError(
+            "a NUL character, which no text has",
+            place=Place(place, number, text.index("\0") + 1),
+            hint="write it as UTF-8; of UTF-16: iconv -f UTF-16LE -t UTF-8",
+        )
+    return text
 
 
 @dataclass(frozen=True)

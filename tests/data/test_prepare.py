@@ -95,6 +95,11 @@ FAULTS = {
     "blank file": ({"test.de": " \n\n\t\n"}, "test.de: no words in it"),
     "bad utf-8": ({"train.de": "ja\nnün, ".encode() + b"\xe4h\nx\n"}, "train.de:2:6: not UTF-8: byte 0xe4"),
     "utf-16": ({"train.de": "der hund\n".encode("utf-16")}, "train.de:1:1: not UTF-8: byte 0xff"),
+    "utf-16 without a mark": (
+        {"train.de": "der hund\n".encode("utf-16-le")},
+        "train.de:1:2: a NUL character, which no text has\n"
+        "  hint: write it as UTF-8; of UTF-16: iconv -f UTF-16LE -t UTF-8",
+    ),
 }
 
 
