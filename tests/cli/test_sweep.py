@@ -157,7 +157,7 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
 def test_a_corpus_that_is_not_prepared_starts_nothing(terminal):
     done = terminal.type("kdx sweep multi30k-smoke")
     assert done.returncode == 2
-    assert "hint: kdx data prepare multi30k --from PATH" in done.stderr
+    assert "hint: kdx data prepare multi30k\n" in done.stderr
     assert not terminal.workers()
     assert terminal.files() == set()
 

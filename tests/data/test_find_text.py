@@ -92,8 +92,9 @@ def test_examples_are_no_text(home):
 
 def test_known_corpus_that_is_not_prepared(home):
     assert refusal(Data(corpus="multi30k"), home) == (
-        "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k --from PATH"
+        "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k"
     )
+    assert refusal(Data(corpus="wmt14-en-de"), home).endswith("\n  hint: kdx data prepare wmt14-en-de --from PATH")
 
 
 def test_seed_of_a_text_that_is_not_generated(pairs, home):
