@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN
+from kdx.data import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepare import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
@@ -82,6 +82,9 @@ def _unknown(name: str, home: Path) -> KdxError:
     usable = corpus_names(home, parallel=True) + corpus_names(home, parallel=False)
     texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
     hint = how_to_prepare(name)
+    if name in FAMILIES:
+        parts = FAMILIES[name]
+        return KdxError(f"`{name}` is {len(parts)} corpora; take one", place="data.corpus", allowed=parts)
     if name in BUILT_IN:
         return KdxError(f"corpus `{name}` is not prepared yet", place="data.corpus", hint=hint)
     near = did_you_mean(name, texts)
