@@ -61,7 +61,8 @@ def sweep(
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
     # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
-    prepare_data(wanted)
+    for note in prepare_data(wanted):
+        say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
         raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 

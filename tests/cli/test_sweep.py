@@ -5,11 +5,14 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 from grids import FAILING, LONG, PLANTED, TINY
 from terminal import LiveTerminal, Terminal, stop_for_good, wait_until
+from typer.testing import CliRunner
 
 from kdx.axes import Kernel
+from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.store.records import RunState
 
@@ -152,6 +155,15 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer\n"
     )
     assert terminal.files() == {"grid.yaml"}
+
+
+def test_what_is_to_be_said_of_the_text_comes_first(tmp_path, data_home, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
+    Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
+    monkeypatch.setattr("kdx.cli.sweep.run", lambda *_: 0)
+    told = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
+    assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", told)
 
 
 def test_a_corpus_that_is_not_prepared_starts_nothing(terminal):
