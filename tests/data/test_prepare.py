@@ -340,6 +340,23 @@ def test_a_line_too_long_leaves_nothing(pairs, write, home):
     assert entries(home) == ["corpora"]
 
 
+def test_a_pair_to_evaluate_on_that_is_no_sentence_is_refused(pairs, write, home):
+    write({"test.en": "the dog\n" + "so " * 1001 + "\n"})
+    assert refusal("pets", pairs) == (
+        f"{pairs}/test.en:2:1: a line of 1,001 words; an evaluation would read it whole\n"
+        "  allowed: at most 1,000 words, in valid and test\n"
+        "  hint: take the pair out, or cut it into sentences"
+    )
+    assert entries(home) == ["corpora"]
+
+
+def test_a_training_pair_that_is_no_sentence_is_told_and_an_article_of_plain_text_is_none(pairs, plain, write):
+    write({"train.en": "the dog\n" + "so " * 1001 + "\nthe dog\n", "valid.de": "so " * 1000 + "\n"})
+    assert prepare("pets", pairs).notes == ("train.en: 1 lines of more than 1,000 words",)
+    write({"test.txt": "so " * 5000 + "\n"}, "plain")
+    assert prepare("plain", plain).notes == ()
+
+
 def test_text_larger_than_the_disk_is_not_begun(pairs, home, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 5, 5))
     with pytest.raises(StorageError, match=r"the text has 0\.0 GB, and 0\.0 GB are free") as caught:
