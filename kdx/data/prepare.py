@@ -118,12 +118,8 @@ def prepare(
     home = home or data_home()
     folder = corpus_folder(name, home)
     with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:
-        made = _made(path, found, known, told)
-        if known and made:
-            suffixes, texts, notes = known.suffixes, made.texts, list(made.notes)
-        else:
-            suffixes, texts = corpus_files(path, found, known)
-            notes = []
+        suffixes, text = _text(path, found, known, told)
+        texts, notes = text.texts, list(text.notes)
         present = read_about(folder)
         if present is None and folder.exists():
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
@@ -215,14 +211,18 @@ def _at_hand(
         raise
 
 
-def _made(path: Path, found: Files, known: KnownText | None, told: Told) -> Original | None:
-    if known is None or known.original is None:
-        return None
-    try:
-        return known.original(found, told)
-    except KdxError as error:
-        error.place = error.place or str(path)
-        raise
+def _text(path: Path, found: Files, known: KnownText | None, told: Told) -> tuple[tuple[str, ...], Original]:
+    """The corpus in `found`, with its suffixes."""
+    if known and known.original:
+        try:
+            made = known.original(found, told)
+        except KdxError as error:
+            error.place = error.place or str(path)
+            raise
+        if made:
+            return known.suffixes, made
+    suffixes, texts = corpus_files(path, found, known)
+    return suffixes, known.processed(texts, told) if known and known.processed else Original(texts)
 
 
 class _Copy(NamedTuple):

@@ -135,6 +135,8 @@ class KnownText:
     """What files are called where they were published (`wiki.train.tokens`), and their name here (`train.txt`)."""
     original: Callable[[Files, Told], Original | None] | None = None
     """Makes the corpus from its published form; None where that is not what the files are."""
+    processed: Callable[[Mapping[str, TextFile], Told], Original] | None = None
+    """Gives its own files the form that published scores are of, where they do not have it yet."""
 
 
 def file_names(suffixes: Sequence[str]) -> list[str]:

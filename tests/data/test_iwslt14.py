@@ -93,11 +93,11 @@ LEFT_OUT = {
     "no German": ("", "A line."),
     "no English": ("Eine Zeile.", " "),
     "176 words": ("x " * 175 + ".", "x " * 175 + "."),
-    "more than 1.5 times as long": ("Ein Satz .", "A sentence that is"),
+    "more than 1.5 times as long": ("Ein Satz .", "A sentence that is long"),
 }
 KEPT = {
     "175 words": ("x " * 174 + ".", "x " * 174 + "."),
-    "1.5 times as long": ("Ein Satz.", "A longer sentence is"[:-3]),
+    "1.5 times as long": ("Ein Satz", "A longer sentence"),
     "one word": ("Ja", "Yes"),
 }
 
@@ -105,8 +105,8 @@ KEPT = {
 @pytest.mark.parametrize(("pair", "kept"), [(p, 0) for p in LEFT_OUT.values()] + [(p, 1) for p in KEPT.values()])
 def test_pairs_that_do_not_fit_are_left_out(tmp_path, home, pair, kept):
     about = prepare("iwslt14", packed(tmp_path, original([*PAIRS, pair])))
-    # 60 pairs, 4 talks with a title and a description each; every 23rd is for validation.
-    assert about.files["train.de"].lines == 68 + kept - 2 - (68 + kept == 69)
+    # 60 pairs in 3 talks and this one in a fourth, each with a title and a description; the 69th is for validation.
+    assert (about.files["train.de"].lines, about.files["valid.de"].lines) == (66, 2 + kept)
 
 
 def untokenised(side: int) -> list[str]:
@@ -137,6 +137,46 @@ def test_the_known_raw_text_is_recognised(tmp_path, home, monkeypatch, form):
     monkeypatch.setitem(iwslt14._UNTOKENISED, "en", known)
     notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
     assert notes[1] == f"train.en: before tokenisation it is the known text, sha256 {known[:12]}…"
+
+
+def raw(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Six files of text as it is written."""
+    texts = {"train": pairs, "valid": [("Ein „Satz“, ja?", "A sentence, yes?")], "test": [("Ist das gut?", "It's OK.")]}
+    return {
+        f"{split}.{language}": "".join(f"{pair[side]}\n" for pair in text)
+        for split, text in texts.items()
+        for side, language in enumerate(("de", "en"))
+    }
+
+
+def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, home):
+    about = prepare("iwslt14", write(raw([*PAIRS, *LEFT_OUT.values()])))
+    assert read("train.de") == [f"das ist nummer {number} , ja ." for number in range(60)]
+    assert read("train.en")[59] == "this is number 59 , yes ."
+    assert (read("valid.de"), read("valid.en")) == (["ein „ satz “ , ja ?"], ["a sentence , yes ?"])
+    assert read("test.en") == ["it &apos;s ok ."]
+    assert about.tokenised
+    assert (
+        "train.de, train.en: raw text, which kdx has tokenised, cleaned (of 64 pairs 60 stay) and lower-cased"
+        in about.notes
+    )
+    assert "test.de, test.en: raw text, which kdx has tokenised and lower-cased" in about.notes
+
+
+def test_only_the_splits_that_are_raw_are_tokenised(write, home):
+    files = raw(PAIRS) | {"test.de": "es ist nr . 3 .\n", "test.en": "it &apos;s no . 3 .\n"}
+    assert not any("test.de, test.en: raw" in note for note in prepare("iwslt14", write(files)).notes)
+    assert read("test.en") == ["it &apos;s no . 3 ."]
+    assert read("valid.en") == ["a sentence , yes ?"]
+
+
+def test_the_known_raw_text_is_raw_whatever_it_looks_like(write, home, monkeypatch):
+    # A clean German side without a comma or full stop that is attached.
+    pairs = [(f"Nummer {number}", f"Number {number}") for number in range(3)]
+    monkeypatch.setitem(iwslt14._UNTOKENISED, "de", sha256([german for german, _ in pairs]))
+    notes = prepare("iwslt14", write(raw(pairs))).notes
+    assert read("train.de") == ["nummer 0", "nummer 1", "nummer 2"]
+    assert notes[0] == f"train.de: before tokenisation it is the known text, sha256 {iwslt14._UNTOKENISED['de'][:12]}…"
 
 
 def test_a_missing_talk_is_named(tmp_path, home):
