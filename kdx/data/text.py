@@ -131,6 +131,9 @@ class KnownText:
     """How to come by it where it has no address."""
     exact: bool = True
     """Whether a file that differs from `files` is refused; otherwise, as where tokenisers differ, it is noted."""
+    drift: float | None = None
+    """By how much, as a share of its lines, a file of another length may be noted; longer or shorter it is refused,
+    unless it is a known version. None: of any length."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What files are called where they were published (`wiki.train.tokens`), and their name here (`train.txt`)."""
     original: Callable[[Files, Told], Original | None] | None = None

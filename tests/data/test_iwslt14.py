@@ -1,10 +1,11 @@
+import dataclasses
 import hashlib
 import io
 import tarfile
 
 import pytest
 
-from kdx.data import iwslt14
+from kdx.data import BUILT_IN, iwslt14
 from kdx.data.prepare import corpus_folder, prepare
 from kdx.data.text import file_names
 from kdx.errors import KdxError
@@ -56,6 +57,13 @@ def packed(path, files) -> str:
 PAIRS = [(f"Das ist Nummer {number}, ja.", f"This is number {number}, yes.") for number in range(60)]
 
 
+@pytest.fixture
+def small(home, monkeypatch):
+    """The home of data, where the corpus may have any number of lines."""
+    monkeypatch.setitem(BUILT_IN, "iwslt14", dataclasses.replace(iwslt14.TEXT, drift=None))
+    return home
+
+
 def read(name: str) -> list[str]:
     return (corpus_folder("iwslt14") / name).read_text().split("\n")[:-1]
 
@@ -64,7 +72,7 @@ def test_every_file_is_known():
     assert list(iwslt14.TEXT.files) == file_names(iwslt14.TEXT.suffixes)
 
 
-def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
+def test_the_original_archive_becomes_the_usual_text(tmp_path, small):
     about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     spoken = []
     for start in range(0, 60, 20):
@@ -77,14 +85,14 @@ def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
     assert len(read("train.en")) == 64 and len(read("valid.de")) == 2
 
 
-def test_test_text_is_the_five_sets_in_their_order(tmp_path, home):
+def test_test_text_is_the_five_sets_in_their_order(tmp_path, small):
     prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     assert read("test.de") == [line for place in range(5) for line in (f"satz {place} .", f"es ist {place} .")]
     # The typographic apostrophe is one like any other.
     assert read("test.en")[:2] == ["satz 0 , der erste .", "it &apos;s 0 ."]
 
 
-def test_a_folder_is_as_good_as_an_archive(write, tmp_path, home):
+def test_a_folder_is_as_good_as_an_archive(write, tmp_path, small):
     about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     assert prepare("iwslt14", write(original(PAIRS))) == about
 
@@ -103,7 +111,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("pair", "kept"), [(p, 0) for p in LEFT_OUT.values()] + [(p, 1) for p in KEPT.values()])
-def test_pairs_that_do_not_fit_are_left_out(tmp_path, home, pair, kept):
+def test_pairs_that_do_not_fit_are_left_out(tmp_path, small, pair, kept):
     about = prepare("iwslt14", packed(tmp_path, original([*PAIRS, pair])))
     # 60 pairs in 3 talks and this one in a fourth, each with a title and a description; the 69th is for validation.
     assert (about.files["train.de"].lines, about.files["valid.de"].lines) == (66, 2 + kept)
@@ -121,7 +129,7 @@ def sha256(lines: list[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def test_differences_from_the_usual_are_noted(tmp_path, home):
+def test_differences_from_the_usual_are_noted(tmp_path, small):
     notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
     assert notes[0] == (
         f"train.de: before tokenisation, sha256 {sha256(untokenised(0))[:12]}…;"
@@ -132,7 +140,7 @@ def test_differences_from_the_usual_are_noted(tmp_path, home):
 
 
 @pytest.mark.parametrize("form", [str, str.strip, lambda line: line.strip().lower()])
-def test_the_known_raw_text_is_recognised(tmp_path, home, monkeypatch, form):
+def test_the_known_raw_text_is_recognised(tmp_path, small, monkeypatch, form):
     known = sha256([form(line) for line in untokenised(1)])
     monkeypatch.setitem(iwslt14._UNTOKENISED, "en", known)
     notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
@@ -149,7 +157,7 @@ def raw(pairs: list[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, home):
+def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, small):
     about = prepare("iwslt14", write(raw([*PAIRS, *LEFT_OUT.values()])))
     assert read("train.de") == [f"das ist nummer {number} , ja ." for number in range(60)]
     assert read("train.en")[59] == "this is number 59 , yes ."
@@ -163,14 +171,14 @@ def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, home):
     assert "test.de, test.en: raw text, which kdx has tokenised and lower-cased" in about.notes
 
 
-def test_only_the_splits_that_are_raw_are_tokenised(write, home):
+def test_only_the_splits_that_are_raw_are_tokenised(write, small):
     files = raw(PAIRS) | {"test.de": "es ist nr . 3 .\n", "test.en": "it &apos;s no . 3 .\n"}
     assert not any("test.de, test.en: raw" in note for note in prepare("iwslt14", write(files)).notes)
     assert read("test.en") == ["it &apos;s no . 3 ."]
     assert read("valid.en") == ["a sentence , yes ?"]
 
 
-def test_the_known_raw_text_is_raw_whatever_it_looks_like(write, home, monkeypatch):
+def test_the_known_raw_text_is_raw_whatever_it_looks_like(write, small, monkeypatch):
     # A clean German side without a comma or full stop that is attached.
     pairs = [(f"Nummer {number}", f"Number {number}") for number in range(3)]
     monkeypatch.setitem(iwslt14._UNTOKENISED, "de", sha256([german for german, _ in pairs]))
@@ -179,7 +187,7 @@ def test_the_known_raw_text_is_raw_whatever_it_looks_like(write, home, monkeypat
     assert notes[0] == f"train.de: before tokenisation it is the known text, sha256 {iwslt14._UNTOKENISED['de'][:12]}…"
 
 
-def test_a_missing_talk_is_named(tmp_path, home):
+def test_a_missing_talk_is_named(tmp_path, small):
     files = original(PAIRS)
     del files["de-en/IWSLT14.TED.tst2011.de-en.en.xml"], files["de-en/train.tags.de-en.de"]
     source = packed(tmp_path, files)
@@ -190,7 +198,7 @@ def test_a_missing_talk_is_named(tmp_path, home):
     )
 
 
-def test_sides_that_differ_are_refused(tmp_path, home):
+def test_sides_that_differ_are_refused(tmp_path, small):
     files = original(PAIRS)
     files["de-en/train.tags.de-en.en"] += "One more.\n"
     source = packed(tmp_path, files)
@@ -200,6 +208,15 @@ def test_sides_that_differ_are_refused(tmp_path, home):
         f"{source}/de-en/train.tags.de-en.en: 67 lines of text, but 66 in {source}/de-en/train.tags.de-en.de;"
         " line by line they must match"
     )
+    assert not list(small.glob("corpora/*"))
+
+
+@pytest.mark.parametrize("files", [raw(PAIRS), original(PAIRS)], ids=["six files", "the campaign's"])
+def test_another_text_is_refused(write, home, files):
+    with pytest.raises(
+        KdxError, match=r"train[.a-z-]*de: not the train\.de of iwslt14: 6\d lines instead of 160,239\n"
+    ):
+        prepare("iwslt14", write(files))
     assert not list(home.glob("corpora/*"))
 
 

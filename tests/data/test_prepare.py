@@ -180,6 +180,23 @@ def test_another_text_is_noted_where_tokenisers_differ(known, pairs, write, monk
     }
 
 
+@pytest.mark.parametrize(("lines", "refused"), [(98, True), (99, False), (101, False), (102, True), (7, False)])
+def test_where_tokenisers_differ_a_text_of_quite_another_length_is_another_text(
+    known, pairs, write, monkeypatch, home, lines, refused
+):
+    files = {"train.de": KnownFile(100, versions={7: "a known part"})}
+    monkeypatch.setitem(BUILT_IN, "pets", dataclasses.replace(known, exact=False, drift=0.01, files=files))
+    write({"train.de": "hund\n" * lines, "train.en": "dog\n" * lines})
+    if refused:
+        assert refusal("pets", pairs) == (
+            f"{pairs}/train.de: not the train.de of pets: {lines} lines instead of 100\n"
+            "  hint: to use it all the same, prepare it under another name"
+        )
+        assert entries(home) == ["corpora"]
+    else:
+        assert len(prepare("pets", pairs).notes) == 1
+
+
 @pytest.mark.parametrize(("lines", "noted"), [(94, True), (95, False), (105, False), (106, True)])
 def test_a_round_figure_holds_within_five_percent(known, pairs, write, monkeypatch, lines, noted):
     files = {"train.de": KnownFile(100, about=True)}
