@@ -78,14 +78,18 @@ def run(
 
     from kdx.cli.progress import progress
     from kdx.store import writer
+    from kdx.sweep.cards import cards
     from kdx.sweep.files import files_beside
     from kdx.sweep.local import LocalSweep
 
-    count = workers or len(os.sched_getaffinity(0))
+    gpus = cards()
+    count = workers or len(gpus or os.sched_getaffinity(0))
     with progress(plan) as listener:
         writer.register(database, plan, plan.grid)
         files = files_beside(database.path)
-        local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed)
+        local = LocalSweep(
+            plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed, cards=gpus
+        )
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             local.dump() if signum == signal.SIGUSR1 else local.stop(signum)

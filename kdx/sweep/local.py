@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,8 @@ class _Running:
 
     run: PlannedRun
     attempt: int
+    card: str | None
+    """The GPU that it has, alone or with others."""
     heard: float
     """When its worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
@@ -102,6 +105,8 @@ class LocalSweep:
     """Seconds."""
     if_changed: IfChanged = IfChanged.REFUSE
     """What is done with a run that began under other conditions."""
+    cards: tuple[str, ...] = ()
+    """GPUs, as `CUDA_VISIBLE_DEVICES` names them; each run gets one. Empty: runs take what they find."""
 
     def __post_init__(self) -> None:
         self._stopping: int | None = None
@@ -176,7 +181,7 @@ class LocalSweep:
             attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
             if attempt is None:
                 continue
-            run = decision.run
+            run, card = decision.run, self._card()
             order = Order(
                 run_id=record.id,
                 attempt=attempt,
@@ -186,10 +191,16 @@ class LocalSweep:
                 seed=run.seed,
                 folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
                 if_changed=self.if_changed,
+                card=card,
             )
             send(self._channel(), start(order))
-            self._active[record.id] = _Running(run, attempt, heard=time.monotonic())
+            self._active[record.id] = _Running(run, attempt, card, heard=time.monotonic())
             self.listener.started(run, attempt)
+
+    def _card(self) -> str | None:
+        """The GPU with the fewest runs."""
+        taken = Counter(running.card for running in self._active.values())
+        return min(self.cards, key=taken.__getitem__, default=None)
 
     def _channel(self) -> socket.socket:
         """The socket to the server, which is started when the first run needs it."""

@@ -237,6 +237,53 @@ def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake):
     assert heard.ended_runs[-1].error == "killed by SIGSEGV"
 
 
+@pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
+def test_runs_at_work_share_the_cards_evenly(database, fake, workers, given):
+    orders = []
+
+    def end(order):
+        orders.append(order)
+
+    class Stops(Heard):
+        def started(self, run, attempt):
+            super().started(run, attempt)
+            if len(self.started_runs) == workers:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
+    local.cards = ("3", "1")
+    assert local.run() == signal.SIGTERM
+    assert [order.card for order in orders] == given
+
+
+def test_a_card_is_given_again_once_its_run_has_ended(database, fake):
+    cards = {}
+
+    def end(order):
+        cards[order.seed] = order.card
+        return None if order.seed == 0 else complete(order)
+
+    class Stops(Heard):
+        def ended(self, run, record):
+            super().ended(run, record)
+            if len(self.ended_runs) == 3:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Stops())
+    local.cards = ("0", "1")
+    assert local.run() == signal.SIGTERM
+    assert cards == {0: "0", 1: "1", 2: "1", 3: "1"}
+
+
+def test_without_cards_a_run_takes_what_it_finds(database, fake):
+    orders = []
+    fake(lambda order: orders.append(order) or complete(order))
+    assert sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).run() is None
+    assert [order.card for order in orders] == [None]
+
+
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(order):
         smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
