@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Position, Task, Value
+from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Kernel, Position, Task, Value
 from kdx.grid.spec import ATTENTIONS, METRICS, SCHEMES, SPACES, TEST_METRICS, VALUES, CellSpec
 
 
@@ -414,3 +414,47 @@ def test_a_clip_is_a_distance_or_none(clip):
     with pytest.raises(ValidationError):
         cell(position="lookup", clip=clip)
     assert cell(position="lookup", clip="none").clip == "none"
+
+
+@pytest.mark.parametrize("mixer", ["equivariant", "convolution"])
+@pytest.mark.parametrize(
+    "inert",
+    [
+        {"kernel": "rbf"},
+        {"symmetry": "symmetric"},
+        {"position": "lookup", "clip": 3},
+        {"position": "product", "value": "with-position", "encoding": "learned"},
+        {"value": "table"},
+        {"normaliser": "length"},
+        {"scale": "unscaled"},
+        {"temperature": 2.0},
+        {"filter": {"encoder-self": "causal"}},
+    ],
+    ids=str,
+)
+def test_what_nothing_is_left_to_use_is_no_other_cell(mixer: str, inert: dict) -> None:
+    assert cell("prediction", mixer=mixer, **inert) == cell("prediction", mixer=mixer)
+
+
+def test_beside_another_mixer_the_encoder_decoder_attention_keeps_its_parts() -> None:
+    mixed = cell(mixer="equivariant", kernel="rbf", position="product", value="with-position")
+    assert mixed.kernel is Kernel.RBF and mixed.placement == (Attention.ENCODER_DECODER,)
+    assert mixed.value is Value.WITH_POSITION
+    assert cell(mixer="equivariant", position="lookup").position == ()
+    summed = cell("prediction", mixer="convolution", position="direct-sum")
+    assert summed.position == (Position.DIRECT_SUM,) and summed.value is Value.WITH_POSITION
+
+
+def test_filters_of_attentions_that_a_task_does_not_have_come_to_nothing() -> None:
+    assert cell("prediction", filter={"encoder-self": "strided", "encoder-decoder": "fixed"}) == cell("prediction")
+
+
+def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
+    told = refusal("prediction", position="product", placement=["encoder-self", "encoder-decoder"])["ctx"]
+    assert told["field"] == "placement" and "prediction has no encoder-self and no encoder-decoder" in told["problem"]
+
+
+@pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])
+def test_a_clip_that_is_no_distance_is_told_once(clip: object) -> None:
+    told = refusal(position="lookup", clip=clip)["ctx"]
+    assert told["problem"] == f"`{clip}` as clip" and told["allowed"] == "a whole number from 0 on, or none"
