@@ -92,7 +92,7 @@ VALUES: dict[Space, tuple[Value, ...]] = {
 # Schemes that see distances only; Shaw et al. and Dai et al. use them in self-attention alone.
 DISTANCES = frozenset(Position) - {Position.NONE, Position.DIRECT_SUM, Position.PRODUCT}
 SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
-LONGEST = 1024  # positions of a learned encoding
+LONGEST = 1024  # positions of a learned encoding, and of a table of distances that has no clip
 
 
 class Reading(NamedTuple):
@@ -343,10 +343,11 @@ class CellSpec(Section):
             seen = max(length, evaluation.length or 0) + max(self.memory, evaluation.memory or 0)
             if model.cutoffs and training.label_smoothing:
                 raise refuse("training.label_smoothing", "an adaptive softmax cannot be smoothed", allowed="0")
-            if self.encoding is Encoding.LEARNED and seen > LONGEST:
-                raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
+            self._refuse_beyond_tables(seen, "shorten what is read at once, or the memory")
         elif training.length is not None:
             raise refuse("training.length", "only prediction reads streams of a fixed length", hint="remove it")
+        if self.task is Task.TRANSLATION:
+            self._refuse_beyond_tables(data.max_tokens, f"write max_tokens: {LONGEST}")
         if self.task in SPACES:
             model = model.model_copy(update={"embeddings": Embeddings.SEPARATE})
         for part, attention in (("encoder", Attention.ENCODER_SELF), ("decoder", Attention.DECODER_SELF)):
@@ -356,6 +357,15 @@ class CellSpec(Section):
                 problem = f"{self.task} needs {'an' if part == 'encoder' else 'a'} {part}"
                 raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
         self._settle(model=model, training=training, data=data)
+
+    def _refuse_beyond_tables(self, seen: int, hint: str) -> None:
+        """What is learned for each position or distance ends somewhere; `seen` positions can come."""
+        if self.encoding is Encoding.LEARNED and seen > LONGEST:
+            problem = f"a learned table has {LONGEST} positions, and {seen} are in sight"
+            raise refuse("encoding", problem, hint=hint)
+        if self.clip == "none" and seen > LONGEST:
+            problem = f"a table without a clip ends at {LONGEST} positions, and {seen} are in sight"
+            raise refuse("clip", problem, allowed="a distance", hint=hint)
 
     def _refuse_foreign(self) -> None:
         """Settings that only other tasks have."""

@@ -158,6 +158,17 @@ def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhe
     assert cell(mixer="convolution").neighbours == 2
 
 
+def test_what_has_no_end_may_see_any_number_of_positions():
+    assert (
+        cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
+    )
+    assert (
+        cell("translation", position="lookup", clip="none", data={"corpus": "text", "max_tokens": 1024}).clip == "none"
+    )
+    assert cell("prediction", position="lookup", clip=16, memory=3000).memory == 3000
+    assert cell("prediction", position="lookup", clip="none", memory=896).clip == "none"
+
+
 def test_shaws_table_of_values_belongs_to_self_attention():
     spec = cell(value="table")
     assert spec.value_in(Attention.ENCODER_SELF) is spec.value_in(Attention.DECODER_SELF) is Value.TABLE
@@ -189,6 +200,30 @@ def test_shaws_table_of_values_belongs_to_self_attention():
             {"memory": 8, "position": "product", "encoding": "learned", "evaluation": {"memory": 900}},
             "encoding",
             "a learned table has 1024 positions, and 1028 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "position": "lookup", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "value": "table", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "direct-sum", "encoding": "learned", "data": {"corpus": "text", "max_tokens": 3000}},
+            "encoding",
+            "a learned table has 1024 positions, and 3000 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "lookup", "clip": "none", "data": {"corpus": "text", "max_tokens": 1025}},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1025 are in sight",
         ),
         (
             "prediction",
