@@ -11,7 +11,9 @@ def test_the_processor_is_always_there():
     check_device("cpu")
 
 
-@pytest.mark.parametrize(("built", "told"), [(None, "this torch is built without CUDA"), ("13.0", "torch finds no GPU")])
+@pytest.mark.parametrize(
+    ("built", "told"), [(None, "this torch is built without CUDA"), ("13.0", "torch finds no GPU")]
+)
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch, built, told):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", built)
