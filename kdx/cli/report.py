@@ -107,11 +107,14 @@ def report(
     from kdx.report.tables import tables
     from kdx.store.reader import load_sweep
 
-    paper = _paper(against) if against else None
-    if check and sweep is None:
-        from kdx.report.check import sweep_in
+    shows_bootstrap = False
+    if check:
+        from kdx.report.check import asked_in
 
-        sweep = sweep_in(check)
+        # What the file shows is made again.
+        asked = asked_in(check)
+        sweep, against, shows_bootstrap = sweep or asked.sweep, against or asked.paper, asked.bootstrap
+    paper = _paper(against) if against else None
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep and _sweep_name(sweep))
     shown = tables(record)
@@ -123,8 +126,8 @@ def report(
         from kdx.report.against import beside
 
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
-    if bootstrap:
-        shown = _bootstrapped(shown, record, db)
+    if bootstrap or shows_bootstrap:
+        shown = _bootstrapped(shown, record, db, needed=bootstrap)
     if check:
         raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
@@ -252,8 +255,11 @@ def _paper(name: str) -> Any:
     return load_paper(name)
 
 
-def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> "tuple[Table, ...]":
+def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str, *, needed: bool) -> "tuple[Table, ...]":
     """The tables with BLEU resampled wherever two selected runs are compared; references come from the corpus.
+
+    Args:
+        needed: whether it was asked for; if not, it is left out where it cannot be made.
 
     Raises:
         KdxError: a corpus is not here, or is not the one that the runs were tested on.
@@ -264,6 +270,7 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) ->
     from kdx.axes import Split
     from kdx.data.find_text import find_text
     from kdx.data.storage import data_home
+    from kdx.errors import KdxError
     from kdx.grid.sections import Data
     from kdx.report.resampling import Translated, bootstrapped, compared
     from kdx.store.database import open_database
@@ -278,14 +285,20 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) ->
     with open_database(db, write=False) as database:
         lines = outputs_of(database, runs, "test/translations")
     data = {cell.id: Data.model_validate(cell.spec["data"]) for cell in sweep.cells}
-    translated = {
-        run: Translated(
-            lines[run], references(data[cell]), (sweep.provenance[run].definitions or {}).get("test/bleu", "")
-        )
-        for run, cell in runs.items()
-        if run in lines
-    }
-    return tuple(bootstrapped(table, translated) for table in tables)
+    try:
+        translated = {
+            run: Translated(
+                lines[run], references(data[cell]), (sweep.provenance[run].definitions or {}).get("test/bleu", "")
+            )
+            for run, cell in runs.items()
+            if run in lines
+        }
+        return tuple(bootstrapped(table, translated) for table in tables)
+    except KdxError as error:
+        if needed:
+            raise
+        say(f"no bootstrap: {error}")
+        return tables
 
 
 def _sweep_name(sweep: str) -> str:

@@ -114,8 +114,7 @@ def to_latex(table: Table, *, statistics: bool = False) -> str:
     said = caption(table, best="Bold", near="†")
     title = f"\\textbf{{{tex(table.name)}}}" + (f": {tex(table.caption)}" if table.caption else "")
     head = _caption(tex(table.caption or table.name), title, said)
-    label = f"\\label{{tab:{_label(table.name)}}}"
-    body = _float([head, label], f"{'l' * names}{numbers}", lines)
+    body = _float([head, f"\\label{{{label(table.name)}}}"], f"{'l' * names}{numbers}", lines)
     below = "".join(f"\n{listing_to_latex(one)}" for one in listings(table, statistics=statistics))
     return body + below
 
@@ -125,7 +124,12 @@ def listing_to_latex(listing: Listing) -> str:
     head = _caption(tex(listing.title), tex(listing.title), listing.notes)
     lines = [_line(map(tex, listing.headers)), "\\midrule", *(_line(map(tex, row)) for row in listing.rows)]
     columns = "l" * listing.names + "r" * (len(listing.headers) - listing.names)
-    return _float([head], columns, lines if listing.rows else [])
+    return _float([head, f"\\label{{{label(*listing.key)}}}"], columns, lines if listing.rows else [])
+
+
+def label(*names: str) -> str:
+    """By which a text refers to a table, or to what belongs to one."""
+    return ":".join(("tab", *(re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table" for name in names)))
 
 
 def tex(text: str) -> str:
@@ -212,7 +216,3 @@ def _float(head: Sequence[str], columns: str, lines: Sequence[str]) -> str:
 
 def _line(parts: Iterable[str]) -> str:
     return f"{' & '.join(parts)} \\\\"
-
-
-def _label(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"

@@ -15,6 +15,8 @@ from kdx.report.papers import Contrast, Expect
 from kdx.report.table import Table
 from kdx.report.wording import equals, probability, rounded, setting, signed, told
 
+OF_BOOTSTRAP = ("BLEU of the selected runs", "p over sentences")
+"""Headers of what a bootstrap adds to the differences."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
@@ -23,6 +25,8 @@ class Listing:
     """A plain table of words."""
 
     title: str
+    key: tuple[str, ...]
+    """What no other listing of a report has: its table and what it is of that, such as `differences`."""
     headers: tuple[str, ...]
     names: int
     """So many columns on the left are names; those after them are numbers, aligned to the right."""
@@ -67,6 +71,7 @@ def claim(answer: Answer) -> Listing:
     notes = [f"Source: {answer.claim.source}."] if answer.claim.source else []
     return Listing(
         title=f"{answer.claim.id}: {answer.verdict}: {answer.claim.statement}",
+        key=(answer.claim.id,),
         headers=("a over b", "expected", "where", "a better by", "interval", "n", "verdict", "more seeds"),
         names=3,
         rows=tuple(rows),
@@ -107,7 +112,8 @@ def _cells(table: Table) -> Listing:
     if diverged:
         headers.append("diverged")
         notes.append(f"diverged: share {_RATES}.")
-    return Listing("Each cell over its seeds", tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
+    title, key = f"{table.name}: each cell over its seeds", (table.name, "cells")
+    return Listing(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
 
 
 def _differences(table: Table) -> Listing:
@@ -118,7 +124,7 @@ def _differences(table: Table) -> Listing:
     names = [*factors] if table.baseline else [*factors, "against"]
     headers = [*names, "better by", "95% interval", "p", "effect", "n"]
     headers += ["within margin"] if margins else []
-    headers += ["BLEU of the selected runs", "p over sentences"] if bootstrapped else []
+    headers += OF_BOOTSTRAP if bootstrapped else []
     rows = []
     for one in found:
         metric, estimate = one.metric.name, one.estimate
@@ -157,7 +163,8 @@ def _differences(table: Table) -> Listing:
             f"p over sentences: paired bootstrap of BLEU, {first.samples:,} resamples of {first.sentences:,} test "
             "sentences, for the one selected run of each cell; it says nothing about other seeds."
         )
-    return Listing(f"Differences from {against}", tuple(headers), len(names), tuple(rows), tuple(notes))
+    title, key = f"{table.name}: differences from {against}", (table.name, "differences")
+    return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
 
 
 def _other(table: Table, one: Difference) -> str:
@@ -192,7 +199,8 @@ def _beside(table: Table, beside: Beside) -> Listing:
         notes.append(f"Scale ({task}): ours {ours}{published}.")
     notes += [_agreement(one) for one in beside.agreement]
     return Listing(
-        title=f"Beside {paper.title or paper.name}",
+        title=f"{table.name}: beside {paper.title or paper.name}",
+        key=(table.name, "published"),
         headers=(*factors, "metric", "from", "published", "ours", "better by"),
         names=len(factors) + 2,
         rows=tuple(rows),

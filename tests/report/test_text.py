@@ -139,7 +139,7 @@ def test_listings_follow_the_table_and_fold_rather_than_cut() -> None:
     stream = io.StringIO()
     Console(file=stream, width=60, color_system=None).print(TextTable(table, statistics=True))
     text = stream.getvalue()
-    assert "Each cell over its seeds" in text and "Differences from the best of the column" in text
+    assert ": each cell over its seeds" in text and ": differences from the best of the column" in text
     assert "Each cell" not in drawn(table)
     assert max(map(cell_len, text.splitlines())) <= 60
 
