@@ -33,6 +33,7 @@ def to_json(table: Table) -> dict[str, Any]:
                 "what": one.topic,
                 "task": one.task,
                 "metric": one.metric.name,
+                "compared": one.compared,
                 "values": {told: [_place(table, at) for at in places] for told, places in one.values.items()},
             }
             for one in table.audit

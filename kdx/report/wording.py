@@ -190,7 +190,8 @@ def _finding(table: Table, finding: Finding) -> str:
             cells = ", ".join(place(table, at) for at in places)
         told.append(f"{word} in {cells}")
     among = "" if len(table.pools) == 1 else f" ({finding.task}, {finding.metric.name})"
-    return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
+    apart = "" if finding.compared else ", so these are not compared with each other"
+    return f"Unequal {finding.topic}{among}: {'; '.join(told)}{apart}."
 
 
 def setting(words: Mapping[str, str]) -> str:
