@@ -3,7 +3,8 @@
 A contrast compares two sets of cells that agree in everything it does not name. Where other factors vary too (say, the
 kernel), each side is averaged over them, choice by choice. Means are compared within seeds, with one residual variance
 for all cells that the claim touches on the same task, data and training (`SeedModel`). Where a side diverges, the
-divergence rates are compared first: a cell that does not converge is worse than one that does.
+divergence rates are compared first: a cell that does not converge is worse than one that does. While too few runs tell
+the rates apart, the scores of those that completed decide nothing in favour of the side that diverged more often.
 
 Each contrast holds, does not hold, or cannot be told:
 
@@ -49,6 +50,9 @@ _FOLLOWS: dict[str, frozenset[str]] = {
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 TOLD = ("task", "data.corpus", "model.width", "training.steps")
 """What is told of a setting."""
+_SURVIVORS = (
+    "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
+)
 _MOST_RUNS = 1000
 _FEWEST_RUNS = 3
 """On each side, before divergence rates decide: of two runs that diverge against two that do not, Newcombe's interval
@@ -281,9 +285,12 @@ def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome
     )
     estimate = model.contrast(one.weights) if model else None
     rates = rate_difference(diverged[::-1], ended[::-1], level) if any(diverged) else None
-    verdict = _by_rates(one.contrast, rates, ended) or (_by_scores(one.contrast, estimate, level) if estimate else None)
+    verdict = _by_rates(one.contrast, rates, ended)
+    contrary = verdict is None and estimate is not None and _contrary(one.contrast, estimate, diverged, ended)
+    if verdict is None and estimate and not contrary:
+        verdict = _by_scores(one.contrast, estimate, level)
     more = None
-    if verdict is None and estimate:
+    if verdict is None and estimate and not contrary:
         more = _more_scores(one.contrast, estimate, n, level)
     elif verdict is None:
         more = _more_rates(one.contrast, diverged, ended, level) if rates else max(1, 2 - n)
@@ -303,7 +310,7 @@ def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome
         ended=ended,
         rates=rates,
         more=more,
-        reason="" if estimate or rates else "too few seeds in common",
+        reason=_SURVIVORS if contrary else "" if estimate or rates else "too few seeds in common",
     )
 
 
@@ -313,6 +320,16 @@ def _by_rates(contrast: Contrast, rates: tuple[float, float] | None, ended: tupl
         return None
     good = rates[0] > 0 and contrast.expect is not Expect.EQUIVALENT
     return Verdict.HOLDS if good else Verdict.DOES_NOT_HOLD
+
+
+def _contrary(contrast: Contrast, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]) -> bool:
+    """Whether runs that diverged point the other way than the scores of those that did not."""
+    # Rates as wholes, so that equal ones are equal.
+    a, b = diverged[0] * ended[1], diverged[1] * ended[0]
+    margin = contrast.margin or 0.0
+    if contrast.expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
+        return a != b
+    return a > b if estimate.value > (-margin if contrast.expect is Expect.NO_WORSE else margin) else a < b
 
 
 def _regions(contrast: Contrast, level: float) -> tuple[tuple[Verdict, float, float, float], ...]:

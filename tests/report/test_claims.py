@@ -381,6 +381,44 @@ def test_rates_that_say_nothing_leave_it_to_the_scores_of_the_others() -> None:
     assert found.verdict is HOLDS and found.n == 2 and found.estimate
 
 
+@pytest.mark.parametrize(
+    ("expect", "a", "b", "verdict"),
+    [
+        # Those that completed are 10 apart, or equal.
+        ("better", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("better", (0, 20.0), (2, 10.0), HOLDS),
+        ("better", (2, 20.0), (2, 10.0), HOLDS),
+        ("better", (0, 10.0), (2, 20.0), UNKNOWN),
+        ("better", (2, 10.0), (0, 20.0), FAILS),
+        ("no-worse", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("no-worse", (2, 10.0), (2, 10.0), HOLDS),
+        ("equivalent", (2, 10.0), (0, 10.0), UNKNOWN),
+        ("equivalent", (0, 10.0), (2, 10.0), UNKNOWN),
+        ("equivalent", (2, 10.0), (2, 10.0), HOLDS),
+    ],
+)
+def test_survivors_alone_decide_nothing_for_the_side_that_diverged_more(
+    expect: str, a: tuple[int, float], b: tuple[int, float], verdict: Verdict
+) -> None:
+    """Two of five against none is not told apart from chance."""
+
+    def runs(first: int, lost: int, score: float) -> list[RunRecord]:
+        noise = [0.1, -0.1, 0.05, 0.0, 0.1]
+        kernel = KERNELS[first]
+        return [
+            run(kernel, seed, state=RunState.DIVERGED, id=10 * first + seed)
+            if seed < lost
+            else run(kernel, seed, 1.0, score + seed + first * noise[seed], id=10 * first + seed)
+            for seed in range(5)
+        ]
+
+    found = of_runs(expect, runs(0, *a), runs(1, *b), margin=1.0)
+    assert found.rates and found.rates[0] <= 0 <= found.rates[1]
+    assert found.verdict is verdict
+    if verdict is UNKNOWN:
+        assert found.reason.startswith("one side diverged more often") and found.more and found.more > 1
+
+
 def test_more_runs_would_tell_rates_apart() -> None:
     """All of a diverge, and two in three of b."""
 
