@@ -263,10 +263,15 @@ def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if levels:
         intervals = " and ".join(f"{100 * level:.4g}%" for level in levels)
         yield (
-            f"Differences of means, paired by seed, residual variance pooled over the cells of the claim; {intervals} "
-            "intervals; more seeds: for a decision with probability 0.8 if the difference stays."
+            "Differences of means, paired by seed, residual variance pooled over all cells at hand of the same "
+            f"setting; {intervals} intervals; more seeds: for a decision with probability 0.8 if the difference stays."
         )
     for one in outcomes:
+        if one.estimate and one.unequal is not None and one.unequal < 0.05:
+            yield (
+                f"Beware: the {one.pooled} cells of {setting(one.setting)} spread unequally (Bartlett's p "
+                f"{equals(one.unequal)}), so this is too strict for the steady ones and too lenient for the others."
+            )
         if one.rates:
             yield (
                 f"{_contrast(one.contrast)}: {one.diverged[0]}/{one.ended[0]} against {one.diverged[1]}/{one.ended[1]} "

@@ -11,6 +11,7 @@ from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.claims import Answer, Outcome, Verdict, answer, following
+from kdx.report.listings import claim as listing
 from kdx.report.papers import Claim, Contrast, Rule, load_paper, shipped
 from kdx.store.records import CellRecord, RunRecord, RunState
 
@@ -153,18 +154,44 @@ def residual_variance(rows: np.ndarray) -> tuple[float, int]:
     return float((residual**2).sum()) / df, df
 
 
-def test_the_error_is_pooled_over_all_cells_of_the_claim() -> None:
+def test_the_error_is_pooled_over_all_cells_of_the_setting() -> None:
     poly = [20.0, 22.0, 19.5, 20.5]
     both = claim(contrast(), contrast(b="polynomial"))
     first, second = told(both, *kernels(RBF, EXP, poly)).outcomes
+    assert told(claim(), *kernels(RBF, EXP, poly)).outcomes == (first,), "whether the claim speaks of them or not"
     variance, df = residual_variance(np.array([RBF, EXP, poly]))
     for found, value in ((first, 0.65), (second, np.mean(RBF) - np.mean(poly))):
         assert found.estimate and (found.estimate.df, found.estimate.value) == (df, pytest.approx(value))
         assert found.estimate.error == pytest.approx(sqrt(variance * 2 / 4))
 
 
-def test_cells_that_the_claim_does_not_touch_do_not_count() -> None:
-    assert only(contrast(), RBF, EXP, [0.0, 50.0, 0.0, 50.0]) == only(contrast(), RBF, EXP)
+def test_three_seeds_decide_with_the_error_of_other_cells_what_they_do_not_alone() -> None:
+    """DESIGN: three seeds alone decide nothing."""
+    a, b = [30.0, 31.0, 31.2], [28.6, 30.6, 30.1]
+    steady = [[20.0, 20.9, 21.0], [10.0, 10.9, 11.1]]
+    assert only(contrast(), a, b).verdict is UNKNOWN
+    found = only(contrast(), a, b, *steady)
+    variance, df = residual_variance(np.array([a, b, *steady]))
+    assert found.verdict is HOLDS and found.estimate and (found.pooled, found.estimate.df, df) == (4, 6, 6)
+    assert found.estimate.error == pytest.approx(sqrt(variance * 2 / 3))
+
+
+def test_a_cell_of_another_setting_tells_nothing_of_the_error() -> None:
+    cells, runs = kernels(RBF, EXP)
+    other = cell("other", kernel="linear", training={"steps": 10})
+    by_loss = cell("by-loss", kernel="linear", select={"metric": "valid/loss"})
+    more = [*cells, other, by_loss]
+    wild = [one for id in ("other", "by-loss") for one in seeded(id, 0.0, 50.0, 0.0, 50.0)]
+    assert told(claim(), more, [*runs, *wild]).outcomes == told(claim(), cells, runs).outcomes
+
+
+def test_cells_that_spread_unequally_are_told() -> None:
+    found = only(contrast(), RBF, EXP, [0.0, 50.0, 0.0, 50.0])
+    assert found.unequal is not None and found.unequal < 0.001
+    (remark,) = (
+        one for one in listing(told(claim(), *kernels(RBF, EXP, [0.0, 50.0, 0.0, 50.0]))).notes if "Beware" in one
+    )
+    assert remark.startswith("Beware: the 3 cells of translation, synthetic, width 128, steps 1000 spread unequally")
 
 
 def test_what_the_contrast_does_not_name_is_averaged_over() -> None:

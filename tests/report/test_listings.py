@@ -237,8 +237,8 @@ def test_a_claim_is_told_with_its_verdict_and_what_it_rests_on() -> None:
     assert row[5:7] == ("4", "cannot tell") and int(row[7]) > 0
     assert found.notes == (
         "Source: Sec. 1.",
-        "Differences of means, paired by seed, residual variance pooled over the cells of the claim; 95% intervals; "
-        "more seeds: for a decision with probability 0.8 if the difference stays.",
+        "Differences of means, paired by seed, residual variance pooled over all cells at hand of the same setting; "
+        "95% intervals; more seeds: for a decision with probability 0.8 if the difference stays.",
     )
 
 
