@@ -84,6 +84,7 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "score": cell.score,
         "best": int(cell.best),
         "near_best": int(cell.near),
+        "ahead_of_best": int(cell.ahead),
         "seed": cell.seed,
         "run": cell.run_id,
         "selected_by": cell.selected_by.name,

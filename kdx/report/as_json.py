@@ -76,6 +76,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "score": cell.score,
         "best": cell.best,
         "near_best": cell.near,
+        "ahead_of_best": cell.ahead,
         "run": cell.run_id,
         "seed": cell.seed,
         "selected_by": cell.selected_by.name,
@@ -105,6 +106,8 @@ def _pool(pool: Pool) -> dict[str, Any]:
         "residual_sd": pool.model.sd if pool.model else None,
         "degrees_of_freedom": pool.model.df if pool.model else None,
         "detectable_difference": pool.detectable,
+        "comparisons": pool.comparisons,
+        "detectable_corrected": pool.detectable_corrected,
         "p_equal_spread": pool.unequal,
     }
 

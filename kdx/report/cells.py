@@ -97,6 +97,8 @@ class Cell:
     """Whether no other cell of its column, on the same task, data and metric, has a better value."""
     near: bool = False
     """Whether its mean is not distinguishable from that of the best one."""
+    ahead: bool = False
+    """Whether its mean is better than that of the best one, though its value is not."""
 
     @property
     def value(self) -> float | None:

@@ -12,7 +12,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import beside_scores, caption, column_headers, spans, unless_repeated, words
+from kdx.report.wording import beside_scores, caption, column_headers, mark, spans, unless_repeated, words
 
 PREAMBLE = "% \\usepackage{booktabs,graphicx}\n"
 """What has to stand before the document begins."""
@@ -56,6 +56,7 @@ _SIGNS = {
 }
 _MATHS = {
     "†": "\\dagger",
+    "‡": "\\ddagger",
     "±": "\\pm",
     "×": "\\times",
     "·": "\\cdot",
@@ -111,7 +112,7 @@ def to_latex(table: Table, *, statistics: bool = False) -> str:
             lines.append("\\addlinespace")
         lines.append(_line([*map(tex, its), *(part for places, _ in columns for part in places[row])]))
     numbers = "".join("r@{\\quad}l" if width == 2 else "r" for width in widths)
-    said = caption(table, best="Bold", near="†")
+    said = caption(table, best="Bold")
     title = f"\\textbf{{{tex(table.name)}}}" + (f": {tex(table.caption)}" if table.caption else "")
     head = _caption(tex(table.caption or table.name), title, said)
     body = _float([head, f"\\label{{{label(table.name)}}}"], f"{'l' * names}{numbers}", lines)
@@ -198,8 +199,8 @@ def _column(cells: Sequence[Cell | None], *, show_n: bool) -> tuple[list[list[st
             continue
         if cell and cell.best:
             score = f"\\textbf{{{score}}}"
-        elif cell and cell.near:
-            score += "\\rlap{$^\\dagger$}"
+        elif sign := mark(cell):
+            score += f"\\rlap{{$^{_MATHS[sign]}$}}"
         places.append([score, _spelled(beside)] if wide else [score])
     return places, 2 if wide else 1
 

@@ -103,7 +103,7 @@ def _cells(table: Table) -> Listing:
         if diverged:
             row.append(_rate(cell))
         rows.append(tuple(row))
-    notes = ["95% interval of the mean by Student's t."]
+    notes = ["95% interval of the mean by Student's t, of each cell alone."]
     if fewest:
         notes.append(
             f"best of {fewest}: expected score of the best-validation seed among {fewest}, unbiased (Tang et al. "
@@ -149,11 +149,14 @@ def _differences(table: Table) -> Listing:
             row += [signed(boot.gain, "bleu"), probability(boot.p)] if boot else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
-    tested = sum(one.estimate is not None for one in found)
+    tested = next((pool.comparisons for pool in table.pools), 0)
+    over = f"{tested} difference{'' if tested == 1 else 's'}"
+    if not table.baseline:
+        over = f"all {tested} pairs of cells of one column, among which the best was chosen"
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
-        "p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over "
-        f"{tested} difference{'' if tested == 1 else 's'}.",
+        f"p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over {over}.",
+        "95% interval: of each difference alone, not corrected.",
         "effect: in residual standard deviations (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
@@ -161,7 +164,8 @@ def _differences(table: Table) -> Listing:
     if first:
         notes.append(
             f"p over sentences: paired bootstrap of BLEU, {first.samples:,} resamples of {first.sentences:,} test "
-            "sentences, for the one selected run of each cell; it says nothing about other seeds."
+            "sentences, for the one selected run of each cell and each difference alone, not corrected; it says "
+            "nothing about other seeds."
         )
     title, key = f"{table.name}: differences from {against}", (table.name, "differences")
     return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))

@@ -34,7 +34,8 @@ class Table:
     pools: tuple[Pool, ...] = ()
     """One for each task, data and metric: the error that comparable cells share."""
     differences: tuple[Difference, ...] = ()
-    """Each cell against its baseline, or against the best of its column."""
+    """Each cell against its baseline, or against the best of its column; p-values are corrected for all differences of
+    the table, or for all pairs of cells of its columns."""
     audit: tuple[Finding, ...] = ()
     """What keeps a comparison from being fair."""
     notes: tuple[str, ...] = ()
@@ -43,6 +44,8 @@ class Table:
     """What the cells marked best are, such as "best of its column"; empty where none is marked."""
     near: str = ""
     """What the cells marked near the best are; empty where none is marked."""
+    ahead: str = ""
+    """What the cells marked ahead of the best are; empty where none is marked."""
     beside: Beside | None = None
     """Published values beside these, where they were asked for."""
 

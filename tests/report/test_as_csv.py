@@ -31,7 +31,19 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     first, second = written(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert list(first) == [
         *("table", "task", "kernel", "norm", "metric", "direction", "shown", "state", "score", "best", "near_best"),
-        *("seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high", "planned"),
+        *(
+            "ahead_of_best",
+            "seed",
+            "run",
+            "selected_by",
+            "validation",
+            "n",
+            "mean",
+            "sd",
+            "mean_low",
+            "mean_high",
+            "planned",
+        ),
         *("completed", "diverged", "failed", "out_of_memory", "unfinished", "against", "better_by", "better_by_low"),
         *("better_by_high", "p_holm", "cell", "published"),
     ]

@@ -75,7 +75,7 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
     assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
     assert not found.compared and not any(one.best or one.near for one in table.cells) and table.differences == ()
     told = "Unequal data.train_lines (translation, bleu): 1000 in rbf1000; 9000 in exponential9000, so these are not "
-    assert caption(table, best="*", near="†")[-1] == f"{told}compared with each other."
+    assert caption(table, best="*")[-1] == f"{told}compared with each other."
     # Where the table is about just that, or the cells stand in columns of their own, nothing is unequal.
     for meant in ({"rows": ["approach", "data.train_lines"]}, {"rows": ["kernel"], "columns": ["data.train_lines"]}):
         (table,) = tables(sweep(cells, runs, tables=[{"name": "t", **meant}]))
