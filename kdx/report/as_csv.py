@@ -1,14 +1,9 @@
 """Tables and claims as CSV in long form, one row a cell or a comparison, for statistics programs and spreadsheets.
 
 Columns keep their names and meaning from version to version. Numbers have full precision; a field is empty where there
-is none. Text is quoted, and text that a spreadsheet would take for a formula has an apostrophe before it, as people
-type it there.
+is none. Names stand on one line each, quoted and inert (`kdx.report.rows`).
 """
 
-import csv
-import io
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,13 +12,11 @@ from kdx.report.claims import Answer
 from kdx.report.comparisons import Difference
 from kdx.report.inert import inert
 from kdx.report.papers import Paper
+from kdx.report.rows import to_csv as lines
 from kdx.report.statistics import Estimate
 from kdx.report.table import Table
 from kdx.report.wording import setting
 from kdx.store.records import SweepRecord
-
-_FORMULA = frozenset("=+-@")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
@@ -118,18 +111,7 @@ def _apart(factors: Mapping[str, str | None], values: Mapping[str, Any]) -> dict
 
 def _written(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows, all of the same columns."""
-    stream = io.StringIO()
-    # What is quoted stays one field in a spreadsheet that takes a semicolon for the separator.
-    writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerows([map(_field, rows[0])] if rows else [])
-    writer.writerows(map(_field, row.values()) for row in rows)
-    return stream.getvalue()
-
-
-def _field(value: Any) -> Any:
-    """A number as it is; text on one line, and never a formula."""
-    if not isinstance(value, str):
-        return value
-    text = inert(value)
-    first = unicodedata.normalize("NFKC", text[:1])
-    return f"'{text}" if first in _FORMULA and not _NUMBER.fullmatch(text) else text
+    if not rows:
+        return ""
+    values = ([inert(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
+    return "".join(f"{line}\n" for line in lines([*map(inert, rows[0])], values))
