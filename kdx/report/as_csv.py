@@ -7,6 +7,7 @@ is none. Names stand on one line each, quoted and inert (`kdx.report.rows`).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdx.report.against import Pair
 from kdx.report.cells import Cell
 from kdx.report.claims import Answer
 from kdx.report.comparisons import Difference
@@ -30,10 +31,10 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
     rows = []
     for table in tables:
         differences = {one.at: one for one in table.differences}
-        published = {one.at: one.published for one in table.beside.pairs} if table.beside else {}
+        published = {one.at: one for one in table.beside.pairs} if table.beside else {}
         for at, cell in table.places.items():
             words = {**labels[cell.id], **table.header(at)}
-            values = _values(table, cell, differences.get(at)) | {"published": published.get(at)}
+            values = _values(table, cell, differences.get(at)) | _published(published.get(at))
             rows.append({"table": table.name, **_apart({name: words.get(name) for name in factors}, values), **values})
     return _written(rows)
 
@@ -87,6 +88,8 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "sd": summary.sd if summary else None,
         "mean_low": low,
         "mean_high": high,
+        "expected_best": cell.expected(table.fewest),
+        "expected_best_of": table.fewest,
         "planned": cell.planned,
         "completed": cell.completed,
         "diverged": cell.diverged,
@@ -94,10 +97,27 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "out_of_memory": cell.out_of_memory,
         "unfinished": cell.unfinished,
         "against": setting(table.header(difference.against)) if difference else None,
-        **_estimate(difference.estimate if difference else None),
-        "p_holm": difference.p if difference else None,
+        **_difference(difference),
         "cell": cell.id,
     }
+
+
+def _difference(one: Difference | None) -> dict[str, float | None]:
+    estimate, boot = (one.estimate, one.bootstrap) if one else (None, None)
+    return {
+        **_estimate(estimate),
+        "p_holm": one.p if one else None,
+        "effect": estimate.effect if estimate else None,
+        "margin": one.margin if one else None,
+        "p_equivalent": one.p_equivalent if one else None,
+        "bootstrap_better_by": boot.gain if boot else None,
+        "bootstrap_p": boot.p if boot else None,
+    }
+
+
+def _published(pair: Pair | None) -> dict[str, Any]:
+    state = None if pair is None else "not converge" if pair.published is None else "value"
+    return {"published": pair.published if pair else None, "published_state": state}
 
 
 def _estimate(estimate: Estimate | None, *level: float) -> dict[str, float | None]:

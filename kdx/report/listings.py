@@ -81,7 +81,7 @@ def claim(answer: Answer) -> Listing:
 
 def _cells(table: Table) -> Listing:
     cells = table.places
-    fewest = min((len(cell.scores) for cell in table.cells if cell.scores), default=0)
+    fewest = table.fewest
     diverged = any(cell.diverged for cell in table.cells)
     factors = (*table.row_factors, *table.column_factors)
     headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {fewest}"] if fewest else [])]

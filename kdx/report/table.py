@@ -65,6 +65,11 @@ class Table:
         numbers = {cell.summary.n for cell in self.cells if cell.value is not None and cell.summary}
         return numbers.pop() if len(numbers) == 1 else None
 
+    @property
+    def fewest(self) -> int:
+        """Finite scores of the cell that has the fewest, of those with any; 0 where none has."""
+        return min((len(cell.scores) for cell in self.cells if cell.scores), default=0)
+
     def header(self, at: Address) -> dict[str, str]:
         """Factor → word of a place."""
         row, column = at
