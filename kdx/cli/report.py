@@ -11,9 +11,10 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kdx.report.claims import Answer
+    from kdx.report.html.page import Curves
     from kdx.report.table import Table
     from kdx.store.database import Database
     from kdx.store.records import SweepRecord
@@ -104,8 +105,9 @@ def report(
             sweeps = _sweeps(database, sweep)
         _claims(claims, sweeps, format, json, db)
         return
+    from kdx.report.cells import selected_runs
     from kdx.report.tables import tables
-    from kdx.store.reader import load_sweep
+    from kdx.store.reader import curves, load_sweep, outputs_of
 
     shows_bootstrap = False
     if check:
@@ -115,8 +117,18 @@ def report(
         asked = asked_in(check)
         sweep, against, shows_bootstrap = sweep or asked.sweep, against or asked.paper, asked.bootstrap
     paper = _paper(against) if against else None
-    with open_database(db, write=False) as database:
-        record = load_sweep(database, sweep and _sweep_name(sweep))
+    name = sweep and _sweep_name(sweep)
+    drawn: Curves = {}
+    lines: dict[int, list[str]] = {}
+    # All of it as one state of the database.
+    with open_database(db, write=False) as database, database.read():
+        record = load_sweep(database, name)
+        if format is Format.HTML and not (json or check):
+            from kdx.report.html.page import curves_wanted
+
+            drawn = curves(database, record.id, curves_wanted(record))
+        if bootstrap or shows_bootstrap:
+            lines = outputs_of(database, selected_runs(record), "test/translations")
     shown = tables(record)
     if table is not None:
         shown = _named(shown, table)
@@ -127,7 +139,7 @@ def report(
 
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
     if bootstrap or shows_bootstrap:
-        shown = _bootstrapped(shown, record, db, needed=bootstrap)
+        shown = _bootstrapped(shown, record, lines, needed=bootstrap)
     if check:
         raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
@@ -147,7 +159,9 @@ def report(
 
         out(to_csv(shown, record))
     elif format is Format.HTML:
-        out(_page(shown, record, db))
+        from kdx.report.html.page import to_html
+
+        out(to_html(shown, record, drawn))
     else:
         from kdx.report.text import TextTable
 
@@ -155,16 +169,6 @@ def report(
             out(TextTable(one, statistics=statistics))
             out("")
     say(_closing(record.name, shown, db))
-
-
-def _page(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> str:
-    from kdx.report.html.page import curves_wanted, to_html
-    from kdx.store.database import open_database
-    from kdx.store.reader import curves
-
-    with open_database(db, write=False) as database:
-        found = curves(database, sweep.id, curves_wanted(tables))
-    return to_html(tables, sweep, found)
 
 
 def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
@@ -255,10 +259,13 @@ def _paper(name: str) -> Any:
     return load_paper(name)
 
 
-def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str, *, needed: bool) -> "tuple[Table, ...]":
+def _bootstrapped(
+    tables: "tuple[Table, ...]", sweep: "SweepRecord", lines: "Mapping[int, Sequence[str]]", *, needed: bool
+) -> "tuple[Table, ...]":
     """The tables with BLEU resampled wherever two selected runs are compared; references come from the corpus.
 
     Args:
+        lines: run id → its translations.
         needed: whether it was asked for; if not, it is left out where it cannot be made.
 
     Raises:
@@ -273,8 +280,6 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str, *,
     from kdx.errors import KdxError
     from kdx.grid.sections import Data
     from kdx.report.resampling import Translated, bootstrapped, compared
-    from kdx.store.database import open_database
-    from kdx.store.reader import outputs_of
 
     @cache
     def references(data: Data) -> Sequence[str]:
@@ -282,8 +287,6 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str, *,
         return [" ".join(line.split()) for line in text.lines(Split.TEST, text.suffixes[-1])]
 
     runs = compared(tables)
-    with open_database(db, write=False) as database:
-        lines = outputs_of(database, runs, "test/translations")
     data = {cell.id: Data.model_validate(cell.spec["data"]) for cell in sweep.cells}
     try:
         translated = {

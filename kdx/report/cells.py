@@ -12,7 +12,7 @@ from kdx.grid.plan import Shown
 from kdx.grid.spec import TEST_METRICS
 from kdx.report.best_seed import best_seed
 from kdx.report.statistics import Summary, expected_best, summarise, wilson
-from kdx.store.records import FINAL, CellRecord, RunRecord, RunState
+from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
 
 
 class State(StrEnum):
@@ -205,6 +205,17 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
     )
+
+
+def selected_runs(sweep: SweepRecord) -> list[int]:
+    """Ids of the runs that stand for their cells, one for each cell that has a score."""
+    runs: dict[str, list[RunRecord]] = {}
+    for run in sweep.runs:
+        runs.setdefault(run.cell_id, []).append(run)
+    best = (
+        best_seed(_standing(runs.get(cell.id, ())), Direction(cell.spec["select"]["direction"])) for cell in sweep.cells
+    )
+    return list(dict.fromkeys(run.id for run in best if run))
 
 
 def _standing(runs: Sequence[RunRecord]) -> list[RunRecord]:

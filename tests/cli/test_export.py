@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, planned, refused, typed
 
-from kdx.store import writer
+from kdx.store import database, query, writer
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles
 
@@ -67,6 +67,19 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
         ("1", "5", "3.5"),
         ("1", "10", "2.5"),
     ]
+
+
+def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
+    begun = []
+    real = database._lock
+    monkeypatch.setattr(
+        database, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+    )
+    monkeypatch.setattr(query, "_connect", None)
+    typed("report")
+    plain = len(begun)
+    typed("export", "tiny", "--to", "results", "--weights", "--outputs")
+    assert len(begun) == 2 * plain
 
 
 def test_the_same_in_json(runs):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from kdx.cli.report import report
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.store import database as module
 from kdx.store.database import open_database
 from kdx.store.reader import load_sweep
 from kdx.store.writer import RunWriter, claim, register
@@ -119,6 +120,22 @@ def test_html_is_one_page_with_every_table_and_every_run() -> None:
     assert page.startswith("<!doctype html>") and page.count('<section aria-labelledby="table-') == 2
     assert page.count('<tr id="run-') == 4
     assert "<h2>" in ran("--format", "html", "--claims", "tsai2019").stdout
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("asked", [["--format", "html"], ["--bootstrap"]], ids=" ".join)
+def test_whatever_is_asked_for_is_of_one_state_of_the_database(
+    monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    begun: list[str] = []
+    real = module._lock
+    monkeypatch.setattr(
+        module, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+    )
+    ran()
+    plain = len(begun)
+    ran(*asked)
+    assert len(begun) == 2 * plain
 
 
 @pytest.mark.usefixtures("folder")

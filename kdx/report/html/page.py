@@ -35,9 +35,9 @@ _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
 
 
-def curves_wanted(tables: Sequence[Table]) -> set[str]:
-    """The metrics whose curves the page of these tables shows."""
-    return {LOSS, *(cell.selected_by.name for table in tables for cell in table.cells)}
+def curves_wanted(sweep: SweepRecord) -> set[str]:
+    """The metrics whose curves a page of its tables shows."""
+    return {LOSS, *(cell.spec["select"]["metric"] for cell in sweep.cells)}
 
 
 def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
