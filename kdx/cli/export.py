@@ -32,7 +32,7 @@ def export(
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
     ] = None,
     db: Db = DATABASE,
-    format: Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="Of the tables.")] = Format.CSV,
+    format: Annotated[Format, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")] = Format.CSV,
     weights: Annotated[
         bool, typer.Option("--weights", envvar="KDX_WEIGHTS", help="Also the selected runs' weights.")
     ] = False,

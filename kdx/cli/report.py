@@ -96,11 +96,21 @@ def report(
     """
     from kdx.store.database import open_database
 
-    if check and claims is not None:
-        from kdx.errors import KdxError
-
-        raise KdxError("--check compares tables, not claims", hint="leave --claims or --check out")
     if claims is not None:
+        of_tables = {
+            "--check": check,
+            "--table": table,
+            "--against": against,
+            "--statistics": statistics,
+            "--bootstrap": bootstrap,
+        }
+        if given := [option for option, value in of_tables.items() if value]:
+            from kdx.errors import KdxError
+
+            raise KdxError(
+                f"--claims answers claims instead of showing tables, for which {', '.join(given)} would be",
+                hint=f"leave --claims or {', '.join(given)} out",
+            )
         with open_database(db, write=False) as database:
             sweeps = _sweeps(database, sweep)
         _claims(claims, sweeps, format, json, db)
@@ -129,7 +139,7 @@ def report(
             drawn = curves(database, record.id, curves_wanted(record))
         if bootstrap or shows_bootstrap:
             lines = outputs_of(database, selected_runs(record), "test/translations")
-    shown = tables(record)
+    shown = tables(record, db)
     if table is not None:
         shown = _named(shown, table)
     if paper:

@@ -153,6 +153,7 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
                 "metric": one.metric.name,
                 "tables": list(one.tables),
                 "published": one.published,
+                "note": one.note,
                 "published_state": "not converge" if one.published is None else "value",
                 "ours": one.ours,
                 "ours_state": "not converge" if one.diverged else "hole" if one.ours is None else "value",

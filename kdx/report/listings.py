@@ -198,6 +198,11 @@ def _beside(table: Table, beside: Beside) -> Listing:
     notes.append(f"Ours: {shown}; better by: positive where ours is better.")
     if not beside.pairs:
         notes = [notes[0], "It has no cell of this table."]
+    noted: dict[str, dict[str, None]] = {}
+    for pair in beside.pairs:
+        if pair.note and pair.published is not None:
+            noted.setdefault(pair.note, {})[rounded(pair.published, pair.metric.name)] = None
+    notes += [f"{' and '.join(values)}: {note}" for note, values in noted.items()]
     for task, ours in beside.scale.items():
         published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
         notes.append(f"Scale ({task}): ours {ours}{published}.")

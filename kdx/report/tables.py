@@ -26,21 +26,29 @@ from kdx.report.table import Table
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 
-def tables(sweep: SweepRecord) -> tuple[Table, ...]:
+def tables(sweep: SweepRecord, database: str = "") -> tuple[Table, ...]:
     """Every table that the grid asks for, or one over all that varies when it asks for none.
+
+    Args:
+        database: where the sweep is from, for messages.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.placing.place`, or that another version wrote.
     """
+    place = ", ".join(filter(None, (database, f"sweep {sweep.name}")))
     try:
         asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()]
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise KdxError(
-            f"this kdx cannot read a table of sweep `{sweep.name}`: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
+            f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
+            place=place,
             hint="plan its grid again with this version, or report with the one that planned it",
         ) from error
-    return tuple(table(sweep, one) for one in asked or [_default(sweep)])
+    try:
+        return tuple(table(sweep, one) for one in asked or [_default(sweep)])
+    except KdxError as error:
+        raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
 
 
 def table(sweep: SweepRecord, asked: TableSpec) -> Table:

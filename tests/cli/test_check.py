@@ -65,6 +65,8 @@ def test_what_the_file_tells_and_nobody_asked_for_is_no_match():
 
 
 def test_what_cannot_be_compared_is_refused():
-    assert refused("report", "--check", "then.json", "--claims").problem == "--check compares tables, not claims"
+    told = refused("report", "--check", "then.json", "--claims")
+    assert told.problem == "--claims answers claims instead of showing tables, for which --check would be"
+    assert told.hint == "leave --claims or --check out"
     assert refused("report", "--check", "absent.json").exit_code == 2
     assert refused("report", "--check", "then.json", "--db", "absent.db").exit_code == 3

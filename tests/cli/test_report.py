@@ -147,6 +147,27 @@ def test_json_holds_every_table() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "asked", [["--table", "kernels"], ["--against", "tsai2019"], ["--statistics"], ["--bootstrap"]], ids=" ".join
+)
+def test_what_is_of_tables_is_refused_beside_claims(asked: list[str]) -> None:
+    with pytest.raises(
+        KdxError, match=f"--claims answers claims instead of showing tables, for which {asked[0]} would"
+    ):
+        ran("--claims", "tsai2019", *asked)
+
+
+def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(folder: Path) -> None:
+    with open_database("runs.db", write=True) as database, database.write() as connection:
+        connection.exec_driver_sql(
+            """UPDATE sweep SET grid = replace(grid, '"kernels", "caption"', '"k", "metric": "x", "caption"')"""
+        )
+        connection.exec_driver_sql("""UPDATE sweep SET grid = replace(grid, '"kernel"', '"kernle"')""")
+    with pytest.raises(KdxError, match=r"^runs.db, sweep nightly: table `.*`: unknown factor `kernle`\n  allowed: .*"):
+        ran()
+
+
+@pytest.mark.usefixtures("folder")
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
     with pytest.raises(KdxError) as caught:
         ran("--table", "kernel")

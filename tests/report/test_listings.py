@@ -193,6 +193,14 @@ def test_published_values_stand_beside_ours() -> None:
     )
 
 
+def test_a_published_value_that_is_in_doubt_has_a_note() -> None:
+    table = against(made(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98))
+    assert table.beside
+    doubted = tuple(replace(one, note="unverified.") for one in table.beside.pairs)
+    found = named(replace(table, beside=replace(table.beside, pairs=doubted)), "Beside")
+    assert "34.26 and 33.98: unverified." in found.notes
+
+
 def test_published_scale_and_a_mean_are_told_as_such() -> None:
     table = against(made(RBF, cell="mean"), ("rbf", 30.0), scale={"translation": "IWSLT'14"}, protocol="", title="")
     found = named(table, "t: beside p")
