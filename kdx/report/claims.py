@@ -104,7 +104,7 @@ class Outcome:
     more: int | None = None
     """More seeds that would tell with probability 0.8, if the difference stays; None: no number in sight, or told."""
     reason: str = ""
-    """Why nothing can be told at all, such as `no such cells`."""
+    """Why it cannot be told, such as `no such cells`; empty where the intervals say so."""
 
     @property
     def interval(self) -> tuple[float, float] | None:

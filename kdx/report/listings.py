@@ -152,7 +152,8 @@ def _differences(table: Table) -> Listing:
     tested = next((pool.comparisons for pool in table.pools), 0)
     over = f"{tested} difference{'' if tested == 1 else 's'}"
     if not table.baseline:
-        over = f"all {tested} pairs of cells of one column, among which the best was chosen"
+        # The best was chosen by the same runs.
+        over = f"{tested} pair{'' if tested == 1 else 's'} of cells, all that stand in one column"
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
         f"p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over {over}.",

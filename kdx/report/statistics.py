@@ -7,6 +7,7 @@ left to rank agreement (`kdx.report.against`). Levels are two-sided unless said 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb, copysign, exp, fsum, inf, isfinite, lgamma, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -303,10 +304,16 @@ class SeedModel:
         difference = np.abs(self.effects[first] - self.effects[second])
         with np.errstate(divide="ignore", invalid="ignore"):
             p = np.where(error > 0, 2 * stdtr(self.df, -difference / error), np.where(difference > 0, 0.0, 1.0))
-        # Rows that seeds join, directly or through others, share the first row with a share in the projection's rest.
-        rest = np.abs(self.normal @ self.inverse - np.eye(len(self.rows))) > 0.5 / len(self.rows)
-        joined = rest.argmax(axis=0)
-        return np.where(joined[first] == joined[second], p, np.nan)
+        return np.where(self._joined[first] == self._joined[second], p, np.nan)
+
+    @cached_property
+    def _joined(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """For each row the first of those that seeds join it to, directly or through others."""
+        import numpy as np
+
+        # What no contrast tells is the mean of each such set, and the projection leaves just that.
+        rest = np.abs(self.normal @ self.inverse - np.eye(len(self.rows)))
+        return np.asarray((rest > 0.5 / len(self.rows)).argmax(axis=0))
 
 
 def _quantile(df: float, p: float) -> float:

@@ -137,7 +137,7 @@ def test_differences_from_the_best_name_it_by_what_is_other() -> None:
     assert found.headers[:2] == ("kernel", "against")
     assert [row[:3] for row in found.rows] == [("exponential", "rbf", "−0.65"), ("polynomial", "rbf", "−10.05")]
     assert column(found, "p")[1] == "< 0.001"
-    assert "Holm's correction over all 3 pairs of cells of one column" in found.notes[1]
+    assert "Holm's correction over 3 pairs of cells, all that stand in one column." in found.notes[1]
     assert "95% interval: of each difference alone, not corrected." in found.notes
 
 
