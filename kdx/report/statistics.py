@@ -20,6 +20,8 @@ POWER = 0.8
 """Chance of showing a difference that is there, wherever a report says how many seeds it takes."""
 _SMALL = 1e-10
 """An eigenvalue below this share of the largest is 0."""
+_SMALL_WEIGHT = 1e-6
+"""What is lost of a row's weight, at most, where common seeds tell a weighted sum of rows."""
 
 
 @dataclass(frozen=True)
@@ -280,10 +282,12 @@ class SeedModel:
         """
         import numpy as np
 
-        if not set(weights) <= set(self.rows):
+        if not weights.keys() <= self._index.keys():
             return None
-        vector = np.array([weights.get(row, 0.0) for row in self.rows])
-        if not np.allclose(self.normal @ (self.inverse @ vector), vector, atol=1e-8):
+        vector = np.zeros(len(self.rows))
+        for row, weight in weights.items():
+            vector[self._index[row]] = weight
+        if np.abs(self.normal @ (self.inverse @ vector) - vector).max() > _SMALL_WEIGHT:
             return None
         variance = max(0.0, float(vector @ self.inverse @ vector))
         return Estimate(float(vector @ self.effects), self.sd * sqrt(variance), self.df, self.sd)
@@ -296,8 +300,7 @@ class SeedModel:
         import numpy as np
         from scipy.special import stdtr
 
-        index = {row: at for at, row in enumerate(self.rows)}
-        at = np.array([index[row] for row in rows], dtype=int)
+        at = np.array([self._index[row] for row in rows], dtype=int)
         first, second = (at[side] for side in np.triu_indices(len(at), 1))
         sizes = self.inverse.diagonal()
         error = self.sd * np.sqrt(np.maximum(0.0, sizes[first] + sizes[second] - 2 * self.inverse[first, second]))
@@ -305,6 +308,10 @@ class SeedModel:
         with np.errstate(divide="ignore", invalid="ignore"):
             p = np.where(error > 0, 2 * stdtr(self.df, -difference / error), np.where(difference > 0, 0.0, 1.0))
         return np.where(self._joined[first] == self._joined[second], p, np.nan)
+
+    @cached_property
+    def _index(self) -> dict[Any, int]:
+        return {row: at for at, row in enumerate(self.rows)}
 
     @cached_property
     def _joined(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
