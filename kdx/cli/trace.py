@@ -79,7 +79,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     yield f"planned   {f'by: {inert(trace.command)}' if trace.command else 'by a command that was not recorded'}"
     yield f"cell      {cell.id}"
     yield ""
-    yield from (f"  {line}" for line in inert(as_yaml(trace.spec)).splitlines())
+    yield from (f"  {inert(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _aligned(
         ("", "run", "seed", "state", cell.selected_by.name, "at step", cell.metric.recorded, "seconds"),

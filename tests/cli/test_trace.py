@@ -32,6 +32,7 @@ def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
         "  2.250 = 2.25: test/loss of run 2, seed 1: the best valid/loss of 3 seeds",
     ]
     assert f"cell      {runs[0].cell_id}" in lines
+    assert {"  kernel: exponential", "  norm: post"} <= set(lines)
     assert ["*", "2", "1", "completed", "2.25", "10", "2.25"] in [line.split()[:7] for line in lines]
     assert done.stderr == (
         "compute this cell again with: kdx trace tiny translation 'loss ↓' --sweep tiny --grid > again.yaml"
