@@ -47,7 +47,8 @@ class _Piece(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, token: Tensor, total: _Total, part: Part) -> Tensor:
         ctx.total, ctx.part = total, part
-        return taken(total.whole, part)
+        # Detached, for all of it is `whole` itself: as an output it would hold this node, which holds it, for ever.
+        return taken(total.whole, part).detach()
 
     @staticmethod
     @once_differentiable

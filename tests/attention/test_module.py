@@ -1,3 +1,4 @@
+import gc
 import math
 import os
 import pickle
@@ -317,3 +318,23 @@ def test_it_compiles_into_one_graph(variant: dict) -> None:
     compiled = torch.compile(module, fullgraph=True, backend="eager")
     for x in (draw(2, 5, 8), draw(1, 600, 8)):  # whole, and in blocks
         torch.testing.assert_close(compiled(x), module(x))
+
+
+@pytest.mark.parametrize("kernel", Kernel)
+@pytest.mark.parametrize("positions", [(), ("lookup",), ("relative",)], ids=str)
+@pytest.mark.parametrize("value", [Value.WITHOUT_POSITION, Value.TABLE])
+def test_training_keeps_nothing_from_step_to_step(kernel: Kernel, positions: tuple, value: Value) -> None:
+    module, x = KernelAttention(8, 2, kernel=kernel, positions=positions, value=value, filter="causal"), draw(2, 6, 8)
+
+    def kept() -> int:
+        module.zero_grad()
+        module(x.float()).sum().backward()
+        gc.collect()
+        return sum(type(one) is Tensor for one in gc.get_objects())
+
+    kept()
+    gc.freeze()  # what was there before need not be counted
+    try:
+        assert kept() == kept()
+    finally:
+        gc.unfreeze()
