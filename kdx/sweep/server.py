@@ -1,12 +1,14 @@
 """The process that workers are forked from: it has imported torch and Lightning, and done nothing else.
 
 A fresh import costs seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
-terminal's Ctrl-C does not reach it; when the sweep ends for whatever reason, the socket between them closes, and the
-server stops its workers and ends too.
+terminal's Ctrl-C does not reach it, and it heeds no signal that asks to end: a machine that shuts down, or a batch
+system, sends one to every process, and without the server the workers would die before their safe points. When the
+sweep ends for whatever reason, the socket between them closes, and the server stops its workers and ends too.
 """
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import os
 import select
@@ -20,10 +22,16 @@ from typing import Any, NoReturn
 from kdx.sweep.orders import Order, receive, send
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
+UNHEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(descriptor: int) -> NoReturn:
     """Serve on an inherited socket until its other end closes."""
+    for signum in UNHEEDED:
+        signal.signal(signum, signal.SIG_IGN)
+    faulthandler.register(signal.SIGUSR1)
+    # The sweep had them blocked, so that none came before this.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The imports are the point of this process: every worker inherits them.
     from kdx.sweep import worker
     from kdx.training.environment import code_fingerprint

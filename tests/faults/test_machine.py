@@ -126,6 +126,27 @@ def killed_until_it_ends(folder: Path, series, most: int) -> int:
     return kills
 
 
+def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure, tmp_path, data_home):
+    """As a machine that shuts down, or a batch system, sends it; the latter may ask for the stacks before."""
+    (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
+    process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2")
+    wait_for_rows(tmp_path, process, 10)
+    for signum in (signal.SIGUSR1, signal.SIGTERM):
+        everyone = family(process.pid)
+        assert len(everyone) == 4, "stacks are all that was asked for"
+        for pid in everyone:
+            os.kill(pid, signum)
+        time.sleep(0.3)
+    asked = time.monotonic()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    with open_database(tmp_path / "runs.db", write=False) as database:
+        stopped = [run for run in reader.load_sweep(database).runs if run.progress_step]
+    assert stopped and {run.state for run in stopped} == {RunState.INTERRUPTED}
+    for run in stopped:
+        assert list((tmp_path / "runs.files").glob(f"{run.cell_id}-{run.seed}-0/step-{run.progress_step:09d}.*.ckpt"))
+    figure(f"{len(stopped)} runs stopped with a checkpoint of their last step, {time.monotonic() - asked:.1f} s")
+
+
 def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):
     (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
     process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2")
