@@ -21,7 +21,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
 from kdx.sweep.orders import Order, trouble
-from kdx.training.run import train
+from kdx.training.run import let_go, train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds
@@ -74,6 +74,9 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             writer.diverge(outcome.diverged, **scores)
         else:
             writer.complete(**scores)
+        # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
+        with contextlib.suppress(OSError):
+            let_go(folder)
         return DONE
     except Stopped:
         writer.interrupt(recorder.step)

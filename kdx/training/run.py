@@ -101,7 +101,8 @@ def train(
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
-    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on.
+    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. What the
+    run needed to go on is left until its outcome is recorded, see `let_go`.
 
     Args:
         spec: the resolved cell.
@@ -136,8 +137,7 @@ def train(
             hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
         )
     if changed and if_changed is IfChanged.RESTART:
-        files.keep("step")
-        files.keep("weights")
+        let_go(folder)
         resumed = None
     recorder.begin(facts, fingerprint, code, resumed.step if resumed else 0, changed)
     if resumed is None:
@@ -180,8 +180,6 @@ def train(
             lifecycle.averaged = True
             trainer.validate(module, valid, verbose=False)
     except Diverged as diverged:
-        files.keep("step")
-        files.keep("weights")
         return _diverged(str(diverged), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
@@ -194,14 +192,19 @@ def train(
     kind = "average" if training.average else "best"
     files.keep(kind)
     files.write(kind, step, module.model.state_dict())
-    files.keep("step")
-    files.keep("weights")
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final = lifecycle.valid["loss"]
     unlearned = None
     if not final < unigram_loss:
         unlearned = f"final validation loss {final:.3f} is not below {unigram_loss:.3f}, the unigram distribution's"
     return Outcome(unlearned, training.steps, score, step, test_score, _named(module))
+
+
+def let_go(folder: Path) -> None:
+    """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
+    files = CheckpointFiles(folder)
+    files.keep("step")
+    files.keep("weights")
 
 
 def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], str, float]:

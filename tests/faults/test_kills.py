@@ -11,7 +11,8 @@ import pytest
 from conftest import count
 from victims import SPECS, Run, killed
 
-from kdx.store import writer
+from kdx.store import reader, writer
+from kdx.store.database import open_database
 from kdx.store.records import FINAL
 
 # Operation → what it is called by. A kill comes before it or after it.
@@ -84,6 +85,17 @@ def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been
         assert run.left() == whole
     assert met, "the run never came to this point"
     figure(f"{met} of {met} identical")
+
+
+def test_a_run_killed_before_its_end_is_recorded_goes_on_from_its_last_checkpoint(unbroken, tmp_path):
+    whole, _ = unbroken("averaged")
+    run = Run(tmp_path / "run", SPECS["averaged"])
+    pid = run.attempt(partial(kill_at, "kdx.store.writer", "RunWriter.complete", "before", 1))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    run.to_the_end()
+    assert run.left() == whole
+    with open_database(run.path, write=False) as database:
+        assert [attempt.resumed_step for attempt in reader.attempts(database, 1)] == [0, 39]
 
 
 def kill_at(module: str, name: str, moment: str, occurrence: int) -> None:

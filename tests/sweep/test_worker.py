@@ -17,6 +17,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
+from kdx.store.writer import RunWriter
 from kdx.sweep import orders, worker
 from kdx.sweep.orders import Order, receive
 from kdx.training.run import Outcome
@@ -92,6 +93,31 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
     assert reader.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
     assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
+
+
+@pytest.mark.parametrize("diverged", [None, "loss is nan"])
+def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
+    does, order, database, tmp_path, monkeypatch, diverged
+):
+    names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
+
+    def train(spec, seed, *, folder, recorder, stop, if_changed):
+        for name in names:
+            (folder / name).touch()
+        return Outcome(diverged, 20, 3.5, 20, 3.0, {})
+
+    def full(*_, **__):
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunWriter, "complete", full)
+        patch.setattr(RunWriter, "diverge", full)
+        code, run = does(order, train)
+    assert (code, run.state) == (worker.STOPPED, RunState.INTERRUPTED)
+    assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
+    code, run = does(claimed(database, tmp_path), train)
+    assert (code, run.state) == (worker.DONE, RunState.DIVERGED if diverged else RunState.COMPLETED)
+    assert [path.name for path in (tmp_path / "files").iterdir()] == names[:1]
 
 
 def test_a_divergence_is_an_outcome(does, order):
