@@ -23,6 +23,7 @@ from kdx.training.stopping import Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
+CHECKPOINT_WITHIN = 1800.0  # seconds, whatever the last one cost
 STATE_KEY = "kdx/3"
 
 
@@ -101,12 +102,14 @@ class Lifecycle(lightning.Callback):
 
     def _due(self) -> bool:
         since = time.monotonic() - self.saved_at
-        return since >= CHECKPOINT_EVERY and self.save_cost < CHECKPOINT_SHARE * since
+        cheap = self.save_cost < CHECKPOINT_SHARE * since
+        return since >= CHECKPOINT_EVERY and (cheap or since >= CHECKPOINT_WITHIN)
 
     def _save(self, trainer: lightning.Trainer) -> None:
-        start = time.monotonic()
         # A checkpoint must never be ahead of the rows before it.
         self.recorder.flush(trainer.global_step)
+        # Only now: a database that was locked for minutes says nothing of what a checkpoint costs.
+        start = time.monotonic()
         trainer.save_checkpoint(self.files.folder)
         # Two resume checkpoints are left: this one and the one before.
         self.files.keep("weights", {*self.listed, *self.weights})

@@ -51,6 +51,28 @@ def test_time_decides_when_a_checkpoint_is_taken_and_its_cost_is_bounded(home, t
         assert saved == expected
 
 
+def test_a_wait_for_the_database_and_a_slow_disk_silence_no_checkpoint(home, tmp_path, monkeypatch):
+    now, saved, save = [0.0], [], CheckpointFiles.save_checkpoint
+
+    class Slow(Kept):
+        def flush(self, step):
+            now[0] += 300.0 * (step == 1)
+
+    def slow(files, state, *path, **options):
+        saved.append(state["global_step"])
+        now[0] += 300.0 * (state["global_step"] == 5)
+        save(files, state, *path, **options)
+
+    monkeypatch.setattr(lifecycle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(CheckpointFiles, "save_checkpoint", slow)
+
+    def passes(step: int) -> None:
+        now[0] += 31.0 if step < 9 else lifecycle.CHECKPOINT_WITHIN
+
+    run(cell("prediction"), tmp_path, home, recorder=Slow(passes))
+    assert saved == [1, 2, 3, 4, 5, 9, 10, 11]
+
+
 @BOTH
 def test_a_stopped_run_leaves_a_checkpoint_of_the_step_just_done_and_durable_rows(task, train):
     stopped = train(cell(task), stop_after=7)
