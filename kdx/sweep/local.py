@@ -23,7 +23,7 @@ from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
 from kdx.sweep.orders import Order, receive, send, start, told
-from kdx.sweep.owner import is_gone, owner
+from kdx.sweep.owner import Presence, owner, presence
 
 LEASE = 60.0  # seconds
 RENEW_EVERY = 10.0  # seconds
@@ -159,7 +159,7 @@ class LocalSweep:
         self._signal(signal.SIGUSR1)
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decide(self.plan, self._records(), is_gone)
+        decisions = decide(self.plan, self._records(), presence)
         self.listener.decided(decisions)
         return decisions
 
@@ -173,7 +173,7 @@ class LocalSweep:
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
                 continue
-            gone = (record.owner,) if record.owner and is_gone(record.owner) else ()
+            gone = (record.owner,) if record.owner and presence(record.owner) is Presence.GONE else ()
             attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
             if attempt is None:
                 continue
