@@ -189,14 +189,22 @@ def renew(database: Database, owner: str, lease_seconds: float) -> int:
         return renewed.rowcount
 
 
-def abandon(database: Database, run_id: int, owner: str, number: int, reason: str) -> RunState | None:
+def abandon(
+    database: Database, run_id: int, owner: str, number: int, reason: str, *, only_lapsed: bool = False
+) -> RunState | None:
     """Ends an attempt whose process died without a word; the state that the run is left in.
 
     Interrupted, or failed for that reason after `STALLS` such attempts without progress. None: the attempt had already
-    ended, and nothing was changed.
+    ended, or its lease has not lapsed, and nothing was changed.
+
+    Args:
+        only_lapsed: the death is not known, only that the lease had lapsed.
     """
+    which = (run.c.owner == owner) & (run.c.attempt == number)
+    if only_lapsed:
+        which &= run.c.lease_until < now()
     with database.write() as connection:
-        return _lose(connection, run_id, (run.c.owner == owner) & (run.c.attempt == number), reason)
+        return _lose(connection, run_id, which, reason)
 
 
 class RunWriter:

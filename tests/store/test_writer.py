@@ -322,6 +322,14 @@ def test_only_the_running_attempt_can_be_abandoned(database: Database, sweep_id:
     assert state(database, 2) is RunState.RUNNING
 
 
+def test_a_run_that_may_live_is_abandoned_only_while_its_lease_has_lapsed(database: Database, sweep_id: int):
+    start(database)
+    assert writer.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is None
+    assert state(database) is RunState.RUNNING
+    lapse(database)
+    assert writer.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is RunState.INTERRUPTED
+
+
 # Recording
 
 
