@@ -259,6 +259,12 @@ class RunWriter:
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
+    @contextmanager
+    def holding(self) -> Iterator[int]:
+        """A transaction in which nobody else can claim the run; the step that its rows have come to."""
+        with self._writing() as connection:
+            yield int(connection.execute(select(run.c.progress_step).where(run.c.id == self.run_id)).scalar_one())
+
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and that the run has come to `progress_step`.
 

@@ -98,6 +98,7 @@ def train(
     stop: StopRequest,
     home: Path | None = None,
     if_changed: IfChanged = IfChanged.REFUSE,
+    recorded: int | None = None,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -112,9 +113,12 @@ def train(
         stop: asked to, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
         if_changed: what is done when it began under other conditions.
+        recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
+            hole: the rows are those of an older copy of the database. None: it is not known.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
+        StorageError: weights that are to be tested were damaged meanwhile; the next attempt makes them anew.
         ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -128,7 +132,7 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    resumed = _newest(files, own)
+    resumed = _newest(files, own, recorded)
     changed = resumed and changes(resumed.conditions, now)
     if resumed and changed and if_changed is IfChanged.REFUSE:
         raise ChangedError(
@@ -235,14 +239,17 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
     return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss
 
 
-def _newest(files: CheckpointFiles, own: str) -> _Resumed | None:
-    """The newest checkpoint of this run that is whole, with the weights it lists."""
+def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:
+    """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
     for path in files.newest_first("step"):
         state = files.read(path)
         if state is None:
             continue
         found = own_state(state)
-        if found is not None and found["of"]["run"] == own and all(map(files.is_whole, found["weights"])):
+        fits = (
+            found is not None and found["of"]["run"] == own and (recorded is None or state["global_step"] <= recorded)
+        )
+        if found and fits and all(map(files.is_whole, found["weights"])):
             batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
             return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
         files.set_aside(path)
