@@ -150,7 +150,7 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
     folder = files / file.folder
     with _told(folder / file.name):
         if leave_word and file.kind is Kind.WEIGHTS:
-            (folder / _REMOVED).touch()
+            os.close(os.open(folder / _REMOVED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
         (folder / file.name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()

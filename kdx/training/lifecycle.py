@@ -36,7 +36,7 @@ class Best(NamedTuple):
 
 def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the lifecycle put into a resume checkpoint; None: it is of another kdx."""
-    state: dict[str, Any] | None = checkpoint["callbacks"].get(STATE_KEY)
+    state: dict[str, Any] | None = checkpoint.get("callbacks", {}).get(STATE_KEY)
     return state
 
 

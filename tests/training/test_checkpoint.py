@@ -1,12 +1,14 @@
 """A checkpoint file is whole, or it is not used."""
 
+import hashlib
+import io
 import os
-import pickle
 import random
 
 import pytest
 import torch
 
+from kdx.errors import StorageError
 from kdx.training.checkpoint import CheckpointFiles
 
 STATE = {"weights": torch.arange(2000, dtype=torch.float32), "step": 7}
@@ -66,10 +68,10 @@ def test_weights_are_read_by_name_and_never_damaged_ones(files):
     path.write_bytes(b"")
     assert not files.is_whole(path.name) and path.with_suffix(".corrupt").exists()
     assert not files.is_whole(path.name)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError, match="damaged or removed"):
         files.weights(path.name)
     files.write("weights", 5, STATE).write_bytes(b"half")
-    with pytest.raises(OSError, match="does not match its checksum"):
+    with pytest.raises(StorageError, match="damaged or removed"):
         files.weights(path.name)
 
 
@@ -100,6 +102,33 @@ class Hostile:
 def test_a_checkpoint_cannot_run_code(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = files.write("step", 1, {"x": Hostile()})
-    with pytest.raises(pickle.UnpicklingError):
-        files.read(path)
+    assert files.read(path) is None
+    assert path.with_suffix(".corrupt").exists()
     assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize("content", [b"of another program", b"", None], ids=["text", "empty", "list"])
+def test_a_whole_file_that_holds_no_state_is_set_aside(files, content):
+    if content is None:
+        buffer = io.BytesIO()
+        torch.save([1, 2, 3], buffer)
+        content = buffer.getvalue()
+    files.folder.mkdir()
+    path = files.folder / f"step-000000001.{hashlib.sha256(content).hexdigest()}.ckpt"
+    path.write_bytes(content)
+    assert files.read(path) is None
+    assert path.with_suffix(".corrupt").exists()
+
+
+def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    path = files.write("step", 1, STATE)
+    path.unlink()
+    (files.folder / f".tmp-7-{path.name}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists()
+    # The name itself: a link there is replaced, not followed.
+    path.symlink_to(tmp_path / "elsewhere")
+    files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists() and files.read(path) is not None

@@ -10,7 +10,7 @@ from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_ste
 from kdx.axes import Split
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import load_parallel, load_stream
-from kdx.errors import KdxError
+from kdx.errors import KdxError, StorageError
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.prediction import PredictionModule
 from kdx.training.translation import TranslationModule
@@ -163,6 +163,37 @@ def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_
     assert resumed.rows == rows_after(whole, VALIDATIONS[0] - 1)
     assert_same_end(resumed, whole)
     assert newest.with_suffix(".corrupt").exists()
+
+
+def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatch):
+    """As when the database was taken back from a copy: without the rows between, the run could never be completed."""
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    newest, before = train(whole.spec, stop_after=7).checkpoints()
+    monkeypatch.undo()
+    resumed = train(whole.spec, recorded=6)
+    assert [event[4] for event in resumed.of("begin")] == [6]
+    assert resumed.rows == rows_after(whole, 6)
+    assert newest.with_suffix(".corrupt").exists() and not before.with_suffix(".corrupt").exists()
+
+
+def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, unbroken, monkeypatch):
+    whole, validated = unbroken("prediction"), lightning.Trainer.validate
+
+    def damaged(trainer, *arguments, **words):
+        validated(trainer, *arguments, **words)
+        (path,) = (trainer.callbacks[0].files.folder / name for name in trainer.callbacks[0].weights)
+        path.write_bytes(b"half")
+
+    save_every_step(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(lightning.Trainer, "validate", damaged)
+        with pytest.raises(StorageError, match="damaged or removed while its run was at work"):
+            train(whole.spec)
+    monkeypatch.undo()
+    resumed = train(whole.spec)
+    assert resumed.of("begin")[0][4] > 0
+    assert_same_end(resumed, whole)
 
 
 def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
