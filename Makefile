@@ -34,9 +34,9 @@ bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on s
 	$(BIN)/python -m tests.benchmarks
 
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
-	rm -rf runs.db.example runs.db.example-journal runs.db.files
+	rm -rf runs.db.example runs.db.example-journal runs.db.example-files
 	$(BIN)/kdx sweep quickstart --db runs.db.example
-	rm -rf runs.db.example-journal runs.db.files
+	rm -rf runs.db.example-journal runs.db.example-files
 
 clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -65,8 +65,11 @@ class RunFile:
 
 
 def files_beside(database: Path) -> Path:
-    """The folder of the files of a database's runs."""
-    return database.with_suffix(".files")
+    """The folder of the files of a database's runs: `a.files` of `a.db`, `a.sqlite-files` of `a.sqlite`.
+
+    No two databases share one, or each would remove what it does not know of the other's.
+    """
+    return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
 
 
 def folder_of(run: RunRecord) -> str:

@@ -61,9 +61,10 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
     if message["do"] == "start":
         order = Order(**message["order"])
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
+        server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become_worker(order, channel, worker)
+            _become_worker(order, channel, worker, server)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         children[pid] = order.run_id
     elif message["do"] == "signal":
@@ -73,12 +74,12 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
                     os.kill(pid, message["signal"])
 
 
-def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoReturn:
+def _become_worker(order: Order, channel: socket.socket, worker: Any, server: int) -> NoReturn:
     code = 70
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _die_with_parent()
+        _die_with(server)
         code = worker.work(order, channel)
     except BaseException:
         # The run could not even be recorded as failed.
@@ -89,11 +90,13 @@ def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoRetur
         os._exit(code)
 
 
-def _die_with_parent() -> None:
+def _die_with(server: int) -> None:
     """Should the server be killed, nobody could stop or reap this process any more."""
     set_parent_death_signal = 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != server:  # it was killed before that
+        os._exit(70)
 
 
 def _reap(channel: socket.socket, children: dict[int, int]) -> None:

@@ -24,6 +24,7 @@ from kdx.training.stopping import Stopped, StopRequest
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
 CHECKPOINT_WITHIN = 1800.0  # seconds, whatever the last one cost
+VALIDATION_GRACE = 30.0  # seconds that a validation has to come to its end once the run was asked to stop
 STATE_KEY = "kdx/3"
 
 
@@ -65,6 +66,8 @@ class Lifecycle(lightning.Callback):
         """Whether the weights are the mean over the last validations by now."""
         self.valid: dict[str, float] = {}
         """Metrics of the last validation, not of the mean's; every resumed run has one before its end."""
+        self.stop_seen: float | None = None
+        """When a validation first saw that the run was asked to stop, by the monotonic clock."""
         self.loss = 0.0
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.saved_step = -1
@@ -150,6 +153,12 @@ class Lifecycle(lightning.Callback):
         dataloader_idx: int = 0,
     ) -> None:
         self.recorder.alive()
+        if self.stop.asked:
+            self.stop_seen = self.stop_seen or time.monotonic()
+            if time.monotonic() - self.stop_seen > VALIDATION_GRACE:
+                # The checkpoint before it stands.
+                self.recorder.flush(trainer.global_step)
+                raise Stopped
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
 
     def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

@@ -121,6 +121,30 @@ def test_a_checkpoint_that_falls_due_in_the_middle_of_a_step_waits_for_its_end(h
     assert batches and all(count % 3 == 0 for count in batches)
 
 
+@pytest.mark.parametrize(("grace", "at"), [(-1.0, 5), (30.0, 6)], ids=["long", "short"])
+def test_a_validation_comes_to_its_end_before_a_stop_unless_it_takes_long(
+    grace, at, home, tmp_path, unbroken, monkeypatch
+):
+    whole, stop, recorder, step = unbroken("prediction"), StopRequest(), Kept(), TaskModule.validation_step
+
+    def asks(module, batch, index):
+        stop.asked = True
+        step(module, batch, index)
+
+    save_every_step(monkeypatch)
+    monkeypatch.setattr(lifecycle, "VALIDATION_GRACE", grace)
+    monkeypatch.setattr(TaskModule, "validation_step", asks)
+    with pytest.raises(Stopped):
+        train_run(whole.spec, 0, folder=tmp_path, recorder=recorder, stop=stop, home=home)
+    assert recorder.events[-1] == ("flush", 5)
+    assert any(event[:3] == ("metric", "valid/loss", 5) for event in recorder.events) is (grace > 0)
+    monkeypatch.undo()
+    resumed = run(whole.spec, tmp_path, home)
+    assert min(resumed.column("train/loss")) == at
+    assert all(whole.rows[key] == value for key, value in resumed.rows.items())
+    assert resumed.outcome == whole.outcome and same_bits(resumed.weights, whole.weights)
+
+
 @pytest.mark.parametrize("average", [0, 2])
 def test_a_run_stops_in_its_test_pass_and_then_ends_the_same(average, home, tmp_path, unbroken, monkeypatch):
     whole, stop, step = unbroken("prediction", average=average), StopRequest(), TaskModule.test_step
