@@ -27,6 +27,7 @@ def cell(
     select: str | None = "loss",
     model: dict | None = None,
     evaluation: dict | None = None,
+    axes: dict | None = None,
     **training,
 ) -> CellSpec:
     """A cell that learns enough within `STEPS`, with dropout."""
@@ -47,7 +48,7 @@ def cell(
         | ({"length": 16} if task == "prediction" else {})
         | training,
     }
-    return CellSpec.model_validate(fields | ({"select": {"metric": select}} if select else {}))
+    return CellSpec.model_validate(fields | (axes or {}) | ({"select": {"metric": select}} if select else {}))
 
 
 class Kept:

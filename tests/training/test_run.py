@@ -104,6 +104,29 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
         assert_same_end(resumed, whole)
 
 
+@pytest.mark.parametrize(
+    ("task", "axes", "training"),
+    [
+        ("translation", {}, {"schedule": "cosine"}),
+        ("translation", {}, {"schedule": "constant"}),
+        ("prediction", {"memory": 16, "position": "relative"}, {"schedule": "cosine", "accumulate": 2}),
+        ("prediction", {"memory": 24, "position": "relative"}, {"schedule": "constant", "precision": "bf16"}),
+    ],
+)
+def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation(
+    task, axes, training, home, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        save_every_step(patch, keep_all=True)
+        whole = run(cell(task, axes=axes, **training), tmp_path / "whole", home)
+    assert len(whole.checkpoints()) == STEPS - 1
+    for step in (2, 5, 11):
+        whole.left_at(step, tmp_path / str(step))
+        resumed = run(whole.spec, tmp_path / str(step), home)
+        assert resumed.rows == rows_after(whole, step)
+        assert_same_end(resumed, whole)
+
+
 @pytest.mark.parametrize(("task", "average"), [*((task, 0) for task in TASKS), ("prediction", 2)])
 def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken):
     whole, told = unbroken(task, average=average), []
