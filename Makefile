@@ -27,7 +27,7 @@ lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff check kdx tests
 	$(BIN)/mypy
 
-faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=450 TREE_KILLS=50 GRIDS=1000 RUNS=300 …
+faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=500, or one of RUN_KILLS, TREE_KILLS, GRIDS …
 	$(BIN)/pytest tests/faults
 
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout

@@ -53,8 +53,10 @@ class CheckpointFiles(CheckpointIO):
                 temporary.unlink(missing_ok=True)
             raise
         folder = os.open(self.folder, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         return path
 
     def read(self, path: Path) -> dict[str, Any] | None:
