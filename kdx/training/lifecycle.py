@@ -140,6 +140,13 @@ class Lifecycle(lightning.Callback):
             self.recorder.metric("train/learning_rate", step, training.learning_rate * rate_factor(training, step - 1))
         self.recorder.progress(step, loss)
 
+    def on_exception(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, exception: BaseException
+    ) -> None:
+        if isinstance(exception, Diverged) and exception.training_loss is not None:
+            # The curve shows its end: the loss of the step that was not taken.
+            self.recorder.metric("train/loss", trainer.global_step + 1, exception.training_loss)
+
     def on_validation_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         # The last validation and the test are runs of their own to Lightning, whose SIGTERM is a SystemExit.
         self.stop.listen()

@@ -29,10 +29,44 @@ seeds: 2
 """
 
 
-def kdx(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+SECRET = "not-for-anybodys-eyes"
+
+# Python runs this before anything else: the first worker to come to step 20 sleeps for ever, as one does whose disk or
+# device never answers, and hears no signal that asks it to stop.
+HANGS = """
+import sys, time
+from pathlib import Path
+
+if sys.orig_argv[2:3] == ["kdx.sweep.server"]:
+    from kdx.training.module import TaskModule
+
+    step, hung = TaskModule.training_step, Path(__file__).with_name("hung")
+
+    def hangs(module, batch, index):
+        if index == 20 and not hung.exists():
+            hung.touch()
+            while True:
+                time.sleep(1e6)
+        return step(module, batch, index)
+
+    TaskModule.training_step = hangs
+else:
+    import kdx.sweep.local
+
+    kdx.sweep.local.HANG_GRACE = 1.0
+"""
+
+
+def kdx(folder: Path, *arguments: str, path: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    code = os.pathsep.join([*path, str(Path(__file__).parents[2])])
     with (folder / "said.txt").open("ab") as said:
         return subprocess.Popen(
-            [sys.executable, "-m", "kdx", *arguments], cwd=folder, stdout=said, stderr=said, start_new_session=True
+            [sys.executable, "-m", "kdx", *arguments],
+            cwd=folder,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": code, "SERVICE_TOKEN": SECRET},
         )
 
 
@@ -145,6 +179,50 @@ def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure
     for run in stopped:
         assert list((tmp_path / "runs.files").glob(f"{run.cell_id}-{run.seed}-0/step-{run.progress_step:09d}.*.ckpt"))
     figure(f"{len(stopped)} runs stopped with a checkpoint of their last step, {time.monotonic() - asked:.1f} s")
+
+
+def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, figure, tmp_path, data_home):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    both = [kdx(tmp_path, "sweep", "grid.yaml", "--workers", "1") for _ in range(2)]
+    assert [process.wait(600) for process in both] == [0, 0]
+    assert rows(tmp_path) == unbroken
+    with open_database(tmp_path / "runs.db", write=False) as database:
+        found = [a for run in reader.load_sweep(database).runs for a in reader.attempts(database, run.id)]
+    assert [(attempt.number, attempt.outcome) for attempt in found] == [(1, "completed")] * 4
+    owners = {attempt.owner for attempt in found}
+    # What was in the environment is in no file, name or value.
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 8
+    hits = sum(secret.encode() in path.read_bytes() for path in written for secret in (SECRET, "SERVICE_TOKEN"))
+    assert hits == 0
+    figure(
+        f"{len(found)} runs by {len(owners)} sweeps, each once, identical; {hits} of {len(written)} files tell secrets"
+    )
+
+
+def test_a_training_thread_that_hangs_is_found_and_its_run_tried_again(unbroken, figure, tmp_path, data_home):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "sitecustomize.py").write_text(HANGS)
+    begun, code = time.monotonic(), str(tmp_path / "code")
+    process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2", "--hang-after", "6", path=(code,))
+    while not (tmp_path / "code" / "hung").exists():
+        assert process.poll() is None and time.monotonic() - begun < 120
+        time.sleep(0.05)
+    begun, found = time.monotonic(), None
+    while found is None:
+        assert process.poll() is None and time.monotonic() - begun < 60
+        time.sleep(0.1)
+        with open_database(tmp_path / "runs.db", write=False) as database, database.read() as connection:
+            found = connection.exec_driver_sql(
+                "SELECT run_id FROM attempt WHERE outcome = 'lost' AND traceback LIKE 'hung: %'"
+            ).scalar()
+    seconds = time.monotonic() - begun
+    assert process.wait(600) == 0
+    assert rows(tmp_path) == unbroken
+    (log,) = (log for log in (tmp_path / "runs.files").rglob("log.txt") if "sitecustomize.py" in log.read_text())
+    assert "time.sleep" in log.read_text() or "in hangs" in log.read_text(), "where it hung"
+    figure(f"found and ended after {seconds:.1f} s, its run identical")
 
 
 def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):

@@ -388,17 +388,20 @@ def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
 
 
 @pytest.mark.parametrize(
-    ("training", "reason", "step"),
+    ("training", "reason", "step", "recorded"),
     [
-        ({}, "training loss is nan at step 1", 1),
-        ({"steps": 1}, "validation loss is nan at step 1", 1),
+        ({}, "training loss is nan at step 1", 1, [1, 2]),
+        ({"steps": 1}, "validation loss is nan at step 1", 1, [1]),
     ],
     ids=["training", "validation"],
 )
-def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, train):
+def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, recorded, train):
     done = train(cell("prediction", learning_rate=1e30, clip=None, **training))
     outcome = done.outcome
     assert outcome.diverged == reason and outcome.step == step
+    losses = [*done.column("train/loss").items()]
+    assert [at for at, _ in losses] == recorded
+    assert all(math.isnan(loss) is (at == 2) for at, loss in losses), "the curve shows its end"
     assert (outcome.valid_score, outcome.valid_step, outcome.test_score) == (None, None, None)
     assert not done.column("test/loss") and not list(done.folder.glob("*.ckpt"))
     assert outcome.definitions["valid/loss"]
