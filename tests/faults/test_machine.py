@@ -16,6 +16,7 @@ from victims import SPECS, Run
 from kdx.store import reader
 from kdx.store.database import open_database
 from kdx.store.records import RunState
+from kdx.sweep.files import folder_of
 
 GRID = """
 name: machine
@@ -44,7 +45,7 @@ if sys.orig_argv[2:3] == ["kdx.sweep.server"]:
 
     def hangs(module, batch, index):
         if index == 20 and not hung.exists():
-            hung.touch()
+            hung.write_text(module.trainer.default_root_dir)
             while True:
                 time.sleep(1e6)
         return step(module, batch, index)
@@ -120,7 +121,7 @@ def unbroken(tmp_path_factory):
 def test_a_machine_that_dies_again_and_again_ends_with_every_cell_once_and_the_same(
     unbroken, series, figure, tmp_path, data_home
 ):
-    kills, sweeps, wanted = 0, 0, count("TREE_KILLS", 2)
+    kills, sweeps, wanted = 0, 0, count("TREE_KILLS", 1)
     while kills < wanted:
         sweeps += 1
         folder = tmp_path / str(sweeps)
@@ -209,19 +210,18 @@ def test_a_training_thread_that_hangs_is_found_and_its_run_tried_again(unbroken,
     while not (tmp_path / "code" / "hung").exists():
         assert process.poll() is None and time.monotonic() - begun < 120
         time.sleep(0.05)
-    begun, found = time.monotonic(), None
-    while found is None:
-        assert process.poll() is None and time.monotonic() - begun < 60
-        time.sleep(0.1)
-        with open_database(tmp_path / "runs.db", write=False) as database, database.read() as connection:
-            found = connection.exec_driver_sql(
-                "SELECT run_id FROM attempt WHERE outcome = 'lost' AND traceback LIKE 'hung: %'"
-            ).scalar()
+    begun, name = time.monotonic(), Path((tmp_path / "code" / "hung").read_text()).name
+    with open_database(tmp_path / "runs.db", write=False) as database:
+        (run,) = (run for run in reader.load_sweep(database).runs if folder_of(run) == name)
+        # On a machine under load a worker may have seemed to hang before.
+        while (attempt := reader.attempts(database, run.id)[run.attempt - 1]).outcome is None:
+            assert time.monotonic() - begun < 60
+            time.sleep(0.1)
     seconds = time.monotonic() - begun
+    assert (attempt.outcome, attempt.traceback) == ("lost", "hung: no sign of life for 6 s")
     assert process.wait(600) == 0
     assert rows(tmp_path) == unbroken
-    (log,) = (log for log in (tmp_path / "runs.files").rglob("log.txt") if "sitecustomize.py" in log.read_text())
-    assert "time.sleep" in log.read_text() or "in hangs" in log.read_text(), "where it hung"
+    assert "in hangs" in (tmp_path / "runs.files" / name / "log.txt").read_text(), "where it hung"
     figure(f"found and ended after {seconds:.1f} s, its run identical")
 
 
