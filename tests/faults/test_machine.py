@@ -225,15 +225,19 @@ def test_a_training_thread_that_hangs_is_found_and_its_run_tried_again(unbroken,
     figure(f"found and ended after {seconds:.1f} s, its run identical")
 
 
-def test_no_worker_outlives_a_killed_sweep(figure, tmp_path, data_home):
+@pytest.mark.parametrize("signals", [[signal.SIGKILL], [signal.SIGINT] * 2], ids=["killed", "asked twice"])
+def test_no_worker_outlives_its_sweep(signals, figure, tmp_path, data_home):
     (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
     process = kdx(tmp_path, "sweep", "grid.yaml", "--workers", "2")
     wait_for_rows(tmp_path, process, 0)
     everyone = family(process.pid)
     assert len(everyone) == 4, "a sweep, its server, two workers"
-    os.kill(process.pid, signal.SIGKILL)
     killed = time.monotonic()
-    process.wait()
+    for signum in signals:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signum)
+        time.sleep(0.02)
+    assert process.wait() == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130}[signals[0]]
     while any(alive(pid) for pid in everyone):
         assert time.monotonic() - killed < 10, "somebody is left"
         time.sleep(0.05)
