@@ -9,9 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+
+from kdx.grid.sections import Evaluation
+from kdx.grid.spec import CellSpec
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,3 +67,17 @@ def test_the_readme_shows_what_happens(folder, command, expected):
 
 def test_there_are_commands_to_run():
     assert len(steps()) > 5
+
+
+def words_of(annotation: Any) -> set[str]:
+    """Those of every enumeration in it."""
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return set(annotation)
+    return {word for part in get_args(annotation) for word in words_of(part)}
+
+
+def test_every_word_of_a_cell_is_in_the_table_of_words():
+    told = (ROOT / "README.md").read_text().partition("### The words of a grid")[2].partition("\n\n`kdx init`")[0]
+    fields = CellSpec.model_fields | Evaluation.model_fields
+    wanted = {*fields, *(word for field in fields.values() for word in words_of(field.annotation))}
+    assert wanted - set(re.findall(r"`([^`]+)`", told)) == set()

@@ -6,6 +6,7 @@ Parts are modules, so that those which learn something keep it like any other pa
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from kdx.axes import Normaliser, Reach, Tables, XLBias
@@ -13,6 +14,11 @@ from kdx.axes import Normaliser, Reach, Tables, XLBias
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor
 """Some of the tokens of a row: a slice without a step, or their indices, integers (n,)."""
+
+
+def wide(numbers: Tensor) -> Tensor:
+    """In at least 32 bits: half precision has not the digits, or not the range, of squares and long sums."""
+    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
 
 def taken(rows: Tensor, part: Part) -> Tensor:
@@ -181,7 +187,8 @@ class ValueFunction(nn.Module):
 class FilterFunction(nn.Module):
     """M(x_q, S): which keys a query sees, by their positions.
 
-    In self-attention every query keeps at least its own key; a query that keeps none elsewhere gets zero.
+    In self-attention every query keeps at least its own key. Keys from elsewhere are all seen by a query to which the
+    filter would leave none of them.
     """
 
     triangular: ClassVar[bool] = False

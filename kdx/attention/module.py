@@ -66,8 +66,19 @@ class _Projected(NamedTuple):
     value: Tensor  # (B, H, Tk, D)
     at_query: Place
     at_key: Place
+    sight: "_Sight"
+
+
+class _Sight(NamedTuple):
+    own: bool  # whether each query's own token is among the keys
     padding: Tensor | None  # (B, Tk)
     mask: Tensor | None  # broadcasts to (B, H, Tq, Tk)
+
+    def part(self, asked: slice, seen: Part) -> "_Sight":
+        """Of some queries and some keys."""
+        padding = self.padding if self.padding is None else self.padding[:, seen]
+        mask = self.mask if self.mask is None else self.mask[..., asked, :][..., seen]
+        return _Sight(self.own, padding, mask)
 
 
 class KernelAttention(nn.Module):
@@ -77,7 +88,8 @@ class KernelAttention(nn.Module):
     projections of queries, keys and values that they have where the three are packed in one matrix; biases zero.
     Packing matters, because under it a symmetric kernel starts less close to the identity.
 
-    It needs nothing else of kdx, and goes where `nn.MultiheadAttention(batch_first=True)` goes:
+    It needs nothing else of kdx, and does the work of `nn.MultiheadAttention(batch_first=True)`. Values are of the
+    tokens that the keys are of; masks say what is seen, not what is hidden; the output comes without weights:
 
         attention = KernelAttention(512, 8, kernel="rbf", positions=["relative"], filter="causal")
         output = attention(x)                            # self-attention, (B, T, 512)
@@ -152,6 +164,12 @@ class KernelAttention(nn.Module):
         super().__init__()
         if head_width is None and (heads < 1 or width % heads):
             raise ValueError(f"heads: {heads} heads do not divide width {width}; allowed: a divisor, or a head_width")
+        for name, count in {"heads": heads, "head_width": head_width, "longest": longest}.items():
+            if count is not None and count < 1:
+                raise ValueError(f"{name}: {count}; allowed: 1 or more")
+        for name, probability in {"dropout": dropout, "position_dropout": position_dropout}.items():
+            if not 0 <= probability < 1:
+                raise ValueError(f"{name}: {probability}; allowed: 0 or more, below 1")
         if path not in ("fused", "literal"):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
         if memory_length < 0:
@@ -248,8 +266,8 @@ class KernelAttention(nn.Module):
             (B, Tq, M)
 
         Raises:
-            ValueError: for a memory where `memory_length` is 0, positions of keys without keys, or a position or
-                distance that is not in a learned table.
+            ValueError: for tokens of another width, a memory where `memory_length` is 0, positions of keys without
+                keys, or a position or distance that is not in a learned table.
         """
         smoothed = self.smooth(
             queries,
@@ -304,7 +322,7 @@ class KernelAttention(nn.Module):
 
     def _smooth_in_one_call(self, projected: _Projected) -> Tensor | None:
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
-        raw, query, key, value, at_query, at_key, padding, mask = projected
+        raw, query, key, value, at_query, at_key, (_, padding, mask) = projected
         kernel = self.kernel.dot_product(query, key)
         if kernel is None or not self.normaliser.cancels or self.value_function.uses_weights:
             return None
@@ -329,7 +347,7 @@ class KernelAttention(nn.Module):
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
-        raw, query, key, value, at_query, at_key, padding, mask = projected
+        raw, query, key, value, at_query, at_key, sight = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
         # Each head's rows together, once, where each product of each block would do it again. Queries in pieces, once,
@@ -362,12 +380,7 @@ class KernelAttention(nn.Module):
                 weight,
                 self.normaliser,
                 values(seen),
-                visible=self._visible(
-                    at_asked,
-                    at_seen,
-                    padding if padding is None else padding[:, seen],
-                    mask if mask is None else mask[..., asked, :][..., seen],
-                ),
+                visible=self._visible(at_asked, at_seen, sight.part(asked, seen)),
                 of_pairs=self._of_pairs(at_asked, at_seen),
                 dropout=self._dropout,
             )
@@ -378,7 +391,8 @@ class KernelAttention(nn.Module):
     def _seen(self, projected: _Projected, asked: slice) -> Part:
         """The keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
-        if first is None or start is None:
+        # Keys from elsewhere may all have to be seen.
+        if first is None or start is None or not projected.sight.own:
             return slice(0, keys)
         seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
         return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)
@@ -398,6 +412,9 @@ class KernelAttention(nn.Module):
             raise ValueError("key_positions: given without keys; allowed: query_positions alone, for both")
         if memory is not None and not self.memory_length:
             raise ValueError("memory: given where memory_length is 0; allowed: memory_length of 1 or more")
+        for name, tokens in {"queries": queries, "keys": keys, "memory": memory}.items():
+            if tokens is not None and tokens.size(-1) != self.output.out_features:
+                raise ValueError(f"{name}: {tokens.size(-1)} features; allowed: {self.output.out_features}")
         cache = cache or Cache()
         at_query = self._place(queries, query_positions, cache.next)
         cache.next = at_query.positions[..., -1:] + 1
@@ -429,7 +446,8 @@ class KernelAttention(nn.Module):
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
-        return _Projected(raw, query, known.key, known.value, at_query, at_key, known.padding, mask)
+        sight = _Sight(keys is None, known.padding, mask)
+        return _Projected(raw, query, known.key, known.value, at_query, at_key, sight)
 
     def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> Place:
         if positions is not None:
@@ -476,16 +494,23 @@ class KernelAttention(nn.Module):
             return None
         return lambda weights: self.value_function.of_pairs(weights, at_query, at_key)
 
-    def _visible(self, at_query: Place, at_key: Place, padding: Tensor | None, mask: Tensor | None) -> Tensor | None:
-        visible = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
-        if visible is not None and visible.dim() == 3:
-            visible = visible.unsqueeze(1)  # (B, 1, Tq, Tk)
-        if mask is not None:
-            visible = mask if visible is None else visible & mask
-        if padding is not None:
-            real = ~padding[:, None, None, :]
-            visible = real if visible is None else visible & real
-        return visible
+    def _visible(self, at_query: Place, at_key: Place, sight: _Sight) -> Tensor | None:
+        chosen = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
+        if chosen is not None and chosen.dim() == 3:
+            chosen = chosen.unsqueeze(1)  # (B, 1, Tq, Tk)
+        real = None if sight.padding is None else ~sight.padding[:, None, None, :]
+        visible = _and(chosen, real)
+        if visible is not None and chosen is not None and not sight.own:
+            # A source that is shorter, or that stands elsewhere, may have no key where the filter looks for it.
+            missed = ~visible.any(-1, keepdim=True)
+            visible = visible | (missed if real is None else missed & real)
+        return _and(visible, sight.mask)
+
+
+def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
 
 
 def _sum(one: Tensor | None, other: Tensor | None, *, in_place: bool = False) -> Tensor | None:

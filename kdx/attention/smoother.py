@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from kdx.attention.contracts import DotProduct, NormaliserFunction
+from kdx.attention.contracts import DotProduct, NormaliserFunction, wide
 
 
 def weights(
@@ -74,7 +74,7 @@ def quick(
     total = None
     if weight is None and normaliser.cancels:
         assert log_weight is not None
-        log_weight = _wide(log_weight)
+        log_weight = wide(log_weight)
         if visible is not None:
             # Added, not filled in, which costs a copy, and another for the gradient. Finite, so that a row without any
             # key is not NaN; what it gives is taken away below.
@@ -84,6 +84,9 @@ def quick(
     else:
         kept = _raw(log_weight, weight, normaliser, visible)
         total = normaliser.total(kept, visible)
+        if torch.is_autocast_enabled(value.device.type):
+            # Which would make the products below narrow, so the weights are made small before.
+            kept, total = kept / total, None
     # The sum of many raw weights has no bound: before it is divided, it stays wide.
     kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
     output = kept @ value.to(kept.dtype)
@@ -166,8 +169,8 @@ def _raw(
 ) -> Tensor:
     if log_weight is None:
         assert weight is not None
-        return _wide(weight) if visible is None else _wide(weight).masked_fill(~visible, 0.0)
-    log_weight = _wide(log_weight)
+        return wide(weight) if visible is None else wide(weight).masked_fill(~visible, 0.0)
+    log_weight = wide(log_weight)
     if visible is not None:
         log_weight = log_weight.masked_fill(~visible, -torch.inf)
     if normaliser.cancels:
@@ -177,7 +180,3 @@ def _raw(
         log_weight = log_weight - largest
     raw = log_weight.exp()
     return raw if weight is None else raw * weight
-
-
-def _wide(numbers: Tensor) -> Tensor:
-    return numbers.to(torch.promote_types(numbers.dtype, torch.float32))

@@ -108,27 +108,36 @@ def list_(json: Json = False) -> None:
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A corpus of `kdx data list`.")],
+    name: Annotated[str, typer.Argument(help="A corpus of `kdx data list`, or wmt14 for both of its own.")],
     json: Json = False,
 ) -> None:
     """Tell of one corpus: where it lies or how to get it, its licence, counts, hashes and notes.
 
     Example: kdx data info iwslt14
     """
+    from kdx.data import FAMILIES
+    from kdx.data.prepare import how_to_prepare
     from kdx.errors import KdxError, did_you_mean
 
     rows = {row["name"]: row for row in _rows()}
-    if name not in rows:
-        raise KdxError(f"unknown corpus `{name}`", allowed=sorted(rows), hint=did_you_mean(name, rows))
-    row = rows[name]
+    if name not in rows and name not in FAMILIES:
+        raise KdxError(f"unknown corpus `{name}`", allowed=sorted(rows), hint=did_you_mean(name, (*rows, *FAMILIES)))
+    found = [rows[part] for part in FAMILIES.get(name, (name,))]
     if json:
-        out_json(row)
+        out_json(found if name in FAMILIES else found[0])
         return
+    for row in found:
+        _tell(row)
+    if any(row["state"] == "not prepared" for row in found):
+        say(f"next: {how_to_prepare(name)}")
+
+
+def _tell(row: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     facts = {
-        "corpus": name,
+        "corpus": row["name"],
         "state": row["state"],
         "kind": _direction(row["suffixes"]) + (", tokenised" if row["tokenised"] else ""),
         "licence": row["licence"] or "not known",
@@ -151,10 +160,6 @@ def info(
         out(files)
     for note in row.get("notes", ()):
         out(inert(f"note: {note}"))
-    if row["state"] == "not prepared":
-        from kdx.data.prepare import how_to_prepare
-
-        say(f"next: {how_to_prepare(name)}")
 
 
 def _rows() -> list[dict[str, Any]]:

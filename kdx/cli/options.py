@@ -24,7 +24,7 @@ Workers = Annotated[
         envvar="KDX_WORKERS",
         min=1,
         max=1024,
-        help="Runs at a time; the machine's cores if not said.",
+        help="Runs at a time; if not said, as many as there are GPUs, or else cores. Each run has one GPU.",
     ),
 ]
 

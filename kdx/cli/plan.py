@@ -57,7 +57,7 @@ def plan(
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")
     counts = Counter(decision.action.value for decision in decisions)
     told = ", ".join(f"{count} to {action}" for action, count in counts.items())
-    shape = f"{len(wanted.cells)} cells × {len(wanted.seeds)} seeds"
+    shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
     options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
     say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")

@@ -61,7 +61,8 @@ def sweep(
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
     # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
-    prepare_data(wanted)
+    for note in prepare_data(wanted):
+        say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
         raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 
@@ -77,14 +78,18 @@ def run(
 
     from kdx.cli.progress import progress
     from kdx.store import writer
+    from kdx.sweep.cards import cards
     from kdx.sweep.files import files_beside
     from kdx.sweep.local import LocalSweep
 
-    count = workers or len(os.sched_getaffinity(0))
+    gpus = cards()
+    count = workers or len(gpus or os.sched_getaffinity(0))
     with progress(plan) as listener:
         writer.register(database, plan, plan.grid)
         files = files_beside(database.path)
-        local = LocalSweep(plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed)
+        local = LocalSweep(
+            plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed, cards=gpus
+        )
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             local.dump() if signum == signal.SIGUSR1 else local.stop(signum)

@@ -30,7 +30,7 @@ def verify(
 ) -> None:
     """Check both paths of every attention against theory, and against vectors from elsewhere.
 
-    Prints the largest error of each variant; exit code 5 when one is too large.
+    Prints the largest error of each proposition and of each variant; exit code 5 when one is too large.
 
     Example: kdx verify --vectors attention.npz
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from kdx.data.storage import data_home
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.grid.spec import LONGEST
 
 Tokens = NDArray[np.int32]
 _TARGETS = "targets"
@@ -77,6 +78,8 @@ class ParallelCorpus:
     """Whether BLEU is to take the words as they are, without a tokeniser of its own."""
     unigram_loss: float
     """Nats per target token of the validation text under the training text's unigram distribution, each count + 1."""
+    left_out: int
+    """Training pairs that are not in `splits`: a side is empty or too long."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,8 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
     included) are left out.
 
     Raises:
-        KdxError: there is no such corpus, it is plain text, or a setting does not fit it.
+        KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long to be read, or a
+            setting does not fit it.
         StorageError: the cache cannot be written.
     """
     home = home or data_home()
@@ -134,11 +138,12 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
 
     def make(folder: Path) -> dict[str, Any]:
         words = _learn(text, data, folder, [count_words(text.lines(Split.TRAIN, suffix)) for suffix in text.suffixes])
-        counts = {split: _write_pairs(text, data, split, words, folder) for split in Split}
+        written = {split: _write_pairs(text, data, split, words, folder) for split in Split}
+        counts = {split: pairs.counts for split, pairs in written.items()}
         if not counts[Split.TRAIN].any():
             problem = f"no training pair has at most {data.max_tokens} tokens on either side"
             raise KdxError(problem, place="data.max_tokens")
-        return {"unigram_loss": _unigram_loss(counts)}
+        return {"unigram_loss": _unigram_loss(counts), "left_out": written[Split.TRAIN].left_out}
 
     cache = cached(home, _key(text, data, data.max_tokens), make)
     source, target = _vocabularies(text, data, cache.folder)
@@ -157,6 +162,7 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
         fingerprint=cache.fingerprint,
         tokenised=text.tokenised,
         unigram_loss=cache.facts["unigram_loss"],
+        left_out=cache.facts["left_out"],
     )
 
 
@@ -259,24 +265,48 @@ def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
     return ["vocabulary.json"] * len(text.suffixes)
 
 
-def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabulary], folder: Path) -> Counts:
-    """One split into `folder`; how often each target token comes."""
+class _Pairs(NamedTuple):
+    counts: Counts
+    """How often each target token comes."""
+    left_out: int
+    """Pairs."""
+
+
+def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabulary], folder: Path) -> _Pairs:
+    """One split into `folder`."""
     source, target = words
     references = []
+    left_out = 0
     with (
         write_lists(folder / f"{split}.source", below=source.size) as sources,
         write_lists(folder / f"{split}.target", below=target.size) as targets,
     ):
-        for one, other in zip(*(text.lines(split, suffix) for suffix in text.suffixes), strict=True):
+        lines = zip(*(text.lines(split, suffix) for suffix in text.suffixes), strict=True)
+        for number, (one, other) in enumerate(lines, 1):
             pair = [*source.encode(one), END], [*target.encode(other), END]
             if split is not Split.TRAIN:
                 references.append(" ".join(other.split()))
+                _check_length(text, data, split, number, pair)
             elif not all(1 < len(side) <= data.max_tokens for side in pair):
+                left_out += 1
                 continue
             sources.append(pair[0])
             targets.append(pair[1])
     (folder / f"{split}.references").write_text("\n".join(references), encoding="utf-8")
-    return targets.counts
+    return _Pairs(targets.counts, left_out)
+
+
+def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: tuple[list[int], list[int]]) -> None:
+    """An evaluation reads every pair whole, so the longest is one that a model of any kind can read."""
+    most = max(LONGEST, data.max_tokens)
+    for suffix, side in zip(text.suffixes, pair, strict=True):
+        if len(side) > most:
+            raise KdxError(
+                f"line {number:,} of {split}.{suffix} of `{data.corpus}` has {len(side):,} tokens",
+                place="data.corpus",
+                allowed=f"at most {most:,}, of which the last is the end token",
+                hint="take the pair out, or cut it into sentences, and prepare the text anew",
+            )
 
 
 def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path) -> Counts:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN
+from kdx.data import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
-from kdx.data.prepare import PreparedInfo, corpus_folder, prepared_corpora, read_about
+from kdx.data.prepare import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
 from kdx.data.text import GeneratedText
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import Data
@@ -81,7 +81,10 @@ def corpus_names(home: Path, *, parallel: bool) -> list[str]:
 def _unknown(name: str, home: Path) -> KdxError:
     usable = corpus_names(home, parallel=True) + corpus_names(home, parallel=False)
     texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
-    hint = f"kdx data prepare {name} --from PATH"
+    hint = how_to_prepare(name)
+    if name in FAMILIES:
+        parts = FAMILIES[name]
+        return KdxError(f"`{name}` is {len(parts)} corpora; take one", place="data.corpus", allowed=parts)
     if name in BUILT_IN:
         return KdxError(f"corpus `{name}` is not prepared yet", place="data.corpus", hint=hint)
     near = did_you_mean(name, texts)

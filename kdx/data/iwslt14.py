@@ -3,8 +3,9 @@
 The campaign's own archive becomes text by the recipe that published scores share (Ranzato et al. 2016, and fairseq's
 script): the lines that tell of a talk are dropped, its title and description kept; Moses' tokeniser; pairs dropped that
 have an empty side, more than 175 words on a side, or more than 1.5 times the words of the other side; lower case. Every
-23rd pair is validation text, and the test text is five sets of talks, whole. Text that was tokenised elsewhere is taken
-as it is. Tokenisers differ from version to version, so what differs from the usual is noted, not refused.
+23rd pair is validation text, and the test text is five sets of talks, whole. Six files of raw text go the same way, and
+text that was tokenised elsewhere is taken as it is. Tokenisers differ from version to version, and with them the words
+and the pairs that are dropped, so that is noted; a text whose number of lines is quite another is refused.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from kdx.axes import Split
 from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told
 from kdx.data.text_files import made, segments
 from kdx.errors import KdxError
@@ -22,6 +24,8 @@ _NOT_SPOKEN = re.compile(r"<(url|talkid|keywords|speaker|reviewer|translator|doc
 _SPOKEN_TAG = re.compile(r"</?(title|description)>")
 _MOST_WORDS, _MOST_RATIO = 175, 1.5
 _EVERY = 23
+_ATTACHED = re.compile(r"[^\W\d_][.,!?](?:\s|$)")
+"""A sign that no tokeniser has set apart: in 1 % of tokenised lines, at abbreviations, and in most raw ones."""
 
 # Of the whole training text before it was tokenised, as a public copy has it.
 _UNTOKENISED = {
@@ -32,7 +36,6 @@ _SUBSET = (
     "the known subset of 38,592 pairs, 9,535 of them with placeholders such as <S_0> for words:"
     " scores on it compare with each other, not with the literature"
 )
-_NOT_TOKENISED = "the whole training text, but not tokenised: the literature's scores are of tokenised text"
 
 
 def make(files: Files, told: Told) -> Original | None:
@@ -45,25 +48,62 @@ def make(files: Files, told: Told) -> Original | None:
     training = [f"train.tags.de-en.{language}" for language in _LANGUAGES]
     if not any(name in named for name in training):
         return None
-    from kdx.data.moses import tokenised  # slow to import, and nothing else needs it
-
     talks = [[f"IWSLT14.{talk}.de-en.{language}.xml" for language in _LANGUAGES] for talk in _TALKS]
     if missing := [name for name in (*training, *chain.from_iterable(talks)) if name not in named]:
         raise KdxError(f"of the original archive are missing: {', '.join(missing)}")
     spoken = _sides([named[name] for name in training], _spoken)
     heard = [_sides([named[name] for name in names], _segments) for names in talks]
     texts: dict[str, TextFile] = {}
-    kept, raw = _clean(spoken, [tokenised(spoken[side], language, told) for side, language in enumerate(_LANGUAGES)])
+    kept, raw = _clean(spoken, _tokenised(spoken, told))
+    tests = _tokenised([[line for talk in heard for line in talk[side]] for side in range(len(_LANGUAGES))], told)
     notes = []
     for side, language in enumerate(_LANGUAGES):
         text = [pair[side].lower() for pair in kept]
-        test = tokenised([line for talk in heard for line in talk[side]], language, told)
         place = named[training[side]].place
         texts[f"train.{language}"] = made(place, _training(text))
         texts[f"valid.{language}"] = made(place, text[_EVERY - 1 :: _EVERY])
-        texts[f"test.{language}"] = made(named[talks[0][side]].place, [line.lower() for line in test])
+        texts[f"test.{language}"] = made(named[talks[0][side]].place, [line.lower() for line in tests[side]])
         notes.append(_compared(f"train.{language}", _training([pair[side] for pair in raw]), _UNTOKENISED[language]))
     return Original(texts, tuple(notes))
+
+
+def processed(texts: Mapping[str, TextFile], told: Told) -> Original:
+    """The six files; a split that is raw text tokenised, cleaned if it is for training, and lower-cased.
+
+    Raises:
+        KdxError: the sides of raw text differ in length.
+    """
+    done, notes = dict(texts), []
+    for split in Split:
+        names = [f"{split}.{language}" for language in _LANGUAGES]
+        sides = _sides([texts[name] for name in names], TextFile.decoded)
+        if not _is_raw(sides):
+            continue
+        tokens = _tokenised(sides, told)
+        how = "tokenised"
+        if split is Split.TRAIN:
+            for name, side, known in zip(names, sides, _UNTOKENISED.values(), strict=True):
+                notes.append(_compared(name, side, known))
+            kept, _ = _clean(sides, tokens)
+            how = f"tokenised, cleaned (of {len(sides[0]):,} pairs {len(kept):,} stay)"
+            tokens = [[pair[side] for pair in kept] for side in range(len(names))]
+        notes.append(f"{', '.join(names)}: raw text, which kdx has {how} and lower-cased")
+        for name, side in zip(names, tokens, strict=True):
+            done[name] = made(texts[name].place, [line.lower() for line in side])
+    return Original(done, tuple(notes))
+
+
+def _is_raw(sides: Sequence[Sequence[str]]) -> bool:
+    if any(_is_known(side, known) for side, known in zip(sides, _UNTOKENISED.values(), strict=True)):
+        return True
+    lines = list(chain.from_iterable(sides))
+    return 3 * sum(1 for line in lines if _ATTACHED.search(line)) > len(lines)
+
+
+def _tokenised(sides: Sequence[Sequence[str]], told: Told) -> list[list[str]]:
+    from kdx.data.moses import tokenised  # slow to import, and nothing else needs it
+
+    return [tokenised(side, language, told) for side, language in zip(sides, _LANGUAGES, strict=True)]
 
 
 def _spoken(text: TextFile) -> Iterator[str]:
@@ -108,20 +148,27 @@ def _training(lines: Sequence[str]) -> list[str]:
 
 def _compared(name: str, raw: Sequence[str], known: str) -> str:
     """What can be said without a tokeniser: whether the raw text is the one that everybody has."""
-    forms = (raw, [line.strip() for line in raw], [line.strip().lower() for line in raw])
-    found = [hashlib.sha256("".join(f"{line}\n" for line in form).encode()).hexdigest() for form in forms]
-    if known in found:
+    if _is_known(raw, known):
         return f"{name}: before tokenisation it is the known text, sha256 {known[:12]}…"
-    return f"{name}: before tokenisation, sha256 {found[0][:12]}…; a public copy, detokenised, has {known[:12]}…"
+    return f"{name}: before tokenisation, sha256 {_sha256(raw)[:12]}…; a public copy, detokenised, has {known[:12]}…"
 
 
-def _known(lines: int, subset: str, language: str) -> KnownFile:
-    return KnownFile(lines, versions={subset: _SUBSET, _UNTOKENISED[language]: _NOT_TOKENISED})
+def _is_known(raw: Sequence[str], known: str) -> bool:
+    forms = (raw, [line.strip() for line in raw], [line.strip().lower() for line in raw])
+    return known in map(_sha256, forms)
+
+
+def _sha256(lines: Sequence[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+def _known(lines: int, subset: str) -> KnownFile:
+    return KnownFile(lines, versions={subset: _SUBSET})
 
 
 _FILES: Mapping[str, KnownFile] = {
-    "train.de": _known(160_239, "e257601eb50b658647eeb0f5f0a45f6b291102848859ddb351349157fc440fe2", "de"),
-    "train.en": _known(160_239, "55f6b0f2743ce2dbdff7f326fb5814bd1146a09aed9a804e25acf1ebfed9180e", "en"),
+    "train.de": _known(160_239, "e257601eb50b658647eeb0f5f0a45f6b291102848859ddb351349157fc440fe2"),
+    "train.en": _known(160_239, "55f6b0f2743ce2dbdff7f326fb5814bd1146a09aed9a804e25acf1ebfed9180e"),
     "valid.de": KnownFile(7283, "3f051579c9d8c7281a6ea8c72ad4ae09dbaa9bb24dfd41166f2c3a3df7cd940a"),
     "valid.en": KnownFile(7283, "e6d7317a9772cd1ed970910c611e9e7dada1f34439269b44a9d801334bff948d"),
     "test.de": KnownFile(6750, "e718c783e33160b7d72af8f733756a466e0d0c016eff8ab624c1b0d1d01cbbdf"),
@@ -137,5 +184,7 @@ TEXT = KnownText(
     address="https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
     files=_FILES,
     exact=False,
+    drift=0.01,
     original=make,
+    processed=processed,
 )

@@ -20,12 +20,14 @@ from kdx.data.examples import GeneratedExamples
 from kdx.data.storage import data_home, new_folder
 from kdx.data.text import Files, GeneratedText, KnownFile, KnownText, Original, TextFile, Told, decoded, untold
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
-from kdx.errors import KdxError, StorageError
+from kdx.errors import KdxError, Place, StorageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ABOUT = "about.json"
 _ROUND = 0.05
 """How far from a round figure a number of lines may be."""
+LONGEST_SENTENCE = 1000
+"""Words of a line of parallel text; a longer one is no sentence. Validation and test read each whole."""
 
 
 @dataclass(frozen=True)
@@ -116,21 +118,18 @@ def prepare(
     home = home or data_home()
     folder = corpus_folder(name, home)
     with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:
-        made = _made(path, found, known, told)
-        if known and made:
-            suffixes, texts, notes = known.suffixes, made.texts, list(made.notes)
-        else:
-            suffixes, texts = corpus_files(path, found, known)
-            notes = []
+        suffixes, text = _text(path, found, known, told)
+        texts, notes = text.texts, list(text.notes)
         present = read_about(folder)
         if present is None and folder.exists():
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
         with new_folder(folder) as filling:
             _check_room(filling, texts)
-            copies = {file: _copy(text, filling / file, told) for file, text in texts.items()}
+            copies = {file: _copy(text, filling / file, told, pairs=len(suffixes) > 1) for file, text in texts.items()}
             files = {file: copy.info for file, copy in copies.items()}
             _check_sides(texts, files, suffixes)
-            notes += _empty_lines(files, suffixes)
+            if len(suffixes) > 1:
+                notes += _no_sentences(copies)
             if known:
                 notes += _check_known(texts, copies, name, known)
             about = PreparedInfo(
@@ -212,29 +211,44 @@ def _at_hand(
         raise
 
 
-def _made(path: Path, found: Files, known: KnownText | None, told: Told) -> Original | None:
-    if known is None or known.original is None:
-        return None
-    try:
-        return known.original(found, told)
-    except KdxError as error:
-        error.place = error.place or str(path)
-        raise
+def _text(path: Path, found: Files, known: KnownText | None, told: Told) -> tuple[tuple[str, ...], Original]:
+    """The corpus in `found`, with its suffixes."""
+    if known and known.original:
+        try:
+            made = known.original(found, told)
+        except KdxError as error:
+            error.place = error.place or str(path)
+            raise
+        if made:
+            return known.suffixes, made
+    suffixes, texts = corpus_files(path, found, known)
+    return suffixes, known.processed(texts, told) if known and known.processed else Original(texts)
 
 
 class _Copy(NamedTuple):
     info: FileInfo
     sha1: str
+    long: int
+    """Lines of training pairs that are too long for a sentence."""
 
 
-def _copy(text: TextFile, path: Path, told: Told) -> _Copy:
+def _copy(text: TextFile, path: Path, told: Told, *, pairs: bool) -> _Copy:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
-    number = words = empty = done = 0
+    number = words = empty = long = done = 0
     with path.open("wb") as copy:
         for number, line in enumerate(text.lines(), 1):
             found = len(decoded(line, text.place, number).split())
             words += found
             empty += not found
+            if pairs and found > LONGEST_SENTENCE:
+                if path.stem != Split.TRAIN:
+                    raise KdxError(
+                        f"a line of {found:,} words; an evaluation would read it whole",
+                        place=Place(text.place, number, 1),
+                        allowed=f"at most {LONGEST_SENTENCE:,} words, in valid and test",
+                        hint="take the pair out, or cut it into sentences",
+                    )
+                long += 1
             sha256.update(line)
             sha1.update(line)
             copy.write(line)
@@ -243,7 +257,7 @@ def _copy(text: TextFile, path: Path, told: Told) -> _Copy:
                 told(f"copying {path.name}", done, text.size or None)
     if not words:
         raise KdxError("no words in it", place=text.place)
-    return _Copy(FileInfo(number, words, sha256.hexdigest(), empty), sha1.hexdigest())
+    return _Copy(FileInfo(number, words, sha256.hexdigest(), empty), sha1.hexdigest(), long)
 
 
 def _check_room(filling: Path, texts: Mapping[str, TextFile]) -> None:
@@ -267,25 +281,32 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
                 )
 
 
-def _empty_lines(files: Mapping[str, FileInfo], suffixes: tuple[str, ...]) -> list[str]:
-    # In plain text an empty line is an end of its own; in a pair it is a side that is missing.
-    parallel = len(suffixes) > 1
-    return [f"{name}: {file.empty:,} lines without a word" for name, file in files.items() if parallel and file.empty]
+def _no_sentences(copies: Mapping[str, _Copy]) -> list[str]:
+    """Of parallel text: lines that are empty, or too long. In plain text an empty line is an end of its own."""
+    notes = []
+    for name, copy in copies.items():
+        if copy.info.empty:
+            notes.append(f"{name}: {copy.info.empty:,} lines without a word")
+        if copy.long:
+            notes.append(f"{name}: {copy.long:,} lines of more than {LONGEST_SENTENCE:,} words")
+    return notes
 
 
 def _check_known(texts: Mapping[str, TextFile], copies: Mapping[str, _Copy], name: str, known: KnownText) -> list[str]:
     """What is to be said of a text that is not the known one, where that is allowed."""
     remarks: dict[str, list[str]] = {}
     for file, expected in known.files.items():
+        info = copies[file].info
         differences = _differences(copies[file], expected)
-        if known.exact and differences:
+        version = expected.versions.get(info.sha256) or expected.versions.get(info.lines)
+        drift = abs(info.lines - expected.lines) / expected.lines
+        another = known.drift is not None and drift > known.drift and not version
+        if differences and (known.exact or another):
             raise KdxError(
                 f"not the {file} of {name}: {', '.join(differences)}",
                 place=texts[file].place,
                 hint="to use it all the same, prepare it under another name",
             )
-        info = copies[file].info
-        version = expected.versions.get(info.sha256) or expected.versions.get(info.lines)
         for remark in [version] if version else differences:
             remarks.setdefault(remark, []).append(file)
     return [f"{', '.join(files)}: {remark}" for remark, files in remarks.items()]

@@ -68,13 +68,21 @@ def decoded(line: bytes, place: str, number: int) -> str:
     """Line `number` of `place` as text.
 
     Raises:
-        KdxError: it is not UTF-8.
+        KdxError: it is not UTF-8, or has a NUL character.
     """
     try:
-        return line.decode()
+        text = line.decode()
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode()) + 1
         raise KdxError(f"not UTF-8: byte 0x{line[error.start]:02x}", place=Place(place, number, column)) from error
+    # NUL is valid UTF-8. So UTF-16 without a byte-order mark would pass, every line of it garbage.
+    if "\0" in text:
+        raise KdxError(
+            "a NUL character, which no text has",
+            place=Place(place, number, text.index("\0") + 1),
+            hint="write it as UTF-8; of UTF-16: iconv -f UTF-16LE -t UTF-8",
+        )
+    return text
 
 
 @dataclass(frozen=True)
@@ -123,10 +131,15 @@ class KnownText:
     """How to come by it where it has no address."""
     exact: bool = True
     """Whether a file that differs from `files` is refused; otherwise, as where tokenisers differ, it is noted."""
+    drift: float | None = None
+    """By how much, as a share of its lines, a file of another length may be noted; longer or shorter it is refused,
+    unless it is a known version. None: of any length."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What files are called where they were published (`wiki.train.tokens`), and their name here (`train.txt`)."""
     original: Callable[[Files, Told], Original | None] | None = None
     """Makes the corpus from its published form; None where that is not what the files are."""
+    processed: Callable[[Mapping[str, TextFile], Told], Original] | None = None
+    """Gives its own files the form that published scores are of, where they do not have it yet."""
 
 
 def file_names(suffixes: Sequence[str]) -> list[str]:

@@ -92,7 +92,7 @@ VALUES: dict[Space, tuple[Value, ...]] = {
 # Schemes that see distances only; Shaw et al. and Dai et al. use them in self-attention alone.
 DISTANCES = frozenset(Position) - {Position.NONE, Position.DIRECT_SUM, Position.PRODUCT}
 SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
-LONGEST = 1024  # positions of a learned encoding
+LONGEST = 1024  # positions of a learned encoding, and of a table of distances that has no clip
 
 
 class Reading(NamedTuple):
@@ -110,6 +110,12 @@ def _one_or_many(value: Any) -> Any:
     """A lone word is a list of one; `none` is the empty list."""
     words = value if isinstance(value, list | tuple) else (value,)
     return () if tuple(words) == ("none",) else tuple(words)
+
+
+def _distance(value: Any) -> Any:
+    if value in (None, "none") or (type(value) is int and value >= 0):
+        return value
+    raise refuse("", f"`{value}` as clip", allowed="a whole number from 0 on, or none")
 
 
 class CellSpec(Section):
@@ -144,7 +150,7 @@ class CellSpec(Section):
     """Whether a dot product is divided by √D (exponential kernel only)."""
     temperature: Annotated[Positive, Neutral(1.0)] = 1.0
     """What the logarithm of the weight is divided by, beside √D (exponential and rbf only)."""
-    clip: Annotated[Natural | Literal["none"] | None, Neutral(None)] = None
+    clip: Annotated[int | Literal["none"] | None, BeforeValidator(_distance), Neutral(None)] = None
     """Of lookup and table: the distance from which on all share a vector, or `none`; 16 unless said otherwise."""
     sharing: Annotated[Tables | None, Neutral(None)] = None
     """Of lookup and table: a table for each head unless said otherwise, or one for all."""
@@ -218,12 +224,16 @@ class CellSpec(Section):
         if len(set(self.position)) < len(self.position):
             raise refuse("position", "a position scheme stands twice")
         has = ATTENTIONS[self.task]
+        if self.position and self.placement and not set(self.placement) & set(has):
+            raise refuse("placement", f"{self.task} has no {' and no '.join(self.placement)}", allowed=", ".join(has))
+        usual = Inject.PER_LAYER if self.task in SPACES else Inject.INPUT
+        at_input = Position.DIRECT_SUM in self.position and (self.inject or usual) is Inject.INPUT
+        reached = has if at_input else self._attending
         native = SELF_ATTENTIONS if DISTANCES.issuperset(self.position) else has
         wanted = native if self.placement is None else self.placement
-        placement = tuple(attention for attention in has if attention in wanted) if self.position else ()
+        placement = tuple(attention for attention in reached if attention in wanted) if self.position else ()
         position = tuple(scheme for scheme in Position if scheme in self.position) if placement else ()
         summed = Position.DIRECT_SUM in position
-        usual = Inject.PER_LAYER if self.task in SPACES else Inject.INPUT
         inject = (self.inject or usual) if summed else None
         value = self.value
         if inject is Inject.INPUT:
@@ -241,7 +251,8 @@ class CellSpec(Section):
                     hint="write inject: per-layer to place it",
                 )
             value = value or Value.WITH_POSITION
-        value = value or Value.WITHOUT_POSITION
+        if value is None or not (at_input or reached):
+            value = Value.WITHOUT_POSITION
         uses_vector = not DISTANCES.issuperset(position) or value is Value.WITH_POSITION
         encoding = (self.encoding or Encoding.SINUSOIDAL) if uses_vector else None
         if encoding is Encoding.SINUSOIDAL and self.model.width % 2:
@@ -255,6 +266,9 @@ class CellSpec(Section):
         """Options of parts that the cell does not have come to nothing; those it has get their defaults."""
         tables = Position.LOOKUP in self.position or self.value is Value.TABLE
         relative = Position.RELATIVE in self.position
+        foreign = [one.value.replace("-", "_") for one in Attention if one not in ATTENTIONS[self.task]]
+        default = Filters()
+        self._settle(filter=self.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
         filters = {self.filter_in(attention) for attention in ATTENTIONS[self.task]}
         sparse = bool(filters & {Filter.STRIDED, Filter.FIXED})
         symmetric = self.symmetry is Symmetry.SYMMETRIC
@@ -272,6 +286,14 @@ class CellSpec(Section):
             raise refuse("model.width", f"sinusoids need an even width, not {self.model.width}")
         if self.mixer is not Mixer.ATTENTION and sparse:
             raise refuse("filter", f"the {self.mixer} mixer has no sparse filter", allowed="full, causal")
+        if not self._attending:
+            self._settle(
+                kernel=Kernel.EXPONENTIAL,
+                symmetry=Symmetry.ASYMMETRIC,
+                normaliser=None,
+                scale=Scale.SCALED,
+                temperature=1.0,
+            )
         stride = (self.stride or 16) if sparse else None
         summary = (2 if self.summary is None else self.summary) if Filter.FIXED in filters else None
         if summary is not None and stride is not None and summary > stride:
@@ -321,10 +343,11 @@ class CellSpec(Section):
             seen = max(length, evaluation.length or 0) + max(self.memory, evaluation.memory or 0)
             if model.cutoffs and training.label_smoothing:
                 raise refuse("training.label_smoothing", "an adaptive softmax cannot be smoothed", allowed="0")
-            if self.encoding is Encoding.LEARNED and seen > LONGEST:
-                raise refuse("encoding", f"a learned table has {LONGEST} positions, and {seen} are in sight")
+            self._refuse_beyond_tables(seen, "shorten what is read at once, or the memory")
         elif training.length is not None:
             raise refuse("training.length", "only prediction reads streams of a fixed length", hint="remove it")
+        if self.task is Task.TRANSLATION:
+            self._refuse_beyond_tables(data.max_tokens, f"write max_tokens: {LONGEST}")
         if self.task in SPACES:
             model = model.model_copy(update={"embeddings": Embeddings.SEPARATE})
         for part, attention in (("encoder", Attention.ENCODER_SELF), ("decoder", Attention.DECODER_SELF)):
@@ -334,6 +357,15 @@ class CellSpec(Section):
                 problem = f"{self.task} needs {'an' if part == 'encoder' else 'a'} {part}"
                 raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
         self._settle(model=model, training=training, data=data)
+
+    def _refuse_beyond_tables(self, seen: int, hint: str) -> None:
+        """What is learned for each position or distance ends somewhere; `seen` positions can come."""
+        if self.encoding is Encoding.LEARNED and seen > LONGEST:
+            problem = f"a learned table has {LONGEST} positions, and {seen} are in sight"
+            raise refuse("encoding", problem, hint=hint)
+        if self.clip == "none" and seen > LONGEST:
+            problem = f"a table without a clip ends at {LONGEST} positions, and {seen} are in sight"
+            raise refuse("clip", problem, allowed="a distance", hint=hint)
 
     def _refuse_foreign(self) -> None:
         """Settings that only other tasks have."""
@@ -378,6 +410,12 @@ class CellSpec(Section):
         if direction is not known[name]:
             raise refuse("select.direction", f"the good end of {name} is {known[name]}", allowed=known[name])
         self._settle(select=Select(metric=f"valid/{name}", direction=direction))
+
+    @property
+    def _attending(self) -> tuple[Attention, ...]:
+        """The task's attentions that no other mixer stands in for."""
+        has = ATTENTIONS[self.task]
+        return has if self.mixer is Mixer.ATTENTION else tuple(one for one in has if one not in SELF_ATTENTIONS)
 
     @property
     def selection(self) -> tuple[str, Direction]:

@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from kdx.axes import IfChanged
-from kdx.data.corpus import load_corpus
+from kdx.axes import IfChanged, Split
+from kdx.data.corpus import ParallelCorpus, load_corpus
 from kdx.errors import KdxError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
@@ -63,22 +64,32 @@ class _Running:
 
     run: PlannedRun
     attempt: int
+    card: str | None
+    """The GPU that it has, alone or with others."""
     heard: float
     """When its worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
     """When it was asked to end because it gave none."""
 
 
-def prepare_data(plan: Plan) -> None:
-    """Makes every corpus of the plan ready, once, before workers ask for it.
+def prepare_data(plan: Plan) -> list[str]:
+    """Makes every corpus of the plan ready, once, before workers ask for it; what is to be said of them.
 
     Raises:
         KdxError: a corpus is missing, or does not fit its task.
         StorageError: the cache cannot be written.
     """
     texts = {(cell.spec.task, cell.spec.data.model_dump_json()): cell.spec for cell in plan.cells}
+    notes = []
     for spec in texts.values():
-        load_corpus(spec.task, spec.data)
+        corpus = load_corpus(spec.task, spec.data)
+        if isinstance(corpus, ParallelCorpus) and corpus.left_out:
+            pairs = corpus.left_out + len(corpus.splits[Split.TRAIN].sources)
+            notes.append(
+                f"{spec.data.corpus}: {corpus.left_out:,} of {pairs:,} training pairs are left out;"
+                f" a side is empty or has more than {spec.data.max_tokens:,} tokens (data.max_tokens)"
+            )
+    return list(dict.fromkeys(notes))
 
 
 @dataclass
@@ -98,6 +109,8 @@ class LocalSweep:
     """Seconds."""
     if_changed: IfChanged = IfChanged.REFUSE
     """What is done with a run that began under other conditions."""
+    cards: tuple[str, ...] = ()
+    """GPUs, as `CUDA_VISIBLE_DEVICES` names them; each run gets one. Empty: runs take what they find."""
 
     def __post_init__(self) -> None:
         self._stopping: int | None = None
@@ -177,7 +190,7 @@ class LocalSweep:
             attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
             if attempt is None:
                 continue
-            run = decision.run
+            run, card = decision.run, self._card()
             order = Order(
                 run_id=record.id,
                 attempt=attempt,
@@ -187,13 +200,19 @@ class LocalSweep:
                 seed=run.seed,
                 folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
                 if_changed=self.if_changed,
+                card=card,
             )
             try:
                 send(self._channel(), start(order))
             except OSError as error:
                 raise self._gone() from error
-            self._active[record.id] = _Running(run, attempt, heard=time.monotonic())
+            self._active[record.id] = _Running(run, attempt, card, heard=time.monotonic())
             self.listener.started(run, attempt)
+
+    def _card(self) -> str | None:
+        """The GPU with the fewest runs."""
+        taken = Counter(running.card for running in self._active.values())
+        return min(self.cards, key=taken.__getitem__, default=None)
 
     def _channel(self) -> socket.socket:
         """The socket to the server, which is started when the first run needs it."""

@@ -32,6 +32,8 @@ class Order:
     """Where the run's checkpoints and log are."""
     if_changed: str = IfChanged.REFUSE
     """Where it has checkpoints that were made under other conditions."""
+    card: str | None = None
+    """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:

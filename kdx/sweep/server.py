@@ -80,6 +80,9 @@ def _become_worker(order: Order, channel: socket.socket, worker: Any, server: in
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with(server)
+        if order.card is not None:
+            # In time: CUDA reads it when it is first used, and here nobody has used it yet.
+            os.environ["CUDA_VISIBLE_DEVICES"] = order.card
         code = worker.work(order, channel)
     except BaseException:
         # The run could not even be recorded as failed.

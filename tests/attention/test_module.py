@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
-from kdx.axes import Encoding, Filter, Position, Symmetry, Value
+from kdx.axes import Encoding, Filter, Kernel, Position, Reach, Symmetry, Value
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -24,6 +24,11 @@ def count(module: nn.Module) -> int:
     [
         ({"width": 10, "heads": 4}, "heads: 4 heads do not divide width 10; allowed: a divisor, or a head_width"),
         ({"heads": 0}, "heads: 0 heads do not divide width 8; allowed: a divisor, or a head_width"),
+        ({"heads": 0, "head_width": 4}, "heads: 0; allowed: 1 or more"),
+        ({"head_width": 0}, "head_width: 0; allowed: 1 or more"),
+        ({"longest": 0}, "longest: 0; allowed: 1 or more"),
+        ({"dropout": 1.5}, "dropout: 1.5; allowed: 0 or more, below 1"),
+        ({"position_dropout": -1.0}, "position_dropout: -1.0; allowed: 0 or more, below 1"),
         ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: linear, polynomial, exponential, rbf"),
         ({"symmetry": "tied"}, "symmetry: 'tied'; allowed: asymmetric, symmetric"),
         ({"positions": ("absolute",)}, "positions: 'absolute'; allowed: none, direct-sum, lookup, relative, product"),
@@ -68,6 +73,52 @@ def test_what_does_not_fit_is_refused_by_name(arguments: dict, message: str) -> 
         KernelAttention(**{"width": 8, "heads": 2} | arguments)
     # A later word widens the list of what is allowed.
     assert str(refusal.value).startswith(message)
+
+
+def test_tokens_of_another_width_are_refused_by_name() -> None:
+    module = KernelAttention(8, 2, filter=Filter.CAUSAL, memory_length=2)
+    for name, given in {
+        "queries": {"queries": torch.zeros(1, 3, 6)},
+        "keys": {"queries": torch.zeros(1, 3, 8), "keys": torch.zeros(1, 3, 6)},
+        "memory": {"queries": torch.zeros(1, 3, 8), "memory": torch.zeros(1, 2, 6)},
+    }.items():
+        with pytest.raises(ValueError, match=f"{name}: 6 features; allowed: 8"):
+            module(**given)
+
+
+@pytest.mark.parametrize("filter", [Filter.CAUSAL, Filter.STRIDED, Filter.FIXED])
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("longer", [1, 4])
+@torch.no_grad()
+def test_every_query_keeps_a_key_of_a_source_of_any_length(filter: Filter, reach: Reach, longer: int) -> None:
+    """Where the filter finds none that is real, all that are real."""
+    module = KernelAttention(8, 2, filter=filter, stride=16, summary=2, reach=reach).double()
+    target, source = draw(2, 160 * longer, 8), draw(2, 110 * longer, 8, seed=1)
+    padding = torch.zeros(2, 110 * longer, dtype=torch.bool)
+    padding[0, 5:], padding[1, :100] = True, True
+    module.path = "literal"
+    weights, expected = module.weights(target, source, key_padding=padding), module(target, source, key_padding=padding)
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    assert not weights.masked_select(padding[:, None, None, :]).any()
+    module.path = "fused"
+    torch.testing.assert_close(module(target, source, key_padding=padding), expected)
+    cache = Cache()
+    steps = [module(target[:, at : at + 1], source, key_padding=padding, cache=cache) for at in range(20)]
+    torch.testing.assert_close(torch.cat(steps, 1), expected[:, :20])
+
+
+@pytest.mark.parametrize("kernel", Kernel)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@torch.no_grad()
+def test_half_precision_gives_numbers_also_of_large_features(kernel: Kernel, dtype: torch.dtype) -> None:
+    x = 4 * draw(2, 24, 256).float()
+    module = KernelAttention(256, 2, kernel=kernel)
+    for module.path in ("literal", "fused"):
+        with torch.autocast("cpu", dtype=dtype):
+            assert module(x).isfinite().all() or kernel is Kernel.LINEAR
+            assert module.weights(x).isfinite().all() or kernel is Kernel.LINEAR
+        assert module.to(dtype)(x.to(dtype)).isfinite().all() or kernel is Kernel.LINEAR
+        module.float()
 
 
 def test_key_positions_need_keys() -> None:

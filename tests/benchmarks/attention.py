@@ -30,6 +30,7 @@ POSITIVE: dict[str, dict] = {
     "alibi": {"positions": ["alibi"]},
     "t5": {"positions": ["t5"]},
     "kerple-log": {"positions": ["kerple-log"]},
+    "kerple-power": {"positions": ["kerple-power"]},
     "rotary": {"positions": ["rotary"]},
 }
 # No softmax: not to be slower.

@@ -18,6 +18,7 @@ from tests.benchmarks.attention import BATCH, HEADS, WIDTH, _ratios
 
 # Of its base model on WikiText-103.
 XL_WIDTH, XL_HEADS = 410, 10
+ROUNDS = 10
 
 
 def measure() -> dict[str, object]:
@@ -80,7 +81,7 @@ def _transformer_xl() -> dict[str, float] | str:
         off = float((Ours()(x) - Theirs()(x)).detach().abs().max())
         assert off < 1e-4, f"the two differ by {off}"
         passes = {"ours": _repeat(Ours(), x), "theirs": _repeat(Theirs(), x)}
-        ratios[str(length)] = _ratios(passes, "ours", rounds=4)["theirs"]
+        ratios[str(length)] = _ratios(passes, "ours", rounds=ROUNDS)["theirs"]
     return ratios
 
 
@@ -111,21 +112,38 @@ def _same(theirs: nn.Module, biases: list[nn.Parameter], memory: int) -> KernelA
 def _x_transformers() -> dict[str, float] | str:
     if importlib.util.find_spec("x_transformers") is None:
         return "not measured: x-transformers is not installed"
-    from x_transformers.x_transformers import Attention
+    from x_transformers.x_transformers import (
+        AlibiPositionalBias,
+        Attention,
+        RelativePositionBias,
+        RotaryEmbedding,
+    )
+
+    head_width = WIDTH // HEADS
 
     class Theirs(nn.Module):
-        def __init__(self, **arguments: object) -> None:
+        """Their layers make positions outside of the attention, and so does this."""
+
+        def __init__(self, bias: nn.Module | None = None, turned: bool = False, **arguments: object) -> None:
             super().__init__()
-            self.attention = Attention(WIDTH, heads=HEADS, dim_head=WIDTH // HEADS, **arguments)
+            self.attention = Attention(WIDTH, heads=HEADS, dim_head=head_width, **arguments)
+            self.bias = bias
+            # All features of a head, as ours.
+            self.rotary = RotaryEmbedding(head_width) if turned else None
 
         def forward(self, x: Tensor) -> Tensor:
-            return self.attention(x)
+            turns = None if self.rotary is None else self.rotary.forward_from_seq_len(x.size(1))
+            return self.attention(x, rel_pos=self.bias, rotary_pos_emb=turns)
 
+    buckets = RelativePositionBias(head_width**0.5, causal=False, heads=HEADS)
     variants: dict[str, tuple[dict, dict]] = {
         "exponential": ({}, {"flash": True}),
         "exponential, causal": ({"filter": "causal"}, {"flash": True, "causal": True}),
         "rbf": ({"kernel": "rbf"}, {"l2_distance": True}),
         "cosine": ({"kernel": "cosine"}, {"qk_norm": True, "flash": True}),
+        "alibi": ({"positions": ["alibi"]}, {"flash": True, "bias": AlibiPositionalBias(HEADS)}),
+        "t5": ({"positions": ["t5"]}, {"flash": True, "bias": buckets}),
+        "rotary": ({"positions": ["rotary"]}, {"flash": True, "turned": True}),
     }
     ratios = {}
     for name, (mine, their) in variants.items():
@@ -134,5 +152,5 @@ def _x_transformers() -> dict[str, float] | str:
             "ours": _repeat(KernelAttention(WIDTH, HEADS, bias=False, **mine), x),
             "theirs": _repeat(Theirs(**their), x),
         }
-        ratios[name] = _ratios(passes, "ours", rounds=4)["theirs"]
+        ratios[name] = _ratios(passes, "ours", rounds=ROUNDS)["theirs"]
     return ratios

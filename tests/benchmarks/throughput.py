@@ -244,7 +244,7 @@ def _translation() -> dict[str, float]:
         for _ in range(2)
     ]
     text = ParallelText(*sides, references=("",) * len(length))
-    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0)
+    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0, 0)
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]

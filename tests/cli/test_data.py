@@ -159,6 +159,13 @@ def test_info_tells_how_to_come_by_a_known_corpus(home):
     assert result.stderr == "next: kdx data prepare wmt14-en-de --from PATH\n"
 
 
+def test_info_tells_of_each_corpus_of_a_family(home):
+    result = run("info", "wmt14")
+    assert "en → de" in result.stdout and "en → fr" in result.stdout
+    assert result.stderr == "next: kdx data prepare wmt14 --from PATH\n"
+    assert [row["name"] for row in json.loads(run("info", "wmt14", "--json").stdout)] == ["wmt14-en-de", "wmt14-en-fr"]
+
+
 def test_info_tells_of_generated_text(home):
     assert "made by kdx" in run("info", "synthetic-language").stdout
 

@@ -51,6 +51,12 @@ def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(fold
     assert [path.name for path in folder.iterdir()] == ["grid.yaml"], "it has written something"
 
 
+def test_a_cell_that_has_two_names_counts_once(folder):
+    with (folder / "grid.yaml").open("a") as file:
+        file.write("approaches: {A: {position: none}, B: {position: none, placement: [encoder-self]}}\n")
+    assert plan("grid.yaml").stderr.startswith("4 runs of 2 cells × 2 seeds: 4 to start; ")
+
+
 def test_json_has_every_run_with_action_and_reason():
     record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
     record("interrupt", 0, "rbf", last_step=7)

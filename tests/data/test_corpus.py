@@ -85,6 +85,25 @@ def test_long_and_empty_pairs_are_left_out_of_training_only(write):
     assert targets_of(corpus, Split.TRAIN) == ["b a"]
     assert corpus.splits[Split.VALID].references == corpus.splits[Split.TEST].references == ("a", "a b c", "a", "b a")
     assert corpus.splits[Split.VALID].sources[2].tolist() == [END]
+    assert corpus.left_out == load_parallel(Data(corpus="odd", max_tokens=3)).left_out == 3
+    assert load_parallel(Data(corpus="odd")).left_out == 1
+
+
+def test_a_pair_that_no_evaluation_could_read_is_refused_before_anything_is_kept(pairs, write, home):
+    # A language that does not part its words: few of them, and many tokens.
+    write({"test.de": "der hund\n" + "ab" * 1024 + "\n"})
+    prepare("odd", pairs)
+    data = Data(corpus="odd", vocabulary=BPE, vocabulary_size=40)
+    with pytest.raises(KdxError) as caught:
+        load_parallel(data)
+    assert str(caught.value) == (
+        "data.corpus: line 2 of test.de of `odd` has 2,050 tokens\n"
+        "  allowed: at most 1,024, of which the last is the end token\n"
+        "  hint: take the pair out, or cut it into sentences, and prepare the text anew"
+    )
+    assert not list((home / "cache").iterdir())
+    # Whoever trains on pairs as long as this can read it.
+    assert load_parallel(data.model_copy(update={"max_tokens": 2050})).splits[Split.TEST].sources.lengths[1] == 2050
 
 
 def test_no_pair_short_enough(pets):

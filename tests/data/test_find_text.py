@@ -83,6 +83,12 @@ def test_unknown_corpus(pairs, home):
     assert refusal(Data(corpus="qqq"), home).endswith("\n  hint: kdx data prepare qqq --from PATH")
 
 
+def test_a_family_is_several_corpora(home):
+    assert refusal(Data(corpus="wmt14"), home) == (
+        "data.corpus: `wmt14` is 2 corpora; take one\n  allowed: wmt14-en-de, wmt14-en-fr"
+    )
+
+
 def test_examples_are_no_text(home):
     assert refusal(Data(corpus="synthetic-sets"), home) == (
         "data.corpus: `synthetic-sets` is no text: it is for task set\n"
@@ -92,8 +98,9 @@ def test_examples_are_no_text(home):
 
 def test_known_corpus_that_is_not_prepared(home):
     assert refusal(Data(corpus="multi30k"), home) == (
-        "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k --from PATH"
+        "data.corpus: corpus `multi30k` is not prepared yet\n  hint: kdx data prepare multi30k"
     )
+    assert refusal(Data(corpus="wmt14-en-de"), home).endswith("\n  hint: kdx data prepare wmt14-en-de --from PATH")
 
 
 def test_seed_of_a_text_that_is_not_generated(pairs, home):

@@ -1,10 +1,11 @@
+import dataclasses
 import hashlib
 import io
 import tarfile
 
 import pytest
 
-from kdx.data import iwslt14
+from kdx.data import BUILT_IN, iwslt14
 from kdx.data.prepare import corpus_folder, prepare
 from kdx.data.text import file_names
 from kdx.errors import KdxError
@@ -56,6 +57,13 @@ def packed(path, files) -> str:
 PAIRS = [(f"Das ist Nummer {number}, ja.", f"This is number {number}, yes.") for number in range(60)]
 
 
+@pytest.fixture
+def small(home, monkeypatch):
+    """The home of data, where the corpus may have any number of lines."""
+    monkeypatch.setitem(BUILT_IN, "iwslt14", dataclasses.replace(iwslt14.TEXT, drift=None))
+    return home
+
+
 def read(name: str) -> list[str]:
     return (corpus_folder("iwslt14") / name).read_text().split("\n")[:-1]
 
@@ -64,7 +72,7 @@ def test_every_file_is_known():
     assert list(iwslt14.TEXT.files) == file_names(iwslt14.TEXT.suffixes)
 
 
-def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
+def test_the_original_archive_becomes_the_usual_text(tmp_path, small):
     about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     spoken = []
     for start in range(0, 60, 20):
@@ -77,14 +85,14 @@ def test_the_original_archive_becomes_the_usual_text(tmp_path, home):
     assert len(read("train.en")) == 64 and len(read("valid.de")) == 2
 
 
-def test_test_text_is_the_five_sets_in_their_order(tmp_path, home):
+def test_test_text_is_the_five_sets_in_their_order(tmp_path, small):
     prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     assert read("test.de") == [line for place in range(5) for line in (f"satz {place} .", f"es ist {place} .")]
     # The typographic apostrophe is one like any other.
     assert read("test.en")[:2] == ["satz 0 , der erste .", "it &apos;s 0 ."]
 
 
-def test_a_folder_is_as_good_as_an_archive(write, tmp_path, home):
+def test_a_folder_is_as_good_as_an_archive(write, tmp_path, small):
     about = prepare("iwslt14", packed(tmp_path, original(PAIRS)))
     assert prepare("iwslt14", write(original(PAIRS))) == about
 
@@ -93,20 +101,20 @@ LEFT_OUT = {
     "no German": ("", "A line."),
     "no English": ("Eine Zeile.", " "),
     "176 words": ("x " * 175 + ".", "x " * 175 + "."),
-    "more than 1.5 times as long": ("Ein Satz .", "A sentence that is"),
+    "more than 1.5 times as long": ("Ein Satz .", "A sentence that is long"),
 }
 KEPT = {
     "175 words": ("x " * 174 + ".", "x " * 174 + "."),
-    "1.5 times as long": ("Ein Satz.", "A longer sentence is"[:-3]),
+    "1.5 times as long": ("Ein Satz", "A longer sentence"),
     "one word": ("Ja", "Yes"),
 }
 
 
 @pytest.mark.parametrize(("pair", "kept"), [(p, 0) for p in LEFT_OUT.values()] + [(p, 1) for p in KEPT.values()])
-def test_pairs_that_do_not_fit_are_left_out(tmp_path, home, pair, kept):
+def test_pairs_that_do_not_fit_are_left_out(tmp_path, small, pair, kept):
     about = prepare("iwslt14", packed(tmp_path, original([*PAIRS, pair])))
-    # 60 pairs, 4 talks with a title and a description each; every 23rd is for validation.
-    assert about.files["train.de"].lines == 68 + kept - 2 - (68 + kept == 69)
+    # 60 pairs in 3 talks and this one in a fourth, each with a title and a description; the 69th is for validation.
+    assert (about.files["train.de"].lines, about.files["valid.de"].lines) == (66, 2 + kept)
 
 
 def untokenised(side: int) -> list[str]:
@@ -121,7 +129,7 @@ def sha256(lines: list[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def test_differences_from_the_usual_are_noted(tmp_path, home):
+def test_differences_from_the_usual_are_noted(tmp_path, small):
     notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
     assert notes[0] == (
         f"train.de: before tokenisation, sha256 {sha256(untokenised(0))[:12]}…;"
@@ -132,14 +140,54 @@ def test_differences_from_the_usual_are_noted(tmp_path, home):
 
 
 @pytest.mark.parametrize("form", [str, str.strip, lambda line: line.strip().lower()])
-def test_the_known_raw_text_is_recognised(tmp_path, home, monkeypatch, form):
+def test_the_known_raw_text_is_recognised(tmp_path, small, monkeypatch, form):
     known = sha256([form(line) for line in untokenised(1)])
     monkeypatch.setitem(iwslt14._UNTOKENISED, "en", known)
     notes = prepare("iwslt14", packed(tmp_path, original(PAIRS))).notes
     assert notes[1] == f"train.en: before tokenisation it is the known text, sha256 {known[:12]}…"
 
 
-def test_a_missing_talk_is_named(tmp_path, home):
+def raw(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Six files of text as it is written."""
+    texts = {"train": pairs, "valid": [("Ein „Satz“, ja?", "A sentence, yes?")], "test": [("Ist das gut?", "It's OK.")]}
+    return {
+        f"{split}.{language}": "".join(f"{pair[side]}\n" for pair in text)
+        for split, text in texts.items()
+        for side, language in enumerate(("de", "en"))
+    }
+
+
+def test_raw_text_is_tokenised_cleaned_and_lower_cased(write, small):
+    about = prepare("iwslt14", write(raw([*PAIRS, *LEFT_OUT.values()])))
+    assert read("train.de") == [f"das ist nummer {number} , ja ." for number in range(60)]
+    assert read("train.en")[59] == "this is number 59 , yes ."
+    assert (read("valid.de"), read("valid.en")) == (["ein „ satz “ , ja ?"], ["a sentence , yes ?"])
+    assert read("test.en") == ["it &apos;s ok ."]
+    assert about.tokenised
+    assert (
+        "train.de, train.en: raw text, which kdx has tokenised, cleaned (of 64 pairs 60 stay) and lower-cased"
+        in about.notes
+    )
+    assert "test.de, test.en: raw text, which kdx has tokenised and lower-cased" in about.notes
+
+
+def test_only_the_splits_that_are_raw_are_tokenised(write, small):
+    files = raw(PAIRS) | {"test.de": "es ist nr . 3 .\n", "test.en": "it &apos;s no . 3 .\n"}
+    assert not any("test.de, test.en: raw" in note for note in prepare("iwslt14", write(files)).notes)
+    assert read("test.en") == ["it &apos;s no . 3 ."]
+    assert read("valid.en") == ["a sentence , yes ?"]
+
+
+def test_the_known_raw_text_is_raw_whatever_it_looks_like(write, small, monkeypatch):
+    # A clean German side without a comma or full stop that is attached.
+    pairs = [(f"Nummer {number}", f"Number {number}") for number in range(3)]
+    monkeypatch.setitem(iwslt14._UNTOKENISED, "de", sha256([german for german, _ in pairs]))
+    notes = prepare("iwslt14", write(raw(pairs))).notes
+    assert read("train.de") == ["nummer 0", "nummer 1", "nummer 2"]
+    assert notes[0] == f"train.de: before tokenisation it is the known text, sha256 {iwslt14._UNTOKENISED['de'][:12]}…"
+
+
+def test_a_missing_talk_is_named(tmp_path, small):
     files = original(PAIRS)
     del files["de-en/IWSLT14.TED.tst2011.de-en.en.xml"], files["de-en/train.tags.de-en.de"]
     source = packed(tmp_path, files)
@@ -150,7 +198,7 @@ def test_a_missing_talk_is_named(tmp_path, home):
     )
 
 
-def test_sides_that_differ_are_refused(tmp_path, home):
+def test_sides_that_differ_are_refused(tmp_path, small):
     files = original(PAIRS)
     files["de-en/train.tags.de-en.en"] += "One more.\n"
     source = packed(tmp_path, files)
@@ -160,6 +208,15 @@ def test_sides_that_differ_are_refused(tmp_path, home):
         f"{source}/de-en/train.tags.de-en.en: 67 lines of text, but 66 in {source}/de-en/train.tags.de-en.de;"
         " line by line they must match"
     )
+    assert not list(small.glob("corpora/*"))
+
+
+@pytest.mark.parametrize("files", [raw(PAIRS), original(PAIRS)], ids=["six files", "the campaign's"])
+def test_another_text_is_refused(write, home, files):
+    with pytest.raises(
+        KdxError, match=r"train[.a-z-]*de: not the train\.de of iwslt14: 6\d lines instead of 160,239\n"
+    ):
+        prepare("iwslt14", write(files))
     assert not list(home.glob("corpora/*"))
 
 

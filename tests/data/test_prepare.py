@@ -95,6 +95,11 @@ FAULTS = {
     "blank file": ({"test.de": " \n\n\t\n"}, "test.de: no words in it"),
     "bad utf-8": ({"train.de": "ja\nnün, ".encode() + b"\xe4h\nx\n"}, "train.de:2:6: not UTF-8: byte 0xe4"),
     "utf-16": ({"train.de": "der hund\n".encode("utf-16")}, "train.de:1:1: not UTF-8: byte 0xff"),
+    "utf-16 without a mark": (
+        {"train.de": "der hund\n".encode("utf-16-le")},
+        "train.de:1:2: a NUL character, which no text has\n"
+        "  hint: write it as UTF-8; of UTF-16: iconv -f UTF-16LE -t UTF-8",
+    ),
 }
 
 
@@ -173,6 +178,23 @@ def test_another_text_is_noted_where_tokenisers_differ(known, pairs, write, monk
         " instead of 000000000000…",
         "test.en: a short version",
     }
+
+
+@pytest.mark.parametrize(("lines", "refused"), [(98, True), (99, False), (101, False), (102, True), (7, False)])
+def test_where_tokenisers_differ_a_text_of_quite_another_length_is_another_text(
+    known, pairs, write, monkeypatch, home, lines, refused
+):
+    files = {"train.de": KnownFile(100, versions={7: "a known part"})}
+    monkeypatch.setitem(BUILT_IN, "pets", dataclasses.replace(known, exact=False, drift=0.01, files=files))
+    write({"train.de": "hund\n" * lines, "train.en": "dog\n" * lines})
+    if refused:
+        assert refusal("pets", pairs) == (
+            f"{pairs}/train.de: not the train.de of pets: {lines} lines instead of 100\n"
+            "  hint: to use it all the same, prepare it under another name"
+        )
+        assert entries(home) == ["corpora"]
+    else:
+        assert len(prepare("pets", pairs).notes) == 1
 
 
 @pytest.mark.parametrize(("lines", "noted"), [(94, True), (95, False), (105, False), (106, True)])
@@ -333,6 +355,23 @@ def test_a_line_too_long_leaves_nothing(pairs, write, home):
     write({"train.en": b"x\n\n" + b"y" * 2_000_000})
     assert refusal("pets", pairs).startswith(f"{pairs}/train.en:3:1: a line of more than 1,000,000 bytes\n")
     assert entries(home) == ["corpora"]
+
+
+def test_a_pair_to_evaluate_on_that_is_no_sentence_is_refused(pairs, write, home):
+    write({"test.en": "the dog\n" + "so " * 1001 + "\n"})
+    assert refusal("pets", pairs) == (
+        f"{pairs}/test.en:2:1: a line of 1,001 words; an evaluation would read it whole\n"
+        "  allowed: at most 1,000 words, in valid and test\n"
+        "  hint: take the pair out, or cut it into sentences"
+    )
+    assert entries(home) == ["corpora"]
+
+
+def test_a_training_pair_that_is_no_sentence_is_told_and_an_article_of_plain_text_is_none(pairs, plain, write):
+    write({"train.en": "the dog\n" + "so " * 1001 + "\nthe dog\n", "valid.de": "so " * 1000 + "\n"})
+    assert prepare("pets", pairs).notes == ("train.en: 1 lines of more than 1,000 words",)
+    write({"test.txt": "so " * 5000 + "\n"}, "plain")
+    assert prepare("plain", plain).notes == ()
 
 
 def test_text_larger_than_the_disk_is_not_begun(pairs, home, monkeypatch):

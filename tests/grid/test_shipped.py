@@ -9,6 +9,9 @@ import torch
 
 from kdx.attention.distances import Table
 from kdx.axes import Attention, Task
+from kdx.data import BUILT_IN, FAMILIES
+from kdx.data.prepare import how_to_prepare
+from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
@@ -28,10 +31,23 @@ def test_every_shipped_grid_is_found_by_name():
 
 @pytest.mark.parametrize("name", shipped.names())
 def test_a_shipped_grid_opens_with_its_number_of_runs_and_the_command(name):
-    head = "".join(line for line in shipped.find(name).open() if line.startswith("#"))
+    head = head_of(name)
     runs = re.search(r"(\d+) runs?\b", head)
     assert runs and int(runs[1]) == len(load_grid(name).runs)
     assert f"kdx sweep {name}" in head
+
+
+def head_of(name: str) -> str:
+    return "".join(line for line in shipped.find(name).open() if line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_a_shipped_grid_opens_with_how_its_text_is_prepared(name):
+    together = {part: family for family, parts in FAMILIES.items() for part in parts}
+    named = {cell.spec.data.corpus for cell in load_grid(name).cells}
+    texts = {together.get(corpus, corpus) for corpus in named if isinstance(BUILT_IN[corpus], KnownText)}
+    told = re.findall(r"kdx data prepare [^,;]+", head_of(name))
+    assert set(told) == {how_to_prepare(text) for text in texts}
 
 
 def test_a_file_comes_before_a_shipped_grid_of_its_name(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Position, Task, Value
+from kdx.axes import Attention, Embeddings, Encoding, Filter, Inject, Kernel, Position, Task, Value
 from kdx.grid.spec import ATTENTIONS, METRICS, SCHEMES, SPACES, TEST_METRICS, VALUES, CellSpec
 
 
@@ -158,6 +158,17 @@ def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhe
     assert cell(mixer="convolution").neighbours == 2
 
 
+def test_what_has_no_end_may_see_any_number_of_positions():
+    assert (
+        cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
+    )
+    assert (
+        cell("translation", position="lookup", clip="none", data={"corpus": "text", "max_tokens": 1024}).clip == "none"
+    )
+    assert cell("prediction", position="lookup", clip=16, memory=3000).memory == 3000
+    assert cell("prediction", position="lookup", clip="none", memory=896).clip == "none"
+
+
 def test_shaws_table_of_values_belongs_to_self_attention():
     spec = cell(value="table")
     assert spec.value_in(Attention.ENCODER_SELF) is spec.value_in(Attention.DECODER_SELF) is Value.TABLE
@@ -189,6 +200,30 @@ def test_shaws_table_of_values_belongs_to_self_attention():
             {"memory": 8, "position": "product", "encoding": "learned", "evaluation": {"memory": 900}},
             "encoding",
             "a learned table has 1024 positions, and 1028 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "position": "lookup", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "value": "table", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "direct-sum", "encoding": "learned", "data": {"corpus": "text", "max_tokens": 3000}},
+            "encoding",
+            "a learned table has 1024 positions, and 3000 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "lookup", "clip": "none", "data": {"corpus": "text", "max_tokens": 1025}},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1025 are in sight",
         ),
         (
             "prediction",
@@ -379,3 +414,47 @@ def test_a_clip_is_a_distance_or_none(clip):
     with pytest.raises(ValidationError):
         cell(position="lookup", clip=clip)
     assert cell(position="lookup", clip="none").clip == "none"
+
+
+@pytest.mark.parametrize("mixer", ["equivariant", "convolution"])
+@pytest.mark.parametrize(
+    "inert",
+    [
+        {"kernel": "rbf"},
+        {"symmetry": "symmetric"},
+        {"position": "lookup", "clip": 3},
+        {"position": "product", "value": "with-position", "encoding": "learned"},
+        {"value": "table"},
+        {"normaliser": "length"},
+        {"scale": "unscaled"},
+        {"temperature": 2.0},
+        {"filter": {"encoder-self": "causal"}},
+    ],
+    ids=str,
+)
+def test_what_nothing_is_left_to_use_is_no_other_cell(mixer: str, inert: dict) -> None:
+    assert cell("prediction", mixer=mixer, **inert) == cell("prediction", mixer=mixer)
+
+
+def test_beside_another_mixer_the_encoder_decoder_attention_keeps_its_parts() -> None:
+    mixed = cell(mixer="equivariant", kernel="rbf", position="product", value="with-position")
+    assert mixed.kernel is Kernel.RBF and mixed.placement == (Attention.ENCODER_DECODER,)
+    assert mixed.value is Value.WITH_POSITION
+    assert cell(mixer="equivariant", position="lookup").position == ()
+    summed = cell("prediction", mixer="convolution", position="direct-sum")
+    assert summed.position == (Position.DIRECT_SUM,) and summed.value is Value.WITH_POSITION
+
+
+def test_filters_of_attentions_that_a_task_does_not_have_come_to_nothing() -> None:
+    assert cell("prediction", filter={"encoder-self": "strided", "encoder-decoder": "fixed"}) == cell("prediction")
+
+
+def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
+    told = refusal("prediction", position="product", placement=["encoder-self", "encoder-decoder"])["ctx"]
+    assert told["field"] == "placement" and "prediction has no encoder-self and no encoder-decoder" in told["problem"]
+
+
+@pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])
+def test_a_clip_that_is_no_distance_is_told_once(clip: object) -> None:
+    told = refusal(position="lookup", clip=clip)["ctx"]
+    assert told["problem"] == f"`{clip}` as clip" and told["allowed"] == "a whole number from 0 on, or none"

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from kdx.grid import shipped
 from kdx.grid.load import load_grid
 from kdx.models.language import LanguageModel
 
@@ -79,8 +80,12 @@ def test_weights_that_were_kept_give_the_same_logits(tmp_path):
 def test_the_base_model_of_transformer_xl_has_the_published_number_of_parameters():
     (run,) = load_grid("presets/prediction-paper").runs
     with torch.device("meta"):
-        model = LanguageModel(run.cell.spec, 267_735)
+        model, own = (LanguageModel(run.cell.spec, size) for size in (267_735, 267_735 + 2))
     assert count(model) == 151_107_538
+    # What kdx makes of the text has padding and begin beside, as the preset says.
+    assert count(own) == 151_108_360 == count(model) + 822
+    told = shipped.find("presets/prediction-paper").read_text()
+    assert all(f"{number:,}" in told for number in (count(model), count(own), 822))
     # Without embeddings, softmax, and the u and v that all layers share.
     assert count(model.decoder) - 2 * 410 == 41_066_400
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from grids import MIXED, TINY
 
+from kdx.axes import Task
+from kdx.data.corpus import load_corpus
 from kdx.errors import KdxError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
@@ -235,6 +237,53 @@ def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake):
     assert heard.ended_runs[-1].error == "killed by SIGSEGV"
 
 
+@pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
+def test_runs_at_work_share_the_cards_evenly(database, fake, workers, given):
+    orders = []
+
+    def end(order):
+        orders.append(order)
+
+    class Stops(Heard):
+        def started(self, run, attempt):
+            super().started(run, attempt)
+            if len(self.started_runs) == workers:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
+    local.cards = ("3", "1")
+    assert local.run() == signal.SIGTERM
+    assert [order.card for order in orders] == given
+
+
+def test_a_card_is_given_again_once_its_run_has_ended(database, fake):
+    cards = {}
+
+    def end(order):
+        cards[order.seed] = order.card
+        return None if order.seed == 0 else complete(order)
+
+    class Stops(Heard):
+        def ended(self, run, record):
+            super().ended(run, record)
+            if len(self.ended_runs) == 3:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Stops())
+    local.cards = ("0", "1")
+    assert local.run() == signal.SIGTERM
+    assert cards == {0: "0", 1: "1", 2: "1", 3: "1"}
+
+
+def test_without_cards_a_run_takes_what_it_finds(database, fake):
+    orders = []
+    fake(lambda order: orders.append(order) or complete(order))
+    assert sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).run() is None
+    assert [order.card for order in orders] == [None]
+
+
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(order):
         smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
@@ -373,3 +422,16 @@ def test_data_that_does_not_fit_is_told_before_anything_starts(database, data_ho
     text = TINY.replace("synthetic-translation", "synthetic-language") % {"steps": 10, "seeds": 1}
     with pytest.raises(KdxError, match="synthetic-language"):
         prepare_data(sweep(database, text, Heard()).plan)
+
+
+def test_training_pairs_that_are_left_out_are_counted_once_for_all_cells(database, data_home):
+    text = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8") % {"steps": 10, "seeds": 1}
+    plan = sweep(database, text + "axes: {kernel: [exponential, rbf]}\n", Heard()).plan
+    (note,) = prepare_data(plan)
+    left_out = load_corpus(Task.TRANSLATION, plan.cells[0].spec.data).left_out
+    assert 0 < left_out < 300
+    assert note == (
+        f"synthetic-translation: {left_out} of 300 training pairs are left out;"
+        " a side is empty or has more than 8 tokens (data.max_tokens)"
+    )
+    assert prepare_data(sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).plan) == []

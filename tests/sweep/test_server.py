@@ -18,6 +18,7 @@ from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.orders import Order, receive, send, start
+from kdx.sweep.server import _obey
 
 
 @pytest.fixture
@@ -90,3 +91,24 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     run = reader.load_sweep(database).runs[1]
     assert run.state is RunState.INTERRUPTED and run.progress_step > 0
     server.stderr.close()
+
+
+@pytest.mark.parametrize(("card", "seen"), [("3", "3"), (None, "0,1,2,3")])
+def test_a_worker_sees_the_card_of_its_order_alone(tmp_path, monkeypatch, card, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+
+    class Worker:
+        @staticmethod
+        def work(order, channel):
+            Path(order.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+            return 0
+
+    order = Order(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), card=card)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    workers: dict[int, int] = {}
+    with here, there:
+        _obey(start(order), there, workers, Worker)
+    ((pid, run),) = workers.items()
+    assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
+    assert (tmp_path / "seen").read_text() == seen
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"

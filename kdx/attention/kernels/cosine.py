@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, KernelFunction, Options
+from kdx.attention.contracts import DotProduct, KernelFunction, Options, wide
 
 
 class Cosine(KernelFunction):
@@ -32,4 +32,4 @@ class Cosine(KernelFunction):
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    return F.normalize(vectors.to(torch.promote_types(vectors.dtype, torch.float32)), dim=-1)
+    return F.normalize(wide(vectors), dim=-1)

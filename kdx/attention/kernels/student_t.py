@@ -5,10 +5,9 @@ k(q, k) = 1 / (1 + |q - k|² / √D)          [of t-SNE, van der Maaten and Hint
 
 import math
 
-import torch
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction
+from kdx.attention.contracts import KernelFunction, wide
 
 
 class StudentT(KernelFunction):
@@ -16,8 +15,7 @@ class StudentT(KernelFunction):
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The square may be expanded: beside the 1, the digits that a small distance loses do not count.
-        wide = torch.promote_types(query.dtype, torch.float32)
-        query_norm, key_norm = (x.to(wide).square().sum(-1, keepdim=True) for x in (query, key))
+        query_norm, key_norm = (wide(x).square().sum(-1, keepdim=True) for x in (query, key))
         inner = (-2 * query) @ key.transpose(-2, -1)
         distance = (inner + query_norm + key_norm.transpose(-2, -1)).clamp(min=0)
         return 1 / (1 + distance / math.sqrt(query.size(-1)))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import smoother
-from kdx.attention.spaces.parts import Parts
+from kdx.attention.spaces.parts import Parts, check
 from kdx.attention.spaces.set import SetAttention
 from kdx.axes import Tables
 
@@ -43,7 +43,7 @@ class GraphAttention(nn.Module):
         width, heads, parts: as in `KernelAttention`.
 
     Raises:
-        ValueError: for fewer than one label, an unknown relation, or what `KernelAttention` refuses.
+        ValueError: for fewer than one label, an unknown relation, another part, or what `KernelAttention` refuses.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class GraphAttention(nn.Module):
         **parts: Unpack[Parts],
     ) -> None:
         super().__init__()
+        check(parts, Parts)
         if labels < 1:
             raise ValueError(f"labels: {labels}; allowed: 1 or more")
         for relation in relations:

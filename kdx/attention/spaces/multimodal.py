@@ -21,7 +21,7 @@ from kdx.attention.contracts import DotProduct, KernelFunction, Options
 from kdx.attention.encodings import encoding_of
 from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
-from kdx.attention.spaces.parts import PlacedParts
+from kdx.attention.spaces.parts import PlacedParts, check
 from kdx.axes import Encoding, Kernel, Position
 
 
@@ -44,7 +44,7 @@ class MultimodalAttention(KernelAttention):
         heads, positions, parts: as in `KernelAttention`. The sinusoids of t begin anew in each modality.
 
     Raises:
-        ValueError: for no modality, or what `KernelAttention` refuses.
+        ValueError: for no modality, another part, or what `KernelAttention` refuses.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class MultimodalAttention(KernelAttention):
         positions: Sequence[Position] = (Position.DIRECT_SUM,),
         **parts: Unpack[PlacedParts],
     ) -> None:
+        check(parts, PlacedParts)
         if not widths or min(widths) < 1:
             raise ValueError(f"widths: {list(widths)}; allowed: one or more, each 1 or more")
         head_width, width, modalities = parts.pop("head_width", None), sum(widths), len(widths)

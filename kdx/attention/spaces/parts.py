@@ -1,5 +1,6 @@
 """The arguments of `KernelAttention` that a feature space leaves as they are: described, and refused, there."""
 
+from collections.abc import Iterable
 from typing import Literal, TypedDict
 
 from kdx.axes import Encoding, Filter, Kernel, Normaliser, Reach, Symmetry, Tables, Value, XLBias
@@ -31,3 +32,15 @@ class PlacedParts(Parts, total=False):
     stride: int
     summary: int
     reach: Reach
+
+
+def check(given: Iterable[str], parts: type[TypedDict]) -> None:  # type: ignore[valid-type]
+    """Refuse what a space that computes the kernel itself would leave out.
+
+    Raises:
+        ValueError: an argument that is not among those parts.
+    """
+    listed = parts.__annotations__
+    for name in given:
+        if name not in listed:
+            raise ValueError(f"{name}: not in this space; allowed: {', '.join(listed)}")

@@ -7,6 +7,8 @@ u and v (D,), tables a_K and a_V (2·clip + 1, D), and what is expected: weights
 """
 
 import json
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.module import KernelAttention
+from kdx.attention.verification.device import check_device
 from kdx.axes import Kernel, Position, Symmetry, Value
 from kdx.errors import KdxError
 
@@ -31,6 +34,7 @@ _POSITIONS = {
     "product": (Position.PRODUCT,),
 }
 # Parameter → array; matrices are transposed, since a linear layer multiplies from the left.
+_FACTORS = ("kernel", "symmetric", "position", "value_position", "value_table", "clip")
 _MATRICES = {
     "query.weight": "W_q",
     "key.weight": "W_k",
@@ -69,8 +73,9 @@ def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
     """Every case on both paths, in float64 and float32.
 
     Raises:
-        KdxError: the files are not vectors of this format.
+        KdxError: the files are not vectors of this format, or there is no such device.
     """
+    check_device(device)
     for case, factors, arrays in _cases(vectors):
         for dtype, tolerance in TOLERANCES.items():
             try:
@@ -79,12 +84,15 @@ def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
                     error = _error(module, arrays, device, dtype)
                     name = str(dtype).removeprefix("torch.")
                     yield Agreement(case, _variant(factors), module.path, name, error, tolerance)
-            except (KeyError, ValueError, RuntimeError) as fault:
+            except (KeyError, TypeError, ValueError, RuntimeError) as fault:
                 told = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
                 raise KdxError(f"case `{case}`: {told}", place=str(vectors)) from fault
 
 
 def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tensor]]]:
+    allowed = "FILE.npz beside FILE.json"
+    if not vectors.name:
+        raise KdxError("this names no file", place=f"--vectors {vectors}", allowed=allowed)
     beside = vectors.with_suffix(".json")
     try:
         cases = json.loads(beside.read_text(encoding="utf-8"))
@@ -95,14 +103,18 @@ def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tenso
                 arrays.setdefault(case, {})[name] = torch.from_numpy(archive[key])
     except OSError as error:
         place = str(error.filename or vectors)
-        raise KdxError(
-            f"cannot read the vectors: {error.strerror or error}", place=place, allowed="FILE.npz beside FILE.json"
-        ) from error
-    except ValueError as error:
+        raise KdxError(f"cannot read the vectors: {error.strerror or error}", place=place, allowed=allowed) from error
+    except (ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise KdxError(f"these are no vectors: {error}".splitlines()[0], place=str(vectors)) from error
     if not isinstance(cases, dict) or not cases:
         raise KdxError("there is no case", place=str(beside))
+    unlisted = arrays.keys() - cases.keys()
+    if unlisted:
+        raise KdxError(f"case `{min(unlisted)}` of {vectors.name} has no factors", place=str(beside))
     for case, factors in cases.items():
+        unknown = [name for name in factors if name not in _FACTORS] if isinstance(factors, dict) else [str(factors)]
+        if unknown:
+            raise KdxError(f"case `{case}`: unknown factor `{unknown[0]}`", place=str(beside), allowed=_FACTORS)
         yield case, factors, arrays.get(case, {})
 
 
@@ -119,6 +131,9 @@ def _value(factors: Mapping[str, Any]) -> Value:
 
 
 def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelAttention:
+    clip = factors.get("clip")
+    if not isinstance(clip, int | None):
+        raise ValueError(f"`{clip}` as clip; allowed: an integer, or null")
     width, head_width = arrays["W_q"].shape
     module = KernelAttention(
         width,
@@ -129,7 +144,7 @@ def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelA
         symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
         positions=_POSITIONS[factors["position"]],
         value=_value(factors),
-        clip=factors.get("clip"),
+        clip=clip,
     ).double()
     state = {"output.weight": torch.zeros(width, head_width, dtype=torch.float64)}
     for name in module.state_dict():

@@ -5,19 +5,22 @@ Each proposition is checked on both paths where the path matters, in float64, on
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from kdx.attention.cache import Cache
 from kdx.attention.module import KernelAttention
+from kdx.attention.verification.device import check_device
 from kdx.axes import Filter, Kernel, Position, Symmetry, Value
 
-TOLERANCE = 1e-9
-"""Largest difference that is taken for rounding, in float64, on features of unit variance."""
+TOLERANCE, TOLERANCE_IN_FLOAT32 = 1e-9, 1e-4
+"""Largest difference that is taken for rounding, on features of unit variance."""
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
+# Enough for several blocks, each computed again for its gradient.
+LONG_BATCH, LONG = 4, 520
 
 # Positive semi-definite for every input when queries and keys share their projection.
 POSITIVE_SEMI_DEFINITE = (Kernel.EXPONENTIAL, Kernel.RBF, Kernel.POLYNOMIAL)
@@ -43,14 +46,19 @@ class Finding:
 
 
 def findings(device: str) -> Iterator[Finding]:
-    """Every proposition on every variant it speaks of."""
+    """Every proposition on every variant it speaks of.
+
+    Raises:
+        KdxError: there is no such device.
+    """
+    check_device(device)
     for name, check in PROPOSITIONS.items():
-        for variant, error in check(device):
-            yield Finding(name, variant, error)
+        for variant, *error in check(device):
+            yield Finding(name, variant, *error)
 
 
-Errors = Iterator[tuple[str, float]]
-"""(variant, error) one after the other."""
+Errors = Iterator[tuple[str, float] | tuple[str, float, float]]
+"""(variant, error) one after the other, with the tolerance where it is another."""
 
 
 def _draw(device: str, *shape: int, seed: int = 0) -> Tensor:
@@ -63,22 +71,33 @@ def _attention(device: str, **choices: Any) -> KernelAttention:
     return KernelAttention(WIDTH, HEADS, **choices).double().to(device).eval()
 
 
+def _largest(*errors: Tensor) -> float:
+    """The largest absolute value; NaN if one of them is, which `max` would lose."""
+    return float(torch.stack([error.abs().max() for error in errors]).max())
+
+
+def _short(difference: Tensor, least: float) -> float:
+    """How far the largest difference falls short of what it must be at least; NaN stays."""
+    return float((least - difference.abs().max()).clamp(min=0))
+
+
 def _both(module: KernelAttention, difference: Callable[[KernelAttention], Tensor]) -> float:
     """The larger error of the two paths."""
     errors = []
     for module.path in ("literal", "fused"):
-        errors.append(float(difference(module).abs().max()))
-    return max(errors)
+        errors.append(difference(module))
+    return _largest(*errors)
 
 
-def _gram(module: KernelAttention, q: Tensor) -> Tensor:
-    """k(q_i, q_j) of every pair, (T, T), from q (1, 1, T, D)."""
-    weight = module.kernel.weight(q, q)
+def _gram(module: KernelAttention, x: Tensor) -> Tensor:
+    """k(q_i, k_j) of every pair, (B, H, T, T), from tokens (B, T, M)."""
+    projected = module._project(x, None)
+    weight = module.kernel.weight(projected.query, projected.key)
     if weight is None:
-        log_weight = module.kernel.log_weight(q, q)
+        log_weight = module.kernel.log_weight(projected.query, projected.key)
         assert log_weight is not None
         weight = log_weight.exp()
-    return weight[0, 0]
+    return weight
 
 
 @torch.no_grad()
@@ -96,8 +115,7 @@ def a_mask_breaks_permutation_equivariance(device: str) -> Errors:
     x, order = _draw(device, 2, TOKENS, WIDTH), torch.arange(TOKENS).flip(0)
     for kernel in Kernel:
         module = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
-        difference = float((module(x[:, order]) - module(x)[:, order]).abs().max())
-        yield kernel.value, max(0.0, 1e-3 - difference)
+        yield kernel.value, _short(module(x[:, order]) - module(x)[:, order], 1e-3)
 
 
 @torch.no_grad()
@@ -119,18 +137,19 @@ def two_causal_layers_are_not(device: str) -> Errors:
         one = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
         two = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
         stacked = [two(y + one(y))[:, -1] for y in (x, permuted)]
-        yield kernel.value, max(0.0, 1e-6 - float((stacked[0] - stacked[1]).abs().max()))
+        yield kernel.value, _short(stacked[0] - stacked[1], 1e-6)
 
 
 @torch.no_grad()
 def symmetric_gram_matrices(device: str) -> Errors:
     """With one projection for queries and keys, the Gram matrix is symmetric and positive semi-definite."""
-    q = _draw(device, 1, 1, TOKENS, WIDTH // HEADS)
+    x = _draw(device, 2, TOKENS, WIDTH)
     for kernel in POSITIVE_SEMI_DEFINITE:
         module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC)
-        gram = _gram(module, q)
-        lowest = float(torch.linalg.eigvalsh((gram + gram.T) / 2).min() / gram.max())
-        yield kernel.value, max(float((gram - gram.T).abs().max() / gram.max()), -lowest, 0.0)
+        gram = _gram(module, x)
+        gram = gram / gram.amax((-2, -1), keepdim=True)
+        turned = gram.transpose(-2, -1)
+        yield kernel.value, _largest(gram - turned, torch.linalg.eigvalsh((gram + turned) / 2).clamp(max=0))
 
 
 @torch.no_grad()
@@ -230,11 +249,51 @@ def both_paths_agree(device: str) -> Errors:
                 for module.path in ("literal", "fused"):
                     outputs.append(module.smooth(x) / unit)
                 name = f"{kernel.value}, {scheme.value if scheme else 'none'}, {filter.value}"
-                yield name, float((outputs[0] - outputs[1]).abs().max())
+                yield name, _largest(outputs[0] - outputs[1])
+
+
+def both_paths_agree_on_long_rows(device: str) -> Errors:
+    """The same where the fast path goes block by block, and the gradients of all parameters, in units of the largest.
+
+    In both number formats; what is found in float32 is held against Eq. 2 in float64.
+    """
+    schemes: list[Position | None] = [scheme for scheme in Position if scheme is not Position.NONE]
+    variants = [(Kernel.EXPONENTIAL, scheme, Filter.CAUSAL, Value.WITHOUT_POSITION) for scheme in [*schemes, None]]
+    variants += [(kernel, None, Filter.CAUSAL, Value.TABLE) for kernel in Kernel]
+    for scheme in (Position.LOOKUP, Position.RELATIVE):
+        variants += [(Kernel.EXPONENTIAL, scheme, filter, Value.TABLE) for filter in Filter if filter != Filter.CAUSAL]
+    for kernel, position, filter, value in variants:
+        positions = (position,) if position else ()
+        module = _attention(device, kernel=kernel, positions=positions, filter=filter, value=value, stride=20)
+        x = _draw(device, LONG_BATCH, LONG, WIDTH)
+        with torch.no_grad():
+            unit = module.weights(x).abs().sum(-1, keepdim=True).clamp(min=1)
+        expected = _with_gradients(module, "literal", x, unit)
+        name = ", ".join((kernel.value, position.value if position else "none", value.value, filter.value))
+        found = _with_gradients(module, "fused", x, unit)
+        yield f"{name}, float64", _largest(*map(torch.sub, found, expected)), TOLERANCE
+        if kernel is not Kernel.LINEAR:  # whose gradient has no bound that a float32 could keep to
+            found = _with_gradients(module.float(), "fused", x.float(), unit.float())
+            yield f"{name}, float32", _largest(*map(torch.sub, found, expected)), TOLERANCE_IN_FLOAT32
+
+
+def _with_gradients(
+    module: KernelAttention, path: Literal["literal", "fused"], x: Tensor, unit: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The output, in units of its condition, and the gradients of all parameters, in units of the largest: float64."""
+    module.path = path
+    module.zero_grad()
+    output = module.smooth(x) / unit
+    loss = (output * _draw(str(x.device), *output.shape, seed=3).to(output.dtype)).mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    found = [one.grad.double().flatten() for one in module.parameters() if one.grad is not None]
+    gradients = torch.cat(found)
+    return output.detach().double(), gradients / gradients.abs().max()
 
 
 PROPOSITIONS: dict[str, Callable[[str], Errors]] = {
     "both paths agree": both_paths_agree,
+    "both paths agree on long rows": both_paths_agree_on_long_rows,
     "permutation equivariance without a mask": permutation_equivariance,
     "none with a mask": a_mask_breaks_permutation_equivariance,
     "one causal layer is blind to the order of its prefix": one_causal_layer_is_blind_to_the_order_of_its_prefix,

@@ -296,6 +296,10 @@ def test_a_label_out_of_range_is_refused(label: int) -> None:
     ("arguments", "message"),
     [
         ({"labels": 0}, "labels: 0; allowed: 1 or more"),
+        (
+            {"scale": "unscaled"},
+            "scale: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path",
+        ),
         ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
         ({"tables": "one"}, "tables: 'one'; allowed: per-head, shared"),
         ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),

@@ -164,6 +164,11 @@ def test_it_compiles_into_one_graph() -> None:
     ("arguments", "message"),
     [
         ({"widths": []}, "widths: []; allowed: one or more, each 1 or more"),
+        (
+            {"widths": [4, 4], "temperature": 2.0},
+            "temperature: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, "
+            "value, filter, encoding, longest, clip, tables, xl_bias, position_dropout, stride, summary, reach",
+        ),
         ({"widths": [4, 0]}, "widths: [4, 0]; allowed: one or more, each 1 or more"),
         (
             {"widths": [4, 4, 2]},

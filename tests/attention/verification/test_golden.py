@@ -1,6 +1,7 @@
 """Vectors from elsewhere are read, compared on both paths, and refused with a reason when they are none."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,10 +49,15 @@ def test_another_kernel_is_found_out(one_case):
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [({"kernel": "rfb"}, "'rfb' is not a valid Kernel"), ({"position": "sideways"}, "`sideways` is missing")],
+    [
+        ({"kernel": "rfb"}, "'rfb' is not a valid Kernel"),
+        ({"position": "sideways"}, "`sideways` is missing"),
+        ({"clip": "near", "position": "lookup"}, "`near` as clip"),
+        ({"normaliser": "length"}, "unknown factor `normaliser`\n  allowed: kernel, symmetric, "),
+    ],
 )
 def test_an_unknown_factor_is_told(one_case, change, told):
-    with pytest.raises(KdxError, match=r"vectors\.npz: case `exponential-asym-product-fv-causal`: ") as refusal:
+    with pytest.raises(KdxError, match=r"vectors\.\w+: case `exponential-asym-product-fv-causal`: ") as refusal:
         list(agreements(one_case[0](**change)))
     assert told in str(refusal.value)
 
@@ -63,6 +69,21 @@ def test_what_is_no_file_of_vectors_is_refused(tmp_path):
     np.savez(tmp_path / "bad.npz", x=np.zeros(1))
     with pytest.raises(KdxError, match="there is no case"):
         list(agreements(tmp_path / "bad.npz"))
-    (tmp_path / "bad.npz").write_text("no archive")
-    with pytest.raises(KdxError, match="these are no vectors"):
+    (tmp_path / "bad.json").write_text('{"one": {"kernel": "rbf"}}')
+    with pytest.raises(KdxError, match=r"bad\.json: case `x` of bad\.npz has no factors"):
+        list(agreements(tmp_path / "bad.npz"))
+    whole = (tmp_path / "bad.npz").read_bytes()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for content in (b"", b"no archive", whole[:50], whole[:-30], (tmp_path / "array.npy").read_bytes()):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(KdxError, match=r"bad\.npz: these are no vectors"):
+            list(agreements(tmp_path / "bad.npz"))
+    with pytest.raises(KdxError, match="names no file"):
+        list(agreements(Path()))
+    np.savez(tmp_path / "bad.npz", **{"one/W_q": np.array(["x"])})
+    with pytest.raises(KdxError, match=r"bad\.npz"):
+        list(agreements(tmp_path / "bad.npz"))
+    np.savez(tmp_path / "bad.npz", **{"one/W_q": np.zeros((2, 2))})
+    (tmp_path / "bad.json").write_text('{"one": 3}')
+    with pytest.raises(KdxError, match="unknown factor `3`"):
         list(agreements(tmp_path / "bad.npz"))

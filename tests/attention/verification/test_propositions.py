@@ -1,19 +1,23 @@
 """What theory demands holds, and what breaks it is found out."""
 
+import itertools
+
 import pytest
 import torch
 
+from kdx.attention import smoother
 from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.positions.lookup import Lookup
 from kdx.attention.verification import propositions
 from kdx.attention.verification.propositions import PROPOSITIONS
+from kdx.errors import KdxError
 
 
 @pytest.mark.parametrize("name", PROPOSITIONS)
 def test_every_proposition_holds(name):
-    checked = list(PROPOSITIONS[name]("cpu"))
+    checked = [propositions.Finding(name, *one) for one in PROPOSITIONS[name]("cpu")]
     assert checked
-    assert not [(variant, error) for variant, error in checked if not error <= propositions.TOLERANCE]
+    assert not [one for one in checked if not one.holds]
 
 
 def test_a_fast_path_that_is_off_is_found_out(monkeypatch):
@@ -28,6 +32,64 @@ def test_a_fast_path_that_is_off_is_found_out(monkeypatch):
             break
     assert errors["exponential, none, full"] > propositions.TOLERANCE
     assert errors["rbf, none, full"] <= propositions.TOLERANCE
+
+
+def _first_long(device):
+    found = itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6)
+    return {variant: (error, tolerance) for variant, error, tolerance in found}
+
+
+def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
+    right = Lookup.by_part
+
+    def off(self, at_query, at_key):
+        part = right(self, at_query, at_key)
+        return lambda query, asked, seen: part(query, asked, seen) + 1e-3 * (asked.start > 0) * query[..., :1]
+
+    monkeypatch.setattr(Lookup, "by_part", off)
+    assert all(error <= most for error, most in _first_long("cpu").values())  # a term of the row alone cancels
+    monkeypatch.setattr(
+        Lookup,
+        "by_part",
+        lambda self, *places: (
+            lambda query, asked, seen: right(self, *places)(query, asked, seen) * (1.01 if asked.start else 1.0)
+        ),
+    )
+    found = _first_long("cpu")
+    missed = {variant for variant, (error, most) in found.items() if not error <= most}
+    assert missed == {variant for variant in found if "lookup" in variant} and len(missed) == 2
+
+
+def test_a_fast_path_that_gives_no_number_is_found_out(monkeypatch):
+    right = smoother.fused
+    monkeypatch.setattr(smoother, "fused", lambda *given, **more: right(*given, **more) * float("nan"))
+    for name in (
+        "permutation equivariance without a mask",
+        "none with a mask",
+        "two causal layers are not",
+        "relative schemes are shift-invariant",
+        "memory equals one long pass",
+        "cached decoding equals teacher forcing",
+        "padding changes nothing",
+    ):
+        first = propositions.Finding(name, *next(iter(PROPOSITIONS[name]("cpu"))))
+        assert not first.holds or "linear" in first.variant, name
+        found = [propositions.Finding(name, *one) for one in itertools.islice(PROPOSITIONS[name]("cpu"), 4)]
+        assert not all(one.holds for one in found), name
+
+
+def test_a_symmetric_kernel_with_two_projections_is_found_out(monkeypatch):
+    right = propositions._attention
+    monkeypatch.setattr(
+        propositions, "_attention", lambda device, **choices: right(device, **(choices | {"symmetry": "asymmetric"}))
+    )
+    assert all(error > propositions.TOLERANCE for _, error in propositions.symmetric_gram_matrices("cpu"))
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(KdxError, match="--device cuda: "):
+        next(propositions.findings("cuda"))
 
 
 def test_a_scheme_that_sees_where_it_is_is_found_out(monkeypatch):
