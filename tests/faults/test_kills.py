@@ -138,6 +138,26 @@ def test_a_checkpoint_that_cannot_be_forced_to_disk_is_not_counted_on(nth, unbro
     figure(f"interrupted at step {record.progress_step}, then identical")
 
 
+def test_a_run_whose_database_is_locked_and_then_taken_away_waits_and_makes_no_other(unbroken, figure, tmp_path):
+    whole, _ = unbroken("prediction")
+    run, aside = Run(tmp_path / "run", SPECS["prediction"]), tmp_path / "aside.db"
+    pid = run.attempt()
+    while not run.rows():
+        time.sleep(0.05)
+    seconds = 2.0
+    with open_database(run.path, write=True) as database, database.write():
+        time.sleep(seconds)
+        assert os.waitpid(pid, os.WNOHANG)[0] == 0, "it waits"
+        run.path.rename(aside)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == worker.STOPPED
+    assert not run.path.exists()
+    aside.rename(run.path)
+    assert run.record().state is RunState.RUNNING
+    run.to_the_end()
+    assert run.left() == whole
+    figure(f"locked for {seconds:.0f} s, then gone: interrupted, no other database made, then identical")
+
+
 def kill_at(module: str, name: str, moment: str, occurrence: int, signum: int = signal.SIGKILL) -> None:
     """Has this process send itself a signal at the n-th call of a function."""
     holder = __import__(module, fromlist=["_"])

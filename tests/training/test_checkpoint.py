@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import random
+from pathlib import Path
 
 import pytest
 import torch
@@ -85,6 +86,36 @@ def test_a_failed_write_leaves_nothing(files, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         files.write("step", 2, STATE)
     assert [file.name for file in files.folder.iterdir()] == [kept.name]
+
+
+def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypatch):
+    """Content is on the disk before it has its name, and the name is before anything older goes."""
+    done, sync, rename, unlink = [], os.fsync, Path.rename, Path.unlink
+
+    def kind(path) -> str:
+        return "temporary" if path.name.startswith(".tmp-") else "folder" if path == files.folder else path.name[:14]
+
+    def synced(descriptor):
+        sync(descriptor)
+        done.append(("sync", kind(Path(f"/proc/self/fd/{descriptor}").readlink())))
+
+    def renamed(path, target):
+        done.append(("rename", kind(path), kind(target)))
+        return rename(path, target)
+
+    def unlinked(path, **how):
+        done.append(("remove", kind(path)))
+        unlink(path, **how)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    for step in (1, 2, 3, 4):
+        done.clear()
+        files.save_checkpoint({"global_step": step}, files.folder)
+        name = f"step-{step:09d}"
+        published = [("sync", "temporary"), ("rename", "temporary", name), ("sync", "folder")]
+        assert done == published + [("remove", f"step-{step - 2:09d}")] * (step > 2)
 
 
 def test_what_a_killed_writer_left_is_swept(files):
