@@ -244,7 +244,7 @@ def test_no_worker_outlives_its_sweep(signals, figure, tmp_path, data_home):
     figure(f"{time.monotonic() - killed:.1f} s until no process was left")
 
 
-@pytest.mark.parametrize("kilobytes", [40, 100, 150])
+@pytest.mark.parametrize("kilobytes", [40, 150])
 def test_a_run_on_a_full_disk_is_interrupted_and_goes_on_when_there_is_room(
     kilobytes, figure, tmp_path, data_home, capfd
 ):
