@@ -20,7 +20,7 @@ demo: .venv/installed  ## run the quickstart grid and print its table (about two
 	$(BIN)/kdx report quickstart
 
 test: .venv/installed-dev  ## run all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder  # else the few long tests of a file come last, alone
 
 lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff format --check kdx tests

@@ -37,16 +37,23 @@ def checked(file: Path, sweep: str, tables: "tuple[Table, ...]", json: bool, db:
     found = check(file, tables, partly=partly)
     if json:
         compared = {"file": str(file), "sweep": sweep, "tables": found.tables, "numbers": found.numbers}
-        out_json(compared | {"differences": [asdict(one) for one in found.changes]})
+        differences = [asdict(one) for one in found.changes]
+        out_json(compared | {"differences": differences, "not_compared": found.left_out})
     else:
         for one in found.changes:
             what = f"{one.what} " if one.what else ""
             out(inert(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
+        for part in found.left_out:
+            out(inert(f"not compared: {part}"))
     told = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
     absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
-    if not found.changes:
+    if not found.changes and not found.left_out:
         say(f"{told} match sweep {sweep}{absent}")
         return 0
     where = shlex.quote(sweep) + in_database(db)
-    say(f"{told} compared, {len(found.changes)} differ{absent}; as they are now: kdx report {where}")
+    differ = f"{len(found.changes)} differ" if found.changes else "they match"
+    if found.left_out:
+        parts = len(found.left_out)
+        differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
+    say(f"{told} compared, {differ}{absent}; as they are now: kdx report {where}")
     return FOUND

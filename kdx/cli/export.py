@@ -11,6 +11,8 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from kdx.store.query import Rows
     from kdx.store.records import RunRecord, SweepRecord
 
@@ -30,7 +32,7 @@ def export(
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
     ] = None,
     db: Db = DATABASE,
-    format: Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="Of the tables.")] = Format.CSV,
+    format: Annotated[Format, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")] = Format.CSV,
     weights: Annotated[
         bool, typer.Option("--weights", envvar="KDX_WEIGHTS", help="Also the selected runs' weights.")
     ] = False,
@@ -55,23 +57,24 @@ def export(
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.rows import to_csv, to_json
     from kdx.store.database import open_database
-    from kdx.store.reader import load_sweep
+    from kdx.store.reader import load_sweep, outputs_of
 
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
     refuse_existing(to)
-    with open_database(db, write=False) as database:
+    # All of it as one state of the database.
+    with open_database(db, write=False) as database, database.read() as connection:
         record = load_sweep(database, sweep)
-    cells = _cells(record, cell or [])
-    tables = _tables(db, record.name, cells)
-    selected = _selected(tables["runs"], record)
+        tables = _tables(connection, record.name, _cells(record, cell or []))
+        selected = _selected(tables["runs"], record)
+        texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
     lines = {Format.CSV: to_csv, Format.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
         files += _weights(db, selected)
     if outputs:
-        files += _outputs(db, record.name, selected)
+        files += _outputs(db, record.name, texts)
     written = write_folder(to, files)
     if json:
         out_json({"sweep": record.name, "folder": str(to), "files": [str(path.relative_to(to)) for path in written]})
@@ -92,20 +95,20 @@ def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
     return [one for one in known if not asked or one.startswith(tuple(asked))]
 
 
-def _tables(db: str, sweep: str, cells: list[str]) -> "dict[str, Rows]":
+def _tables(connection: "Connection", sweep: str, cells: list[str]) -> "dict[str, Rows]":
     """View → its rows of these cells."""
     import json
 
-    from kdx.store.query import query
+    from kdx.store.query import query_within
 
     # One value, however many cells there are.
     of_cells = "sweep = ? AND cell_id IN (SELECT value FROM json_each(?))"
     values = (sweep, json.dumps(cells))
     return {
-        "cells": query(db, f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal", values),
-        "runs": query(db, f"SELECT * FROM runs WHERE {of_cells} ORDER BY run_id", values),
-        "curves": query(
-            db,
+        "cells": query_within(connection, f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal", values),
+        "runs": query_within(connection, f"SELECT * FROM runs WHERE {of_cells} ORDER BY run_id", values),
+        "curves": query_within(
+            connection,
             f"SELECT * FROM curves WHERE run_id IN (SELECT run_id FROM runs WHERE {of_cells}) "
             "ORDER BY run_id, name, step",
             values,
@@ -135,15 +138,11 @@ def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[
     return ((f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file)
 
 
-def _outputs(db: str, sweep: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
+def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.report.folder import encoded
     from kdx.report.inert import spelled_out
-    from kdx.store.database import open_database
-    from kdx.store.reader import outputs_of
 
-    with open_database(db, write=False) as database:
-        texts = outputs_of(database, [run.id for run in runs], TEXTS)
     if not texts:
         raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")
     # A line each, whatever they hold.

@@ -11,9 +11,10 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kdx.report.claims import Answer
+    from kdx.report.html.page import Curves
     from kdx.report.table import Table
     from kdx.store.database import Database
     from kdx.store.records import SweepRecord
@@ -95,26 +96,50 @@ def report(
     """
     from kdx.store.database import open_database
 
-    if check and claims is not None:
-        from kdx.errors import KdxError
-
-        raise KdxError("--check compares tables, not claims", hint="leave --claims or --check out")
     if claims is not None:
+        of_tables = {
+            "--check": check,
+            "--table": table,
+            "--against": against,
+            "--statistics": statistics,
+            "--bootstrap": bootstrap,
+        }
+        if given := [option for option, value in of_tables.items() if value]:
+            from kdx.errors import KdxError
+
+            raise KdxError(
+                f"--claims answers claims instead of showing tables, for which {', '.join(given)} would be",
+                hint=f"leave --claims or {', '.join(given)} out",
+            )
         with open_database(db, write=False) as database:
             sweeps = _sweeps(database, sweep)
         _claims(claims, sweeps, format, json, db)
         return
+    from kdx.report.cells import selected_runs
     from kdx.report.tables import tables
-    from kdx.store.reader import load_sweep
+    from kdx.store.reader import curves, load_sweep, outputs_of
 
+    shows_bootstrap = False
+    if check:
+        from kdx.report.check import asked_in
+
+        # What the file shows is made again.
+        asked = asked_in(check)
+        sweep, against, shows_bootstrap = sweep or asked.sweep, against or asked.paper, asked.bootstrap
     paper = _paper(against) if against else None
-    if check and sweep is None:
-        from kdx.report.check import sweep_in
+    name = sweep and _sweep_name(sweep)
+    drawn: Curves = {}
+    lines: dict[int, list[str]] = {}
+    # All of it as one state of the database.
+    with open_database(db, write=False) as database, database.read():
+        record = load_sweep(database, name)
+        if format is Format.HTML and not (json or check):
+            from kdx.report.html.page import curves_wanted
 
-        sweep = sweep_in(check)
-    with open_database(db, write=False) as database:
-        record = load_sweep(database, sweep and _sweep_name(sweep))
-    shown = tables(record)
+            drawn = curves(database, record.id, curves_wanted(record))
+        if bootstrap or shows_bootstrap:
+            lines = outputs_of(database, selected_runs(record), "test/translations")
+    shown = tables(record, db)
     if table is not None:
         shown = _named(shown, table)
     if paper:
@@ -123,8 +148,8 @@ def report(
         from kdx.report.against import beside
 
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
-    if bootstrap:
-        shown = _bootstrapped(shown, record, db)
+    if bootstrap or shows_bootstrap:
+        shown = _bootstrapped(shown, record, lines, needed=bootstrap)
     if check:
         raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
@@ -144,7 +169,9 @@ def report(
 
         out(to_csv(shown, record))
     elif format is Format.HTML:
-        out(_page(shown, record, db))
+        from kdx.report.html.page import to_html
+
+        out(to_html(shown, record, drawn))
     else:
         from kdx.report.text import TextTable
 
@@ -152,16 +179,6 @@ def report(
             out(TextTable(one, statistics=statistics))
             out("")
     say(_closing(record.name, shown, db))
-
-
-def _page(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> str:
-    from kdx.report.html.page import curves_wanted, to_html
-    from kdx.store.database import open_database
-    from kdx.store.reader import curves
-
-    with open_database(db, write=False) as database:
-        found = curves(database, sweep.id, curves_wanted(tables))
-    return to_html(tables, sweep, found)
 
 
 def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
@@ -252,8 +269,14 @@ def _paper(name: str) -> Any:
     return load_paper(name)
 
 
-def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) -> "tuple[Table, ...]":
+def _bootstrapped(
+    tables: "tuple[Table, ...]", sweep: "SweepRecord", lines: "Mapping[int, Sequence[str]]", *, needed: bool
+) -> "tuple[Table, ...]":
     """The tables with BLEU resampled wherever two selected runs are compared; references come from the corpus.
+
+    Args:
+        lines: run id → its translations.
+        needed: whether it was asked for; if not, it is left out where it cannot be made.
 
     Raises:
         KdxError: a corpus is not here, or is not the one that the runs were tested on.
@@ -264,10 +287,9 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) ->
     from kdx.axes import Split
     from kdx.data.find_text import find_text
     from kdx.data.storage import data_home
+    from kdx.errors import KdxError
     from kdx.grid.sections import Data
     from kdx.report.resampling import Translated, bootstrapped, compared
-    from kdx.store.database import open_database
-    from kdx.store.reader import outputs_of
 
     @cache
     def references(data: Data) -> Sequence[str]:
@@ -275,17 +297,21 @@ def _bootstrapped(tables: "tuple[Table, ...]", sweep: "SweepRecord", db: str) ->
         return [" ".join(line.split()) for line in text.lines(Split.TEST, text.suffixes[-1])]
 
     runs = compared(tables)
-    with open_database(db, write=False) as database:
-        lines = outputs_of(database, runs, "test/translations")
     data = {cell.id: Data.model_validate(cell.spec["data"]) for cell in sweep.cells}
-    translated = {
-        run: Translated(
-            lines[run], references(data[cell]), (sweep.provenance[run].definitions or {}).get("test/bleu", "")
-        )
-        for run, cell in runs.items()
-        if run in lines
-    }
-    return tuple(bootstrapped(table, translated) for table in tables)
+    try:
+        translated = {
+            run: Translated(
+                lines[run], references(data[cell]), (sweep.provenance[run].definitions or {}).get("test/bleu", "")
+            )
+            for run, cell in runs.items()
+            if run in lines
+        }
+        return tuple(bootstrapped(table, translated) for table in tables)
+    except KdxError as error:
+        if needed:
+            raise
+        say(f"no bootstrap: {error}")
+        return tables
 
 
 def _sweep_name(sweep: str) -> str:

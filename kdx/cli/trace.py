@@ -47,7 +47,7 @@ def trace(
 
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep)
-        shown = {one.name: one for one in tables(record)}
+        shown = {one.name: one for one in tables(record, db)}
         if table not in shown:
             raise KdxError(
                 f"sweep `{record.name}` has no table `{table}`", allowed=shown, hint=did_you_mean(table, shown)
@@ -79,7 +79,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     yield f"planned   {f'by: {inert(trace.command)}' if trace.command else 'by a command that was not recorded'}"
     yield f"cell      {cell.id}"
     yield ""
-    yield from (f"  {line}" for line in inert(as_yaml(trace.spec)).splitlines())
+    yield from (f"  {inert(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _aligned(
         ("", "run", "seed", "state", cell.selected_by.name, "at step", cell.metric.recorded, "seconds"),
@@ -94,8 +94,8 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     for origin, runs in origins(trace):
         yield ""
         yield f"run{'' if len(runs) == 1 else 's'} {', '.join(map(str, runs))}"
-        yield f"  data         {origin.data or 'not recorded'}"
-        yield f"  code         {origin.code}"
+        yield f"  data         {inert(origin.data or 'not recorded')}"
+        yield f"  code         {inert(origin.code or 'not recorded')}"
         environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
         yield f"  environment  {inert(environment)}"
         for name, definition in (origin.definitions or {}).items():

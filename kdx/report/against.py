@@ -35,6 +35,8 @@ class Pair:
     """What stands in our table; None where no score does."""
     diverged: bool
     """Whether ours did not converge."""
+    note: str = ""
+    """What a reader has to know of the published value."""
 
     @property
     def gain(self) -> float | None:
@@ -124,6 +126,7 @@ def _pair(
         tables=tuple(dict.fromkeys(name for _, name, one in met if one.value == value)),
         ours=cell.value,
         diverged=cell.state is State.NOT_CONVERGE,
+        note=" ".join(dict.fromkeys(one.note for words, _, one in met if words == most and one.note)),
     )
 
 

@@ -1,29 +1,23 @@
 """Tables and claims as CSV in long form, one row a cell or a comparison, for statistics programs and spreadsheets.
 
 Columns keep their names and meaning from version to version. Numbers have full precision; a field is empty where there
-is none. Text is quoted, and text that a spreadsheet would take for a formula has an apostrophe before it, as people
-type it there.
+is none. Names stand on one line each, quoted and inert (`kdx.report.rows`).
 """
 
-import csv
-import io
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdx.report.against import Pair
 from kdx.report.cells import Cell
 from kdx.report.claims import Answer
 from kdx.report.comparisons import Difference
 from kdx.report.inert import inert
 from kdx.report.papers import Paper
+from kdx.report.rows import to_csv as lines
 from kdx.report.statistics import Estimate
 from kdx.report.table import Table
 from kdx.report.wording import setting
 from kdx.store.records import SweepRecord
-
-_FORMULA = frozenset("=+-@")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
@@ -37,10 +31,10 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
     rows = []
     for table in tables:
         differences = {one.at: one for one in table.differences}
-        published = {one.at: one.published for one in table.beside.pairs} if table.beside else {}
+        published = {one.at: one for one in table.beside.pairs} if table.beside else {}
         for at, cell in table.places.items():
             words = {**labels[cell.id], **table.header(at)}
-            values = _values(table, cell, differences.get(at)) | {"published": published.get(at)}
+            values = _values(table, cell, differences.get(at)) | _published(published.get(at))
             rows.append({"table": table.name, **_apart({name: words.get(name) for name in factors}, values), **values})
     return _written(rows)
 
@@ -84,6 +78,7 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "score": cell.score,
         "best": int(cell.best),
         "near_best": int(cell.near),
+        "ahead_of_best": int(cell.ahead),
         "seed": cell.seed,
         "run": cell.run_id,
         "selected_by": cell.selected_by.name,
@@ -93,6 +88,8 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "sd": summary.sd if summary else None,
         "mean_low": low,
         "mean_high": high,
+        "expected_best": cell.expected(table.fewest),
+        "expected_best_of": table.fewest,
         "planned": cell.planned,
         "completed": cell.completed,
         "diverged": cell.diverged,
@@ -100,10 +97,27 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "out_of_memory": cell.out_of_memory,
         "unfinished": cell.unfinished,
         "against": setting(table.header(difference.against)) if difference else None,
-        **_estimate(difference.estimate if difference else None),
-        "p_holm": difference.p if difference else None,
+        **_difference(difference),
         "cell": cell.id,
     }
+
+
+def _difference(one: Difference | None) -> dict[str, float | None]:
+    estimate, boot = (one.estimate, one.bootstrap) if one else (None, None)
+    return {
+        **_estimate(estimate),
+        "p_holm": one.p if one else None,
+        "effect": estimate.effect if estimate else None,
+        "margin": one.margin if one else None,
+        "p_equivalent": one.p_equivalent if one else None,
+        "bootstrap_better_by": boot.gain if boot else None,
+        "bootstrap_p": boot.p if boot else None,
+    }
+
+
+def _published(pair: Pair | None) -> dict[str, Any]:
+    state = None if pair is None else "not converge" if pair.published is None else "value"
+    return {"published": pair.published if pair else None, "published_state": state}
 
 
 def _estimate(estimate: Estimate | None, *level: float) -> dict[str, float | None]:
@@ -117,18 +131,7 @@ def _apart(factors: Mapping[str, str | None], values: Mapping[str, Any]) -> dict
 
 def _written(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows, all of the same columns."""
-    stream = io.StringIO()
-    # What is quoted stays one field in a spreadsheet that takes a semicolon for the separator.
-    writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerows([map(_field, rows[0])] if rows else [])
-    writer.writerows(map(_field, row.values()) for row in rows)
-    return stream.getvalue()
-
-
-def _field(value: Any) -> Any:
-    """A number as it is; text on one line, and never a formula."""
-    if not isinstance(value, str):
-        return value
-    text = inert(value)
-    first = unicodedata.normalize("NFKC", text[:1])
-    return f"'{text}" if first in _FORMULA and not _NUMBER.fullmatch(text) else text
+    if not rows:
+        return ""
+    values = ([inert(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
+    return "".join(f"{line}\n" for line in lines([*map(inert, rows[0])], values))

@@ -33,6 +33,7 @@ def to_json(table: Table) -> dict[str, Any]:
                 "what": one.topic,
                 "task": one.task,
                 "metric": one.metric.name,
+                "compared": one.compared,
                 "values": {told: [_place(table, at) for at in places] for told, places in one.values.items()},
             }
             for one in table.audit
@@ -75,6 +76,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "score": cell.score,
         "best": cell.best,
         "near_best": cell.near,
+        "ahead_of_best": cell.ahead,
         "run": cell.run_id,
         "seed": cell.seed,
         "selected_by": cell.selected_by.name,
@@ -104,6 +106,8 @@ def _pool(pool: Pool) -> dict[str, Any]:
         "residual_sd": pool.model.sd if pool.model else None,
         "degrees_of_freedom": pool.model.df if pool.model else None,
         "detectable_difference": pool.detectable,
+        "comparisons": pool.comparisons,
+        "detectable_corrected": pool.detectable_corrected,
         "p_equal_spread": pool.unequal,
     }
 
@@ -149,6 +153,7 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
                 "metric": one.metric.name,
                 "tables": list(one.tables),
                 "published": one.published,
+                "note": one.note,
                 "published_state": "not converge" if one.published is None else "value",
                 "ours": one.ours,
                 "ours_state": "not converge" if one.diverged else "hole" if one.ours is None else "value",
@@ -185,6 +190,10 @@ def _outcome(one: Outcome) -> dict[str, Any]:
         "cells": {"a": list(one.a), "b": list(one.b)},
         "n": one.n,
         **_estimate(one.estimate, one.level),
+        "pooled_cells": one.pooled,
+        "residual_sd": one.estimate.sd if one.estimate else None,
+        "degrees_of_freedom": one.estimate.df if one.estimate else None,
+        "p_equal_spread": one.unequal,
         "diverged": {"a": one.diverged[0], "b": one.diverged[1]},
         "ended": {"a": one.ended[0], "b": one.ended[1]},
         "divergence_difference": list(one.rates) if one.rates else None,

@@ -12,7 +12,7 @@ from kdx.grid.plan import Shown
 from kdx.grid.spec import TEST_METRICS
 from kdx.report.best_seed import best_seed
 from kdx.report.statistics import Summary, expected_best, summarise, wilson
-from kdx.store.records import FINAL, CellRecord, RunRecord, RunState
+from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
 
 
 class State(StrEnum):
@@ -97,6 +97,8 @@ class Cell:
     """Whether no other cell of its column, on the same task, data and metric, has a better value."""
     near: bool = False
     """Whether its mean is not distinguishable from that of the best one."""
+    ahead: bool = False
+    """Whether its mean is better than that of the best one, though its value is not."""
 
     @property
     def value(self) -> float | None:
@@ -203,6 +205,17 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
     )
+
+
+def selected_runs(sweep: SweepRecord) -> list[int]:
+    """Ids of the runs that stand for their cells, one for each cell that has a score."""
+    runs: dict[str, list[RunRecord]] = {}
+    for run in sweep.runs:
+        runs.setdefault(run.cell_id, []).append(run)
+    best = (
+        best_seed(_standing(runs.get(cell.id, ())), Direction(cell.spec["select"]["direction"])) for cell in sweep.cells
+    )
+    return list(dict.fromkeys(run.id for run in best if run))
 
 
 def _standing(runs: Sequence[RunRecord]) -> list[RunRecord]:

@@ -1,12 +1,15 @@
 """Do the numbers in a file that kdx wrote earlier still match the database?
 
 A file of `kdx report --json` is compared number by number in full precision. A text in Markdown or LaTeX, such as a
-paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now.
+paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now,
+with the statistics, differences and published values that stand there too. Captions are the paper's own.
+
+What a file tells of these tables and cannot be compared, such as a bootstrap that was not made again, is no match.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 from pathlib import Path
@@ -14,15 +17,18 @@ from typing import Any
 
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
-from kdx.report.latex import to_latex
-from kdx.report.markdown import to_markdown
+from kdx.report.latex import label, tex, to_latex
+from kdx.report.listings import OF_BOOTSTRAP
+from kdx.report.markdown import plain, to_markdown
+from kdx.report.papers import load_paper, shipped
 from kdx.report.table import Table
 
 _LEVELS = " / "
 _NEVER = frozenset({"run", "run_id"})
 """Keys that tell no number: a repeated run has another id."""
-_WHERE_ASKED = frozenset({"bootstrap"})
-"""Keys that are null unless they are asked for."""
+_BOOTSTRAP = frozenset({"bootstrap", *OF_BOOTSTRAP})
+"""Keys and columns that tell nothing, or are not there, unless a bootstrap is asked for."""
+_THERE, _NOT_THERE = "there", "not there"
 _ROUNDING = 1e-9
 """Relative: another processor or library may sum in another order."""
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
@@ -63,15 +69,35 @@ class Checked:
     numbers: int
     """Values compared."""
     changes: tuple[Change, ...]
+    left_out: tuple[str, ...]
+    """What the file tells of these tables but was not compared."""
 
 
-def sweep_in(path: Path) -> str | None:
-    """The sweep that a file of `kdx report --json` is of; None for other files.
+@dataclass(frozen=True)
+class Asked:
+    """What the report in a file had been asked for, as far as the file tells."""
+
+    sweep: str | None
+    paper: str | None
+    """The paper inside kdx whose values stand beside ours."""
+    bootstrap: bool
+
+
+def asked_in(path: Path) -> Asked:
+    """What to ask for again, so that the whole file can be compared.
 
     Raises:
         KdxError: see `check`.
     """
-    return None if _text_format(path) else str(_json(path)["sweep"])
+    form, text = _form(path), _read(path)
+    if form is _JSON:
+        report = _json(text, path)
+        beside = [table["published"].get("paper") for table in report["tables"] if table.get("published")]
+        bootstrap = any(one.get("bootstrap") for table in report["tables"] for one in table["differences"])
+    else:
+        beside = [name for name in shipped() if form.plain(f"beside {load_paper(name).title}") in text]
+        report, bootstrap = {}, all(header in text for header in OF_BOOTSTRAP)
+    return Asked(report.get("sweep"), next((name for name in beside if name in shipped()), None), bootstrap)
 
 
 def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Checked:
@@ -84,63 +110,99 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     Raises:
         KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
     """
-    then: list[_Part]
-    text = _text_format(path)
-    if text:
-        then = list(text.parts(_read(path)))
-        now = [list(text.parts(text.write(table))) for table in tables]
-    else:
-        then = list(map(_part_of_json, _json(path)["tables"]))
-        now = [[_part_of_json(to_json(table))] for table in tables]
-    found = [(table, part, old) for table, parts in zip(tables, now, strict=True) for part, old in _paired(parts, then)]
-    if not found:
+    form, text = _form(path), _read(path)
+    if form is _JSON:
+        _json(text, path)
+    then = list(form.parts(text))
+    pairs, unsure = _paired([list(form.parts(form.write(table))) for table in tables], then)
+    if not pairs:
         raise KdxError(
             "none of these tables stands in the file as kdx writes it",
             place=str(path),
             allowed=[table.name for table in tables],
             hint="name the sweep that it is of",
         )
-    changes = [change for table, part, old in found for change in _changes(table.name, old, part)]
-    compared = tuple(dict.fromkeys(table.name for table, _, _ in found))
-    if not text and not partly:
-        gone = [old.title for old in then if old.title not in compared]
-        changes += [Change(name, "the whole table", "", "there", "not there") for name in gone]
+    compared = {tables[index].name: None for index, _ in pairs.values()}
+    changes, left_out = [], [then[at].title for at in unsure]
+    for at, (index, part) in pairs.items():
+        for one in _changes(tables[index].name, then[at], part):
+            if not _of_bootstrap(one) or not {one.was, one.now} & {_NOT_THERE, "null"}:
+                changes.append(one)
+            elif one.was not in (_NOT_THERE, "null"):
+                left_out.append(f"{one.table}: bootstrap")
+    its = tuple(form.belonging(name) for name in compared)
+    left_out += [
+        old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
+    ]
+    if form is _JSON and not partly:
+        gone = [table["name"] for table in _json(text, path)["tables"] if table["name"] not in compared]
+        changes += [Change(name, "the whole table", "", _THERE, _NOT_THERE) for name in gone]
     return Checked(
-        tables=compared,
+        tables=tuple(compared),
         absent=tuple(table.name for table in tables if table.name not in compared),
-        numbers=sum(len(values) for _, _, old in found for values in old.places.values()),
+        numbers=sum(len(values) for at in pairs for values in then[at].places.values()),
         changes=tuple(changes),
+        left_out=tuple(dict.fromkeys(left_out)),
     )
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A table as plain values: title and header, and place → what → value."""
+    """A table, or what belongs to one, as plain values: title and header, and place → what → value."""
 
     title: str
     header: tuple[str, ...]
     places: Mapping[str, Mapping[str, Any]]
 
 
-def _paired(parts: Iterable[_Part], then: Sequence[_Part]) -> Iterator[tuple[_Part, _Part]]:
-    """Each part with the one of the file that has its title, or else, alone of all, its header."""
-    for part in parts:
-        same = [old for old in then if old.title == part.title]
-        same = same or [old for old in then if old.header and old.header == part.header]
-        if len(same) == 1:
-            yield part, same[0]
+def _paired(tables: Sequence[Sequence[_Part]], then: Sequence[_Part]) -> tuple[dict[int, tuple[int, _Part]], list[int]]:
+    """Index of a part in the file → its table and its part now; and the parts that may be of one of several tables.
+
+    A title finds each part that has it, and a paper may show a table twice. A table under a title of the paper's own is
+    found by its header, if no other has that; what belongs to a table, by its header behind it.
+    """
+    pairs = {
+        at: (index, part)
+        for at, old in enumerate(then)
+        for index, parts in enumerate(tables)
+        for part in parts
+        if old.title == part.title
+    }
+    unsure: list[int] = []
+    for index, (whole, *_) in enumerate(tables):
+        if all(part is not whole for _, part in pairs.values()):
+            alike = [at for at, old in enumerate(then) if at not in pairs and old.header and old.header == whole.header]
+            if len(alike) == 1:
+                pairs[alike[0]] = index, whole
+            else:
+                unsure += alike
+    last = None
+    for at, old in enumerate(then):
+        if at in pairs:
+            last = pairs[at][0]
+        elif last is not None:
+            alike_parts = [part for part in tables[last][1:] if old.header and part.header == old.header]
+            if alike_parts:
+                pairs[at] = last, alike_parts[0]
+            else:
+                last = None
+    return dict(sorted(pairs.items())), list(dict.fromkeys(at for at in unsure if at not in pairs))
 
 
 def _changes(table: str, then: _Part, now: _Part) -> Iterator[Change]:
     for place in dict.fromkeys((*then.places, *now.places)):
         if place not in then.places or place not in now.places:
-            there = ("not there", "there") if place in now.places else ("there", "not there")
+            there = (_NOT_THERE, _THERE) if place in now.places else (_THERE, _NOT_THERE)
             yield Change(table, place, "", *there)
             continue
         new = now.places[place]
         for what, was in then.places[place].items():
-            if not _equal(was, new.get(what)) and not (what in _WHERE_ASKED and new.get(what) is None):
+            if not _equal(was, new.get(what)):
                 yield Change(table, place, what, _told(was), _told(new.get(what)))
+
+
+def _of_bootstrap(change: Change) -> bool:
+    return bool(_BOOTSTRAP & {change.what.partition(".")[0], change.place.rpartition(", ")[2]})
 
 
 def _equal(was: Any, now: Any) -> bool:
@@ -155,18 +217,32 @@ def _told(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _part_of_json(table: Mapping[str, Any]) -> _Part:
-    places: dict[str, dict[str, Any]] = {}
-    sections: dict[str, Callable[[Mapping[str, Any]], str]] = {
+def _parts_of_json(text: str) -> Iterator[_Part]:
+    """The tables of a report, each with the published values beside it."""
+    names: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "cells": _place,
         "differences": lambda one: f"{_place(one)} against {_place(one['against'])}",
         "errors": lambda one: f"errors of {one['task']}, {one['metric']}",
+        "unequal": lambda one: f"unequal {one['what']} of {one['task']}, {one['metric']}",
+        "order": lambda one: f"order of {one['task']}, {one['corpus']}, {one['metric']}",
     }
-    for section, name in sections.items():
-        for entry in table[section]:
-            values = {key: value for key, value in entry.items() if key not in ("row", "column", "against")}
-            places[name(entry)] = dict(_leaves(values))
-    return _Part(str(table["name"]), (), places)
+
+    def part(title: str, of: Mapping[str, Any], *sections: str) -> _Part:
+        places: dict[str, dict[str, Any]] = {}
+        for section in sections:
+            for entry in of[section]:
+                place, number = names[section](entry), 1
+                # Cells of other data have errors and orders of their own, under the same words.
+                while (numbered := place if number == 1 else f"{place} #{number}") in places:
+                    number += 1
+                values = {key: value for key, value in entry.items() if key not in ("row", "column", "against")}
+                places[numbered] = dict(_leaves(values))
+        return _Part(title, (), places)
+
+    for table in json.loads(text)["tables"]:
+        yield part(table["name"], {"unequal": (), **table}, "cells", "differences", "errors", "unequal")
+        if table.get("published"):
+            yield part(f"{table['name']}: published values", table["published"], "cells", "order")
 
 
 def _place(entry: Mapping[str, Any]) -> str:
@@ -248,26 +324,47 @@ def _spread(cells: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Text:
-    """A format in which a paper shows tables."""
+class _Form:
+    """A format that shows tables."""
 
     write: Callable[[Table], str]
     parts: Callable[[str], Iterator[_Part]]
+    """The first part that is written of a table is the table itself."""
+    belonging: Callable[[str], str]
+    """How the title of what belongs to a table of this name begins."""
+    plain: Callable[[str], str] = str
+    """How it writes a name."""
 
 
-_MARKDOWN = _Text(to_markdown, _parts_of_markdown)
-_FORMATS = {".json": None, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _Text(to_latex, _parts_of_latex)}
+_JSON = _Form(
+    lambda table: json.dumps({"tables": [to_json(table)]}),
+    _parts_of_json,
+    lambda name: f"{name}: ",
+)
+_MARKDOWN = _Form(
+    lambda table: to_markdown(table, statistics=True),
+    _parts_of_markdown,
+    lambda name: f"**{plain(name)}: ",
+    plain,
+)
+_LATEX = _Form(
+    lambda table: to_latex(table, statistics=True),
+    _parts_of_latex,
+    lambda name: f"{label(name)}:",
+    tex,
+)
+_FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
 
 
-def _text_format(path: Path) -> _Text | None:
-    """How the file shows its tables; None for JSON."""
-    if path.suffix.lower() not in _FORMATS:
+def _form(path: Path) -> _Form:
+    """How the file shows its tables."""
+    if path.suffix.lower() not in _FORMS:
         raise KdxError(
             f"kdx cannot compare a file named `{path.name}`",
             place=str(path),
             allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
         )
-    return _FORMATS[path.suffix.lower()]
+    return _FORMS[path.suffix.lower()]
 
 
 def _read(path: Path) -> str:
@@ -279,15 +376,13 @@ def _read(path: Path) -> str:
         raise KdxError("this file is not UTF-8", place=str(path)) from error
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(text: str, path: Path) -> dict[str, Any]:
     """What `kdx report --json` wrote, as far as it is looked at."""
     try:
-        whole = json.loads(_read(path))
-        str(whole["sweep"])
-        for table in whole["tables"]:
-            _part_of_json(table)
+        report = json.loads(text)
+        list(_parts_of_json(text))
+        return {"sweep": str(report["sweep"]), "tables": report["tables"]}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise KdxError(
             "this is no report of kdx in JSON", place=str(path), hint="kdx report --json > FILE.json writes one"
         ) from error
-    return dict(whole)

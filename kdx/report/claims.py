@@ -2,8 +2,10 @@
 
 A contrast compares two sets of cells that agree in everything it does not name. Where other factors vary too (say, the
 kernel), each side is averaged over them, choice by choice. Means are compared within seeds, with one residual variance
-for all cells that the claim touches on the same task, data and training (`SeedModel`). Where a side diverges, the
-divergence rates are compared first: a cell that does not converge is worse than one that does.
+for all cells at hand of the same setting, that is task, data, size and training (`SeedModel`): whether the claim speaks
+of them or not, they tell how far seeds scatter. Where a side diverges, the
+divergence rates are compared first: a cell that does not converge is worse than one that does. While too few runs tell
+the rates apart, the scores of those that completed decide nothing in favour of the side that diverged more often.
 
 Each contrast holds, does not hold, or cannot be told:
 
@@ -23,8 +25,9 @@ from math import inf
 
 from kdx.grid.where import choice, factors, matches
 from kdx.report.cells import Cell, Metric, cell_of
+from kdx.report.comparisons import Pool, pool
 from kdx.report.papers import Claim, Contrast, Expect, Rule
-from kdx.report.statistics import LEVEL, Estimate, SeedModel, rate_difference
+from kdx.report.statistics import LEVEL, Estimate, rate_difference
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 # What a factor decides about other fields: naming it names them, unless the contrast names them itself.
@@ -49,6 +52,9 @@ _FOLLOWS: dict[str, frozenset[str]] = {
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 TOLD = ("task", "data.corpus", "model.width", "training.steps")
 """What is told of a setting."""
+_SURVIVORS = (
+    "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
+)
 _MOST_RUNS = 1000
 _FEWEST_RUNS = 3
 """On each side, before divergence rates decide: of two runs that diverge against two that do not, Newcombe's interval
@@ -87,6 +93,10 @@ class Outcome:
     """Seeds with a score on both sides."""
     diverged: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that diverged."""
+    pooled: int = 0
+    """Cells that the error is pooled over."""
+    unequal: float | None = None
+    """p-value of Bartlett's test that they spread alike."""
     ended: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that completed or diverged."""
     rates: tuple[float, float] | None = None
@@ -94,7 +104,7 @@ class Outcome:
     more: int | None = None
     """More seeds that would tell with probability 0.8, if the difference stays; None: no number in sight, or told."""
     reason: str = ""
-    """Why nothing can be told at all, such as `no such cells`."""
+    """Why it cannot be told, such as `no such cells`; empty where the intervals say so."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -122,14 +132,17 @@ def answer(claim: Claim, sweeps: Sequence[SweepRecord]) -> Answer:
     """Decide `claim` from all runs of these sweeps; a cell that several have counts once."""
     runs = _Runs(sweeps)
     comparisons = {id(contrast): tuple(_comparisons(contrast, runs)) for contrast in _contrasts(claim.holds)}
-    models = _models(one for those in comparisons.values() for one in those)
+    pools: dict[tuple[str, Metric], Pool] = {}
+    for one in (one for those in comparisons.values() for one in those):
+        if one.group not in pools:
+            pools[one.group] = pool((*one.a, *one.b, *one.pooled), one.words.get("task", ""))
     outcomes: list[Outcome] = []
 
     def decided(part: Rule | Contrast, level: float) -> Verdict:
         if isinstance(part, Rule):
             inner = 1 - (1 - level) / len(part.of) if part.any else level
             return _together([decided(one, inner) for one in part.of], any=part.any)
-        found = [_outcome(one, models[one.group], level) for one in comparisons[id(part)]]
+        found = [_outcome(one, pools[one.group], level) for one in comparisons[id(part)]]
         found = found or [Outcome(part, Verdict.CANNOT_TELL, {}, level, reason="no such cells")]
         outcomes.extend(found)
         return _together([one.verdict for one in found], any=False)
@@ -143,6 +156,10 @@ class _Runs:
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
         self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
+        self.words = {
+            id: {factor: choice(record.spec, factor) for factor in factors()} for id, record in self.records.items()
+        }
+        self._cells: dict[tuple[str, str | None], Cell | None] = {}
         self._metrics: dict[int, Mapping[str, float]] = {}
         self._runs: dict[str, dict[int, RunRecord]] = {}
         for sweep in sweeps:
@@ -151,7 +168,11 @@ class _Runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
 
     def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
-        return cell_of(record, list(self._runs.get(record.id, {}).values()), self._metrics, metric=metric)
+        key = record.id, metric
+        if key not in self._cells:
+            runs = list(self._runs.get(record.id, {}).values())
+            self._cells[key] = cell_of(record, runs, self._metrics, metric=metric)
+        return self._cells[key]
 
 
 @dataclass(frozen=True)
@@ -164,6 +185,8 @@ class _Comparison:
     over: tuple[str, ...]
     also: tuple[str, ...]
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
+    pooled: tuple[Cell, ...]
+    """Every cell of the setting that has scores of the metric."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -208,13 +231,15 @@ def _comparisons(contrast: Contrast, runs: _Runs) -> Iterator[_Comparison]:
     named = contrast.a.keys() | contrast.b.keys()
     follows = following(named) - named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
+    alike: dict[str, list[CellRecord]] = {}
     for record in runs.records.values():
-        if not matches(contrast.where, record.spec):
-            continue
-        rest = {one: choice(record.spec, one) for one in factors() if one not in named | follows}
+        rest = {one: word for one, word in runs.words[record.id].items() if one not in named | follows}
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING)}
         # What a cell was selected by decides what its score is, but is no factor.
         setting = json.dumps([recipe, record.spec["select"]])
+        alike.setdefault(setting, []).append(record)
+        if not matches(contrast.where, record.spec):
+            continue
         background = json.dumps({one: word for one, word in rest.items() if not one.startswith(_SETTING)})
         for index, side in enumerate((contrast.a, contrast.b)):
             if matches(side, record.spec):
@@ -233,7 +258,10 @@ def _comparisons(contrast: Contrast, runs: _Runs) -> Iterator[_Comparison]:
             spec = used[0][0].spec
             words = {one: choice(spec, one) or "none" for one in TOLD if one not in named}
             over, also = _unspoken(used, named, follows)
-            yield _Comparison(contrast, setting, words, over, also, tuple(sides))
+            at_hand = (runs.cell(one, contrast.metric) for one in alike[setting])
+            metric = sides[0][0][0].metric
+            pooled = tuple(cell for cell in at_hand if cell and cell.scores and cell.metric == metric)
+            yield _Comparison(contrast, setting, words, over, also, tuple(sides), pooled)
 
 
 def _unspoken(
@@ -263,15 +291,7 @@ def _word(record: CellRecord, factor: str) -> str | None:
     return "none" if unused else choice(record.spec, factor)
 
 
-def _models(comparisons: Iterable[_Comparison]) -> dict[tuple[str, Metric], SeedModel | None]:
-    scores: dict[tuple[str, Metric], dict[str, Mapping[int, float]]] = {}
-    for one in comparisons:
-        by_cell = scores.setdefault(one.group, {})
-        by_cell |= {cell.id: cell.scores for cell in (*one.a, *one.b) if cell.scores}
-    return {group: SeedModel.fit(by_cell) for group, by_cell in scores.items()}
-
-
-def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome:
+def _outcome(one: _Comparison, shared: Pool, level: float) -> Outcome:
     seeds = [{seed for cell in side for seed in cell.scores} for side in (one.a, one.b)]
     n = len(seeds[0] & seeds[1])
     diverged = (sum(cell.diverged for cell in one.a), sum(cell.diverged for cell in one.b))
@@ -279,11 +299,14 @@ def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome
         diverged[0] + sum(cell.completed for cell in one.a),
         diverged[1] + sum(cell.completed for cell in one.b),
     )
-    estimate = model.contrast(one.weights) if model else None
+    estimate = shared.model.contrast(one.weights) if shared.model else None
     rates = rate_difference(diverged[::-1], ended[::-1], level) if any(diverged) else None
-    verdict = _by_rates(one.contrast, rates, ended) or (_by_scores(one.contrast, estimate, level) if estimate else None)
+    verdict = _by_rates(one.contrast, rates, ended)
+    contrary = verdict is None and estimate is not None and _contrary(one.contrast, estimate, diverged, ended)
+    if verdict is None and estimate and not contrary:
+        verdict = _by_scores(one.contrast, estimate, level)
     more = None
-    if verdict is None and estimate:
+    if verdict is None and estimate and not contrary:
         more = _more_scores(one.contrast, estimate, n, level)
     elif verdict is None:
         more = _more_rates(one.contrast, diverged, ended, level) if rates else max(1, 2 - n)
@@ -300,10 +323,12 @@ def _outcome(one: _Comparison, model: SeedModel | None, level: float) -> Outcome
         estimate=estimate,
         n=n,
         diverged=diverged,
+        pooled=shared.cells,
+        unequal=shared.unequal,
         ended=ended,
         rates=rates,
         more=more,
-        reason="" if estimate or rates else "too few seeds in common",
+        reason=_SURVIVORS if contrary else "" if estimate or rates else "too few seeds in common",
     )
 
 
@@ -313,6 +338,16 @@ def _by_rates(contrast: Contrast, rates: tuple[float, float] | None, ended: tupl
         return None
     good = rates[0] > 0 and contrast.expect is not Expect.EQUIVALENT
     return Verdict.HOLDS if good else Verdict.DOES_NOT_HOLD
+
+
+def _contrary(contrast: Contrast, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]) -> bool:
+    """Whether runs that diverged point the other way than the scores of those that did not."""
+    # Rates as wholes, so that equal ones are equal.
+    a, b = diverged[0] * ended[1], diverged[1] * ended[0]
+    margin = contrast.margin or 0.0
+    if contrast.expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
+        return a != b
+    return a > b if estimate.value > (-margin if contrast.expect is Expect.NO_WORSE else margin) else a < b
 
 
 def _regions(contrast: Contrast, level: float) -> tuple[tuple[Verdict, float, float, float], ...]:

@@ -1,12 +1,17 @@
 """Cells of a table side by side: which differ, by how much, and which cannot be told apart.
 
 Cells are comparable on the same task, data and metric. Their means are compared seed by seed, with one residual
-variance for all comparable cells of the table (`SeedModel`), and p-values are corrected over the table (Holm).
+variance for all comparable cells of the table (`SeedModel`).
+
+A table asks two questions, and the p-values of each are a family that Holm's correction covers. Which cells differ from
+the declared baseline: every such difference of the table. Which cannot be told from the best of their column: since the
+best is chosen by the same runs, every pair of cells that stand in one column, over all columns of the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from itertools import combinations
+from math import isfinite, isnan, sqrt
 
 from kdx.report.bootstrap import Bootstrap
 from kdx.report.cells import Cell, Metric
@@ -30,7 +35,7 @@ class Difference:
     estimate: Estimate | None
     """Difference of the means; None where no common seed or no spread tells it."""
     p: float | None = None
-    """That there is none, corrected over the table."""
+    """That there is none, corrected over the family that the difference belongs to."""
     alone: Estimate | None = None
     """The same from these two cells only: the paired t-test without the pooled variance."""
     margin: float | None = None
@@ -65,13 +70,24 @@ class Pool:
     """None where nothing is left to estimate an error from, as with one seed."""
     unequal: float | None
     """p-value of Bartlett's test that the cells spread alike."""
+    comparisons: int = 1
+    """In the table, over which p-values are corrected."""
 
     @property
     def detectable(self) -> float | None:
-        """The smallest difference of two cells that their seeds show, in units of the metric."""
+        """The smallest difference of two cells that their seeds show, in units of the metric, in one comparison."""
+        return self._detectable(1)
+
+    @property
+    def detectable_corrected(self) -> float | None:
+        """The same after the correction for all comparisons of the table."""
+        return self._detectable(self.comparisons)
+
+    def _detectable(self, comparisons: int) -> float | None:
         if self.model is None:
             return None
-        return Estimate(0.0, self.model.sd * sqrt(2 / self.seeds), self.model.df, self.model.sd).detectable()
+        error = self.model.sd * sqrt(2 / self.seeds)
+        return Estimate(0.0, error, self.model.df, self.model.sd).detectable(max(1, comparisons))
 
 
 def pool(cells: Sequence[Cell], task: str) -> Pool:
@@ -91,7 +107,7 @@ def pool(cells: Sequence[Cell], task: str) -> Pool:
 def differences(
     pools: Sequence[tuple[Pool, Mapping[Address, Cell]]], rival: Rival, margins: Mapping[str, float]
 ) -> tuple[Difference, ...]:
-    """Each cell against its rival, where both have scores.
+    """Each cell against its rival, where both have scores; no p-value yet.
 
     Args:
         pools: with each, its cells by their places.
@@ -105,10 +121,27 @@ def differences(
             if against is None or other is None or other.id == cell.id or not (cell.scores and other.scores):
                 continue
             found.append(_difference(shared, (at, cell), (against, other), margins.get(shared.metric.name)))
-    tested = [index for index, one in enumerate(found) if one.estimate]
-    corrected = holm([found[index].estimate.p for index in tested])  # type: ignore[union-attr]
-    by_index = dict(zip(tested, corrected, strict=True))
-    return tuple(replace(one, p=by_index.get(index)) for index, one in enumerate(found))
+    return tuple(found)
+
+
+def corrected(found: Sequence[Difference]) -> tuple[Difference, ...]:
+    """The differences with p-values, corrected for all of them."""
+    tested = {index: one.estimate.p for index, one in enumerate(found) if one.estimate}
+    p = dict(zip(tested, holm([*tested.values()]) if tested else (), strict=True))
+    return tuple(replace(one, p=p.get(index)) for index, one in enumerate(found))
+
+
+def pairs(pools: Sequence[tuple[Pool, Mapping[Address, Cell]]]) -> dict[frozenset[str], float]:
+    """Ids of two cells → p-value that they are equal, corrected for all pairs of cells that stand in one column."""
+    found: dict[frozenset[str], float] = {}
+    for shared, cells in pools:
+        if shared.model is None:
+            continue
+        for column in dict.fromkeys(column for _, column in cells):
+            its = dict.fromkeys(cell.id for at, cell in cells.items() if at[1] == column and cell.scores)
+            told = zip(combinations(its, 2), shared.model.p_pairs([*its]), strict=True)
+            found |= {frozenset(pair): float(p) for pair, p in told if not isnan(p)}
+    return dict(zip(found, holm([*found.values()]) if found else (), strict=True))
 
 
 def best_of(cells: Mapping[Address, Cell]) -> list[Address]:

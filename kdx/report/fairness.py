@@ -1,10 +1,11 @@
 """What keeps a comparison from being fair: cells that differ in more than the factors of their table.
 
 Seeds, budgets, sizes and parameter counts, the text, the libraries and the code behind the compared cells. Nothing is
-judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know.
+judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know. Cells of one column that learn
+from other data are not compared at all, which a reader has to know, too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ PARAMETERS = "model/parameters"
 CHANGED = "conditions while training"
 """Topic of runs that went on with other libraries, threads, data or code than they had begun with."""
 
-_RECIPE = ("data.", "model.", "training.", "evaluation.")
+_RECIPE = ("model.", "training.", "evaluation.")
+_DATA = "data."
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
 _SHORT = 8
@@ -40,6 +42,8 @@ class Finding:
     metric: Metric
     values: Mapping[str, tuple[Address, ...]]
     """What the fact is → the places where it is so; the commonest first."""
+    compared: bool = True
+    """Whether the cells are compared all the same."""
 
 
 def audit(
@@ -48,9 +52,11 @@ def audit(
     records: Mapping[Address, CellRecord],
     sweep: SweepRecord,
 ) -> tuple[Finding, ...]:
-    """Every fact in which comparable cells with a score differ, beyond the factors of their table."""
+    """Every fact in which comparable cells with a score differ, beyond the factors of their table, and the data in
+    which cells of one column differ that would be comparable otherwise.
+    """
     meant = {*table.row_factors, *table.column_factors}
-    found = []
+    found = list(_unequal_data(table, comparable, records, meant))
     for shared, cells in comparable:
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in cells.items():
@@ -62,10 +68,36 @@ def audit(
         for topic, values in by_topic.items():
             # What went on under other conditions is told even where all of them did.
             if len(values) > 1 or topic == CHANGED:
-                commonest = sorted(values.items(), key=lambda entry: -len(entry[1]))
-                places = {told: tuple(where) for told, where in commonest}
-                found.append(Finding(topic, shared.task, shared.metric, places))
+                found.append(Finding(topic, shared.task, shared.metric, _commonest_first(values)))
     return tuple(found)
+
+
+def _unequal_data(
+    table: "Table",
+    comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]],
+    records: Mapping[Address, CellRecord],
+    meant: Container[str],
+) -> Iterator[Finding]:
+    alike: dict[tuple[str, Metric], list[Address]] = {}
+    for shared, cells in comparable:
+        alike.setdefault((shared.task, shared.metric), []).extend(
+            at for at, cell in cells.items() if cell.value is not None
+        )
+    for (task, metric), those in alike.items():
+        for factor in factors():
+            if not factor.startswith(_DATA) or factor in meant:
+                continue
+            values: dict[str, list[Address]] = {}
+            for column in dict.fromkeys(column for _, column in those):
+                told = {at: str(choice(records[at].spec, factor)) for at in those if at[1] == column}
+                for at, word in told.items() if len({*told.values()}) > 1 else ():
+                    values.setdefault(word, []).append(at)
+            if values:
+                yield Finding(factor, task, metric, _commonest_first(values), compared=False)
+
+
+def _commonest_first(values: Mapping[str, Sequence[Address]]) -> dict[str, tuple[Address, ...]]:
+    return {told: tuple(where) for told, where in sorted(values.items(), key=lambda entry: -len(entry[1]))}
 
 
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple[str, str]]:

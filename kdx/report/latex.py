@@ -12,7 +12,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import beside_scores, caption, column_headers, spans, unless_repeated, words
+from kdx.report.wording import beside_scores, caption, column_headers, mark, spans, unless_repeated, words
 
 PREAMBLE = "% \\usepackage{booktabs,graphicx}\n"
 """What has to stand before the document begins."""
@@ -56,6 +56,7 @@ _SIGNS = {
 }
 _MATHS = {
     "†": "\\dagger",
+    "‡": "\\ddagger",
     "±": "\\pm",
     "×": "\\times",
     "·": "\\cdot",
@@ -111,11 +112,10 @@ def to_latex(table: Table, *, statistics: bool = False) -> str:
             lines.append("\\addlinespace")
         lines.append(_line([*map(tex, its), *(part for places, _ in columns for part in places[row])]))
     numbers = "".join("r@{\\quad}l" if width == 2 else "r" for width in widths)
-    said = caption(table, best="Bold", near="†")
+    said = caption(table, best="Bold")
     title = f"\\textbf{{{tex(table.name)}}}" + (f": {tex(table.caption)}" if table.caption else "")
     head = _caption(tex(table.caption or table.name), title, said)
-    label = f"\\label{{tab:{_label(table.name)}}}"
-    body = _float([head, label], f"{'l' * names}{numbers}", lines)
+    body = _float([head, f"\\label{{{label(table.name)}}}"], f"{'l' * names}{numbers}", lines)
     below = "".join(f"\n{listing_to_latex(one)}" for one in listings(table, statistics=statistics))
     return body + below
 
@@ -125,7 +125,12 @@ def listing_to_latex(listing: Listing) -> str:
     head = _caption(tex(listing.title), tex(listing.title), listing.notes)
     lines = [_line(map(tex, listing.headers)), "\\midrule", *(_line(map(tex, row)) for row in listing.rows)]
     columns = "l" * listing.names + "r" * (len(listing.headers) - listing.names)
-    return _float([head], columns, lines if listing.rows else [])
+    return _float([head, f"\\label{{{label(*listing.key)}}}"], columns, lines if listing.rows else [])
+
+
+def label(*names: str) -> str:
+    """By which a text refers to a table, or to what belongs to one."""
+    return ":".join(("tab", *(re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table" for name in names)))
 
 
 def tex(text: str) -> str:
@@ -194,8 +199,8 @@ def _column(cells: Sequence[Cell | None], *, show_n: bool) -> tuple[list[list[st
             continue
         if cell and cell.best:
             score = f"\\textbf{{{score}}}"
-        elif cell and cell.near:
-            score += "\\rlap{$^\\dagger$}"
+        elif sign := mark(cell):
+            score += f"\\rlap{{$^{_MATHS[sign]}$}}"
         places.append([score, _spelled(beside)] if wide else [score])
     return places, 2 if wide else 1
 
@@ -212,7 +217,3 @@ def _float(head: Sequence[str], columns: str, lines: Sequence[str]) -> str:
 
 def _line(parts: Iterable[str]) -> str:
     return f"{' & '.join(parts)} \\\\"
-
-
-def _label(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"

@@ -15,6 +15,8 @@ from kdx.report.papers import Contrast, Expect
 from kdx.report.table import Table
 from kdx.report.wording import equals, probability, rounded, setting, signed, told
 
+OF_BOOTSTRAP = ("BLEU of the selected runs", "p over sentences")
+"""Headers of what a bootstrap adds to the differences."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
@@ -23,6 +25,8 @@ class Listing:
     """A plain table of words."""
 
     title: str
+    key: tuple[str, ...]
+    """What no other listing of a report has: its table and what it is of that, such as `differences`."""
     headers: tuple[str, ...]
     names: int
     """So many columns on the left are names; those after them are numbers, aligned to the right."""
@@ -67,6 +71,7 @@ def claim(answer: Answer) -> Listing:
     notes = [f"Source: {answer.claim.source}."] if answer.claim.source else []
     return Listing(
         title=f"{answer.claim.id}: {answer.verdict}: {answer.claim.statement}",
+        key=(answer.claim.id,),
         headers=("a over b", "expected", "where", "a better by", "interval", "n", "verdict", "more seeds"),
         names=3,
         rows=tuple(rows),
@@ -76,7 +81,7 @@ def claim(answer: Answer) -> Listing:
 
 def _cells(table: Table) -> Listing:
     cells = table.places
-    fewest = min((len(cell.scores) for cell in table.cells if cell.scores), default=0)
+    fewest = table.fewest
     diverged = any(cell.diverged for cell in table.cells)
     factors = (*table.row_factors, *table.column_factors)
     headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {fewest}"] if fewest else [])]
@@ -98,7 +103,7 @@ def _cells(table: Table) -> Listing:
         if diverged:
             row.append(_rate(cell))
         rows.append(tuple(row))
-    notes = ["95% interval of the mean by Student's t."]
+    notes = ["95% interval of the mean by Student's t, of each cell alone."]
     if fewest:
         notes.append(
             f"best of {fewest}: expected score of the best-validation seed among {fewest}, unbiased (Tang et al. "
@@ -107,7 +112,8 @@ def _cells(table: Table) -> Listing:
     if diverged:
         headers.append("diverged")
         notes.append(f"diverged: share {_RATES}.")
-    return Listing("Each cell over its seeds", tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
+    title, key = f"{table.name}: each cell over its seeds", (table.name, "cells")
+    return Listing(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
 
 
 def _differences(table: Table) -> Listing:
@@ -118,7 +124,7 @@ def _differences(table: Table) -> Listing:
     names = [*factors] if table.baseline else [*factors, "against"]
     headers = [*names, "better by", "95% interval", "p", "effect", "n"]
     headers += ["within margin"] if margins else []
-    headers += ["BLEU of the selected runs", "p over sentences"] if bootstrapped else []
+    headers += OF_BOOTSTRAP if bootstrapped else []
     rows = []
     for one in found:
         metric, estimate = one.metric.name, one.estimate
@@ -143,11 +149,15 @@ def _differences(table: Table) -> Listing:
             row += [signed(boot.gain, "bleu"), probability(boot.p)] if boot else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
-    tested = sum(one.estimate is not None for one in found)
+    tested = next((pool.comparisons for pool in table.pools), 0)
+    over = f"{tested} difference{'' if tested == 1 else 's'}"
+    if not table.baseline:
+        # The best was chosen by the same runs.
+        over = f"{tested} pair{'' if tested == 1 else 's'} of cells, all that stand in one column"
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
-        "p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over "
-        f"{tested} difference{'' if tested == 1 else 's'}.",
+        f"p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over {over}.",
+        "95% interval: of each difference alone, not corrected.",
         "effect: in residual standard deviations (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
@@ -155,9 +165,11 @@ def _differences(table: Table) -> Listing:
     if first:
         notes.append(
             f"p over sentences: paired bootstrap of BLEU, {first.samples:,} resamples of {first.sentences:,} test "
-            "sentences, for the one selected run of each cell; it says nothing about other seeds."
+            "sentences, for the one selected run of each cell and each difference alone, not corrected; it says "
+            "nothing about other seeds."
         )
-    return Listing(f"Differences from {against}", tuple(headers), len(names), tuple(rows), tuple(notes))
+    title, key = f"{table.name}: differences from {against}", (table.name, "differences")
+    return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
 
 
 def _other(table: Table, one: Difference) -> str:
@@ -187,12 +199,18 @@ def _beside(table: Table, beside: Beside) -> Listing:
     notes.append(f"Ours: {shown}; better by: positive where ours is better.")
     if not beside.pairs:
         notes = [notes[0], "It has no cell of this table."]
+    noted: dict[str, dict[str, None]] = {}
+    for pair in beside.pairs:
+        if pair.note and pair.published is not None:
+            noted.setdefault(pair.note, {})[rounded(pair.published, pair.metric.name)] = None
+    notes += [f"{' and '.join(values)}: {note}" for note, values in noted.items()]
     for task, ours in beside.scale.items():
         published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
         notes.append(f"Scale ({task}): ours {ours}{published}.")
     notes += [_agreement(one) for one in beside.agreement]
     return Listing(
-        title=f"Beside {paper.title or paper.name}",
+        title=f"{table.name}: beside {paper.title or paper.name}",
+        key=(table.name, "published"),
         headers=(*factors, "metric", "from", "published", "ours", "better by"),
         names=len(factors) + 2,
         rows=tuple(rows),
@@ -255,10 +273,15 @@ def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if levels:
         intervals = " and ".join(f"{100 * level:.4g}%" for level in levels)
         yield (
-            f"Differences of means, paired by seed, residual variance pooled over the cells of the claim; {intervals} "
-            "intervals; more seeds: for a decision with probability 0.8 if the difference stays."
+            "Differences of means, paired by seed, residual variance pooled over all cells at hand of the same "
+            f"setting; {intervals} intervals; more seeds: for a decision with probability 0.8 if the difference stays."
         )
     for one in outcomes:
+        if one.estimate and one.unequal is not None and one.unequal < 0.05:
+            yield (
+                f"Beware: the {one.pooled} cells of {setting(one.setting)} spread unequally (Bartlett's p "
+                f"{equals(one.unequal)}), so this is too strict for the steady ones and too lenient for the others."
+            )
         if one.rates:
             yield (
                 f"{_contrast(one.contrast)}: {one.diverged[0]}/{one.ended[0]} against {one.diverged[1]}/{one.ended[1]} "

@@ -6,7 +6,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import caption, column_headers, words
+from kdx.report.wording import caption, column_headers, mark, words
 
 # What opens a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that GitHub
 # would turn into links.
@@ -26,7 +26,7 @@ def to_markdown(table: Table, *, statistics: bool = False) -> str:
         lines.append([*map(plain, names), *(_body(cell, show_n=table.n is None) for cell in cells)])
     title = f"**{plain(table.name)}**" + (f": {plain(table.caption)}" if table.caption else "")
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "\n\n".join(map(plain, caption(table, best="Bold", near="†")))
+    notes = "\n\n".join(map(plain, caption(table, best="Bold")))
     below = "".join(f"\n{listing_to_markdown(one)}" for one in listings(table, statistics=statistics))
     return f"{title}\n\n{body}\n\n{notes}\n{below}"
 
@@ -42,7 +42,7 @@ def listing_to_markdown(listing: Listing) -> str:
 
 def _body(cell: Cell | None, *, show_n: bool) -> str:
     part = words(cell, show_n=show_n)
-    score = f"**{part.score}**" if cell and cell.best else f"{part.score}†" if cell and cell.near else part.score
+    score = f"**{part.score}**" if cell and cell.best else f"{part.score}{mark(cell)}"
     spread = f"± {part.sd}" if part.sd else ""
     if not part.mean:
         # The number that stands there is the mean itself.

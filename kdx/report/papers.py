@@ -59,6 +59,8 @@ class PublishedCell(Section):
     metric: Metric
     """Of the test split, such as `bleu`; of the validation split as `valid/bleu`."""
     value: Literal["not converge"] | float
+    note: str = ""
+    """What a reader has to know of it, such as that it is unverified."""
 
 
 class PublishedTable(Section):

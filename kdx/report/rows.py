@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
@@ -10,8 +12,9 @@ from typing import Any
 
 from kdx.report.inert import inert, spelled_out
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a text that begins so for a formula."""
+_FORMULA = frozenset("=+-@\t\r")
+"""A spreadsheet takes a text that begins so, or with what it holds for the same, for a formula."""
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 def word(value: Any) -> str:
@@ -40,15 +43,15 @@ def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """RFC 4180 but for its line ends: a header, then a line each; NULL is empty.
 
-    A text that a spreadsheet would take for a formula has a `'` before it, as spreadsheets write it themselves.
+    Text is quoted, and text that a spreadsheet would take for a formula has a `'` before it, as people type it there.
     """
     buffer = StringIO()
-    # Only what its line ends have is quoted.
-    writer = csv.writer(buffer, lineterminator="\n")
+    # What is quoted stays one field in a spreadsheet that takes a semicolon for the separator.
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for row in chain([columns], rows):
         buffer.seek(0)
         buffer.truncate()
-        writer.writerow([_cell(value) for value in row])
+        writer.writerow(map(_field, row))
         yield buffer.getvalue()[:-1]
 
 
@@ -62,19 +65,13 @@ def to_json(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
     yield "]" if before == "," else "[]"
 
 
-def _cell(value: Any) -> str:
+def _field(value: Any) -> Any:
+    """A number as it is; text that is never a formula."""
     if not isinstance(value, str):
-        return "" if value is None else _text(value)
+        return _text(value) if isinstance(value, bytes) else value
     text = spelled_out(value, keep="\n\t")
-    return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    first = unicodedata.normalize("NFKC", text[:1])[:1]
+    return f"'{text}" if first in _FORMULA and not _NUMBER.fullmatch(text) else text
 
 
 def _text(value: Any) -> str:

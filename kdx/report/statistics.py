@@ -7,6 +7,7 @@ left to rank agreement (`kdx.report.against`). Levels are two-sided unless said 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb, copysign, exp, fsum, inf, isfinite, lgamma, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ POWER = 0.8
 """Chance of showing a difference that is there, wherever a report says how many seeds it takes."""
 _SMALL = 1e-10
 """An eigenvalue below this share of the largest is 0."""
+_SMALL_WEIGHT = 1e-6
+"""What is lost of a row's weight, at most, where common seeds tell a weighted sum of rows."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +97,24 @@ def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LE
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values, each corrected for all of them (Holm 1979)."""
-    corrected = [nan] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = largest
-    return corrected
+    import numpy as np
+
+    p = np.array(p_values, dtype=float)
+    order = p.argsort()
+    corrected = np.empty_like(p)
+    corrected[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(p), 0, -1) * p[order]))
+    return [float(one) for one in corrected]
 
 
 def unequal_spread(summaries: Sequence[Summary]) -> float | None:
     """p-value of Bartlett's (1937) test that all spreads are one; None where it cannot be made."""
     spreads = [(one.n - 1, one.sd) for one in summaries if one.sd is not None and isfinite(one.sd)]
-    if len(spreads) < 2 or min(sd for _, sd in spreads) <= 0:
+    least, largest = min((sd for _, sd in spreads), default=0.0), max((sd for _, sd in spreads), default=0.0)
+    if len(spreads) < 2 or not largest:
         return None
+    if not least:
+        # The limit: seeds that all give the same score, as those of a cell that collapsed, beside others that do not.
+        return 0.0
     import numpy as np
     from scipy.special import chdtrc
 
@@ -154,11 +162,16 @@ class Estimate:
         correction = exp(lgamma(half) - lgamma(half - 0.5)) / sqrt(half)
         return correction * self.value / self.sd
 
-    def detectable(self) -> float:
-        """The smallest true difference that such an error shows, with probability `POWER`, at the level of 0.05."""
+    def detectable(self, comparisons: int = 1) -> float:
+        """The smallest true difference that such an error shows, with probability `POWER`, at the level of 0.05.
+
+        Args:
+            comparisons: that share the level (Bonferroni), which is what the first of them needs by Holm.
+        """
         from scipy.special import nctdtrinc
 
-        return float(nctdtrinc(self.df, 1 - POWER, _quantile(self.df, (1 + LEVEL) / 2))) * self.error
+        critical = -_quantile(self.df, (1 - LEVEL) / (2 * comparisons))
+        return float(nctdtrinc(self.df, 1 - POWER, critical)) * self.error
 
     def seeds_to_show(self, low: float, high: float, n: int, level: float = LEVEL, most: int = 10_000) -> int | None:
         """Seeds with which the interval would lie between two bounds with probability `POWER`, if the value stays.
@@ -269,13 +282,45 @@ class SeedModel:
         """
         import numpy as np
 
-        if not set(weights) <= set(self.rows):
+        if not weights.keys() <= self._index.keys():
             return None
-        vector = np.array([weights.get(row, 0.0) for row in self.rows])
-        if not np.allclose(self.normal @ (self.inverse @ vector), vector, atol=1e-8):
+        vector = np.zeros(len(self.rows))
+        for row, weight in weights.items():
+            vector[self._index[row]] = weight
+        if np.abs(self.normal @ (self.inverse @ vector) - vector).max() > _SMALL_WEIGHT:
             return None
         variance = max(0.0, float(vector @ self.inverse @ vector))
         return Estimate(float(vector @ self.effects), self.sd * sqrt(variance), self.df, self.sd)
+
+    def p_pairs(self, rows: Sequence[Any]) -> "np.ndarray[Any, np.dtype[np.float64]]":
+        """That two rows are equal, two-sided, for every pair of these in the order of `itertools.combinations`.
+
+        As `contrast` tells it, pair by pair; NaN where no common seed does.
+        """
+        import numpy as np
+        from scipy.special import stdtr
+
+        at = np.array([self._index[row] for row in rows], dtype=int)
+        first, second = (at[side] for side in np.triu_indices(len(at), 1))
+        sizes = self.inverse.diagonal()
+        error = self.sd * np.sqrt(np.maximum(0.0, sizes[first] + sizes[second] - 2 * self.inverse[first, second]))
+        difference = np.abs(self.effects[first] - self.effects[second])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = np.where(error > 0, 2 * stdtr(self.df, -difference / error), np.where(difference > 0, 0.0, 1.0))
+        return np.where(self._joined[first] == self._joined[second], p, np.nan)
+
+    @cached_property
+    def _index(self) -> dict[Any, int]:
+        return {row: at for at, row in enumerate(self.rows)}
+
+    @cached_property
+    def _joined(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """For each row the first of those that seeds join it to, directly or through others."""
+        import numpy as np
+
+        # What no contrast tells is the mean of each such set, and the projection leaves just that.
+        rest = np.abs(self.normal @ self.inverse - np.eye(len(self.rows)))
+        return np.asarray((rest > 0.5 / len(self.rows)).argmax(axis=0))
 
 
 def _quantile(df: float, p: float) -> float:

@@ -34,7 +34,8 @@ class Table:
     pools: tuple[Pool, ...] = ()
     """One for each task, data and metric: the error that comparable cells share."""
     differences: tuple[Difference, ...] = ()
-    """Each cell against its baseline, or against the best of its column."""
+    """Each cell against its baseline, or against the best of its column; p-values are corrected for all differences of
+    the table, or for all pairs of cells of its columns."""
     audit: tuple[Finding, ...] = ()
     """What keeps a comparison from being fair."""
     notes: tuple[str, ...] = ()
@@ -43,6 +44,8 @@ class Table:
     """What the cells marked best are, such as "best of its column"; empty where none is marked."""
     near: str = ""
     """What the cells marked near the best are; empty where none is marked."""
+    ahead: str = ""
+    """What the cells marked ahead of the best are; empty where none is marked."""
     beside: Beside | None = None
     """Published values beside these, where they were asked for."""
 
@@ -61,6 +64,11 @@ class Table:
         """The number of seeds behind every score, or None when it is not the same everywhere."""
         numbers = {cell.summary.n for cell in self.cells if cell.value is not None and cell.summary}
         return numbers.pop() if len(numbers) == 1 else None
+
+    @property
+    def fewest(self) -> int:
+        """Finite scores of the cell that has the fewest, of those with any; 0 where none has."""
+        return min((len(cell.scores) for cell in self.cells if cell.scores), default=0)
 
     def header(self, at: Address) -> dict[str, str]:
         """Factor → word of a place."""

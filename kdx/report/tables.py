@@ -9,28 +9,46 @@ from kdx.errors import KdxError
 from kdx.grid.placing import Placing, factor_value, place
 from kdx.grid.plan import TableSpec
 from kdx.report.cells import Cell, Metric, cell_of
-from kdx.report.comparisons import Address, Pool, Rival, best_of, differences, pool
+from kdx.report.comparisons import (
+    Address,
+    Difference,
+    Pool,
+    Rival,
+    best_of,
+    corrected,
+    differences,
+    pairs,
+    pool,
+)
 from kdx.report.fairness import audit
 from kdx.report.notes import notes
 from kdx.report.table import Table
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 
-def tables(sweep: SweepRecord) -> tuple[Table, ...]:
+def tables(sweep: SweepRecord, database: str = "") -> tuple[Table, ...]:
     """Every table that the grid asks for, or one over all that varies when it asks for none.
+
+    Args:
+        database: where the sweep is from, for messages.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.placing.place`, or that another version wrote.
     """
+    place = ", ".join(filter(None, (database, f"sweep {sweep.name}")))
     try:
         asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()]
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise KdxError(
-            f"this kdx cannot read a table of sweep `{sweep.name}`: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
+            f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
+            place=place,
             hint="plan its grid again with this version, or report with the one that planned it",
         ) from error
-    return tuple(table(sweep, one) for one in asked or [_default(sweep)])
+    try:
+        return tuple(table(sweep, one) for one in asked or [_default(sweep)])
+    except KdxError as error:
+        raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
 
 
 def table(sweep: SweepRecord, asked: TableSpec) -> Table:
@@ -49,9 +67,20 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
         if cell:
             cells[at], records[at] = cell, record
     comparable = [_pooled(cells, records, places) for places in _comparable(cells, records)]
-    best = _mark_best(cells, comparable)
+    best = _best(comparable)
+    alike = pairs(comparable)
+    found = differences(comparable, lambda at: best[at][0] if at in best else None, {})
+    ids = {at: cell.id for at, cell in cells.items()}
+    from_best = tuple(replace(one, p=alike.get(frozenset((ids[one.at], ids[one.against])))) for one in found)
+    from_baseline = None
+    if asked.baseline:
+        from_baseline = corrected(differences(comparable, _baseline(placing, asked), asked.margin))
+    _mark(cells, best, from_best)
+    count = sum(one.p is not None for one in from_baseline) if from_baseline is not None else len(alike)
     # Marking made new cells.
-    comparable = [(shared, {at: cells[at] for at in places}) for shared, places in comparable]
+    comparable = [
+        (replace(shared, comparisons=count), {at: cells[at] for at in places}) for shared, places in comparable
+    ]
     columns = range(len(placing.columns))
     laid_out = Table(
         name=asked.name,
@@ -65,7 +94,7 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
         body=tuple(tuple(cells.get((row, column)) for column in columns) for row in range(len(placing.rows))),
         baseline=asked.baseline,
         pools=tuple(shared for shared, _ in comparable),
-        differences=differences(comparable, _baseline(placing, asked) if asked.baseline else best.get, asked.margin),
+        differences=from_best if from_baseline is None else from_baseline,
     )
     laid_out = replace(laid_out, audit=audit(laid_out, comparable, records, sweep))
     return replace(
@@ -73,10 +102,15 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
         notes=notes(laid_out, {cell.id: str(records[at].spec["task"]) for at, cell in cells.items()}, sweep.provenance),
         best=_best_of(comparable) if best else "",
         near=NEAR if any(cell.near for cell in cells.values()) else "",
+        ahead=AHEAD if any(cell.ahead for cell in cells.values()) else "",
     )
 
 
-NEAR = "not distinguishable from it (paired by seed, p ≥ 0.05 after Holm's correction over the column)"
+NEAR = (
+    "not distinguishable from it (paired by seed, p ≥ 0.05 after Holm's correction over all pairs of the table's "
+    "columns)"
+)
+AHEAD = "better than it by the mean over seeds (p < 0.05, corrected likewise)"
 
 
 def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
@@ -115,25 +149,27 @@ def _pooled(
     return pool(list(its.values()), str(records[places[0]].spec["task"])), its
 
 
-def _mark_best(
-    cells: dict[Address, Cell], comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]]
-) -> dict[Address, Address]:
-    """Marks the best of each column and what cannot be told from it; place → the best place of its column."""
-    rivals: dict[Address, Address] = {}
-    for shared, places in comparable:
+def _best(comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]]) -> dict[Address, tuple[Address, ...]]:
+    """Place → where the best value of its column stands; several times when values are equal."""
+    found: dict[Address, tuple[Address, ...]] = {}
+    for _, places in comparable:
         for column in dict.fromkeys(column for _, column in places):
             its = {at: cell for at, cell in places.items() if at[1] == column}
-            best = best_of(its)
-            if not best:
-                continue
-            rivals |= dict.fromkeys(its, best[0])
-            for at in best:
-                cells[at] = replace(cells[at], best=True)
-            for one in differences([(shared, its)], rivals.get, {}):
-                worse = one.told_apart and one.estimate is not None and one.estimate.value < 0
-                if one.estimate and not worse and not cells[one.at].best:
-                    cells[one.at] = replace(cells[one.at], near=True)
-    return rivals
+            if best := tuple(best_of(its)):
+                found |= dict.fromkeys(its, best)
+    return found
+
+
+def _mark(
+    cells: dict[Address, Cell], best: Mapping[Address, tuple[Address, ...]], from_best: Iterable[Difference]
+) -> None:
+    """Marks the best of each column, what cannot be told from it, and what is better by its mean."""
+    for at in {one for those in best.values() for one in those}:
+        cells[at] = replace(cells[at], best=True)
+    for one in from_best:
+        if one.estimate and not cells[one.at].best:
+            ahead = one.told_apart and one.estimate.value > 0
+            cells[one.at] = replace(cells[one.at], near=not one.told_apart, ahead=ahead)
 
 
 def _baseline(placing: Placing, asked: TableSpec) -> Rival:

@@ -13,7 +13,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import Words, beside_scores, caption, column_headers, unless_repeated, words
+from kdx.report.wording import Words, beside_scores, caption, column_headers, mark, unless_repeated, words
 
 _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
@@ -48,7 +48,7 @@ class TextTable:
             width = min(console.measure(piece, options=options).maximum, options.max_width)
             widest = max(widest, width)
             yield from (Text(_RULE * width), piece, Text(_RULE * width))
-        said = caption(self.table, best="* and bold", near="†")
+        said = caption(self.table, best="* and bold")
         yield from (Constrain(Text(inert(paragraph)), widest) for paragraph in said)
         for listing in listings(self.table, statistics=self.statistics):
             yield Text("")
@@ -115,7 +115,7 @@ def _column(table: Table, index: int) -> list[Text]:
     def text(part: Words, cell: Cell | None, beside: str) -> Text:
         if not part.aligned:
             return Text("  ".join(filter(None, (part.score, beside))))
-        line = Text(part.score.rjust(width) + ("*" if cell and cell.best else "†" if cell and cell.near else " "))
+        line = Text(part.score.rjust(width) + ("*" if cell and cell.best else mark(cell) or " "))
         if cell and cell.best:
             line.stylize("bold")
         line.append(f" {beside}", style="not bold")

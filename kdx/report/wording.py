@@ -134,17 +134,22 @@ def column_headers(table: Table) -> list[tuple[str, ...]]:
     return headers
 
 
-def caption(table: Table, *, best: str, near: str) -> list[str]:
+def mark(cell: Cell | None) -> str:
+    """What stands behind a score that is not the best: † or ‡, see `kdx.report.tables`, or nothing."""
+    return "" if cell is None else "†" if cell.near else "‡" if cell.ahead else ""
+
+
+def caption(table: Table, *, best: str) -> list[str]:
     """The paragraphs below a table: how its numbers came about and what its marks mean, what its seeds can show, and
     what to beware of.
 
     Args:
         best: how the format marks the best cell, such as `* and bold`.
-        near: how it marks those that are not distinguishable from it.
     """
-    marks = [f"{mark}: {means}" for mark, means in ((best, table.best), (near, table.near)) if means]
+    told = ((best, table.best), ("†", table.near), ("‡", table.ahead))
+    marks = [f"{mark}: {means}" for mark, means in told if means]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else [])))
-    resolution = [_resolution(pool, alone=len(table.pools) == 1) for pool in table.pools]
+    resolution = [_resolution(pool, only=len(table.pools) == 1) for pool in table.pools]
     return [*filter(None, (numbers, *resolution)), *(_finding(table, one) for one in table.audit)]
 
 
@@ -159,18 +164,22 @@ def place(table: Table, at: Address) -> str:
     return " / ".join(told(factor, word) for factor, word in table.header(at).items())
 
 
-def _resolution(pool: Pool, *, alone: bool) -> str:
+def _resolution(pool: Pool, *, only: bool) -> str:
     """What the seeds at hand can show."""
-    metric, among = pool.metric.name, "" if alone else f" ({pool.task})"
+    metric, among = pool.metric.name, "" if only else f" ({pool.task})"
     if pool.cells < 2:
         return ""
-    detectable = pool.detectable
-    if pool.model is None or detectable is None:
+    alone, corrected = pool.detectable, pool.detectable_corrected
+    if pool.model is None or alone is None or corrected is None:
         return f"Differences{among}: too few seeds in common to tell them from chance."
     degrees = f"{pool.model.df} degree{'' if pool.model.df == 1 else 's'} of freedom"
+    many = pool.comparisons
+    shown = f"{rounded(alone, metric)} {metric} and more"
+    if many > 1:
+        shown += f" in one comparison alone, {rounded(corrected, metric)} and more after the correction for all {many}"
     line = (
-        f"Differences{among}: n = {pool.seeds} seeds show {rounded(detectable, metric)} {metric} and more (probability "
-        f"{POWER}; paired by seed, residual sd {rounded(pool.model.sd, metric)}, {degrees})."
+        f"Differences{among}: n = {pool.seeds} seeds show {shown} (probability {POWER}; paired by seed, residual sd "
+        f"{rounded(pool.model.sd, metric)}, {degrees})."
     )
     if pool.unequal is not None and pool.unequal < 0.05:
         line += (
@@ -190,7 +199,8 @@ def _finding(table: Table, finding: Finding) -> str:
             cells = ", ".join(place(table, at) for at in places)
         told.append(f"{word} in {cells}")
     among = "" if len(table.pools) == 1 else f" ({finding.task}, {finding.metric.name})"
-    return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
+    apart = "" if finding.compared else ", so these are not compared with each other"
+    return f"Unequal {finding.topic}{among}: {'; '.join(told)}{apart}."
 
 
 def setting(words: Mapping[str, str]) -> str:

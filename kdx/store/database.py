@@ -12,6 +12,7 @@ it, so that a program which keeps it locked for a while costs a sweep that while
 import itertools
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -65,6 +66,7 @@ class Database:
         """Seconds that a transaction waits for those of other processes."""
         self.backup: Path | None = None
         """The copy that opening made before it migrated."""
+        self._reading = threading.local()
         self._identity: tuple[int, int] | None = None
         # The working directory may change; the file that was opened does not.
         self._file = path.absolute()
@@ -94,9 +96,20 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One transaction that sees one state of the database. Keep it short: writers wait for it."""
+        """One transaction that sees one state of the database. Keep it short: writers wait for it.
+
+        Inside another one of the same thread it is that one, so that several questions can be asked of one state.
+        """
+        open_already: Connection | None = getattr(self._reading, "connection", None)
+        if open_already is not None:
+            yield open_already
+            return
         with self.told(), self._engine.begin() as connection:
-            yield connection
+            self._reading.connection = connection
+            try:
+                yield connection
+            finally:
+                self._reading.connection = None
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

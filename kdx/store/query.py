@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NoReturn, Self
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Self
 from urllib.parse import quote
 
 from kdx.errors import KdxError, StorageError, did_you_mean
 from kdx.store.version import APPLICATION_ID, REVISION, VERSION_TABLE, application_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 CHUNK = 1000  # rows
 IN_MEMORY = 1 << 24  # bytes of an answer; a longer one goes to a file
@@ -77,6 +80,27 @@ def query(database: str | Path, statement: str, values: tuple[Any, ...] = ()) ->
             _tell(error, connection, database)
 
 
+def query_within(connection: "Connection", statement: str, values: tuple[Any, ...] = ()) -> Rows:
+    """The rows of one of kdx's own SELECTs, as part of a transaction that reads more than them.
+
+    Args:
+        connection: of `kdx.store.database.Database.read`.
+
+    Raises:
+        StorageError: there is no room for the answer.
+    """
+    driver: Any = connection.connection.driver_connection
+    before, driver.text_factory = driver.text_factory, _text
+    try:
+        return _kept(driver.execute(statement, values))
+    finally:
+        driver.text_factory = before
+
+
+def _text(text: bytes) -> str:
+    return text.decode(errors="surrogateescape")
+
+
 def _kept(cursor: sqlite3.Cursor) -> Rows:
     # Closed by Rows.
     kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
@@ -122,7 +146,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
     )
     try:
-        connection.text_factory = lambda text: text.decode(errors="surrogateescape")
+        connection.text_factory = _text
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
         if connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() != (REVISION,):

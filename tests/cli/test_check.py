@@ -44,7 +44,29 @@ def test_a_report_in_json_is_compared_with_the_sweep_that_it_names():
     assert typed("report", "--check", "then.md").stderr.endswith("match sweep newer\n")
 
 
+@pytest.mark.parametrize("written", [["then.json", "--json"], ["then.md", "--format", "markdown"]])
+def test_a_check_asks_for_what_the_file_shows(written):
+    file, *form = written
+    Path(file).write_text(typed("report", *form, "--against", "tsai2019").stdout)
+    assert typed("report", "--check", file).exit_code == 0
+
+
+def test_what_the_file_tells_and_nobody_asked_for_is_no_match():
+    report = json.loads(Path("then.json").read_text())
+    (table,) = report["tables"]
+    (one, *_) = table["cells"]
+    place = {"row": one["row"], "column": one["column"]}
+    table["published"] = {"paper": "mine", "cells": [{**place, "published": 1.0}], "order": []}
+    Path("then.json").write_text(json.dumps(report))
+    done = typed("report", "--check", "then.json")
+    assert (done.exit_code, done.stdout) == (5, "not compared: tiny: published values\n")
+    assert "they match, 1 part could not be compared" in done.stderr
+    assert json.loads(typed("report", "--check", "then.json", "--json").stdout)["not_compared"]
+
+
 def test_what_cannot_be_compared_is_refused():
-    assert refused("report", "--check", "then.json", "--claims").problem == "--check compares tables, not claims"
+    told = refused("report", "--check", "then.json", "--claims")
+    assert told.problem == "--claims answers claims instead of showing tables, for which --check would be"
+    assert told.hint == "leave --claims or --check out"
     assert refused("report", "--check", "absent.json").exit_code == 2
     assert refused("report", "--check", "then.json", "--db", "absent.db").exit_code == 3

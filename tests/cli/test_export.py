@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, planned, refused, typed
 
-from kdx.store import writer
+from kdx.store import database, query, writer
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles
 
@@ -69,6 +69,19 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
     ]
 
 
+def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
+    begun = []
+    real = database._lock
+    monkeypatch.setattr(
+        database, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+    )
+    monkeypatch.setattr(query, "_connect", None)
+    typed("report")
+    plain = len(begun)
+    typed("export", "tiny", "--to", "results", "--weights", "--outputs")
+    assert len(begun) == 2 * plain
+
+
 def test_the_same_in_json(runs):
     done = typed("export", "--to", "results", "--format", "json", "--json")
     files = ["cells.json", "runs.json", "curves.json"]
@@ -117,3 +130,10 @@ def test_weights_that_are_gone_or_damaged_are_told_and_nothing_is_written(runs, 
     CheckpointFiles(weights.parent).keep("best")
     assert refused("export", "--to", "x", "--weights").problem == "runs without weights: 2"
     assert not [path for path in folder.iterdir() if path.name.endswith("x")]
+
+
+def test_the_format_of_reports_is_not_that_of_exports(runs, monkeypatch):
+    monkeypatch.setenv("KDX_FORMAT", "markdown")
+    assert typed("export", "--to", "results").exit_code == 0
+    monkeypatch.setenv("KDX_EXPORT_FORMAT", "json")
+    assert "results2/cells.json" in typed("export", "--to", "results2").stdout

@@ -28,7 +28,7 @@ def test_an_answer_goes_to_stdout_and_its_length_to_stderr():
 
 
 def test_csv_and_json():
-    assert typed("query", SELECTED, "--csv").stdout == "run_id,kernel,test_score\n2,exponential,2.25\n"
+    assert typed("query", SELECTED, "--csv").stdout == '"run_id","kernel","test_score"\n2,"exponential",2.25\n'
     told = json.loads(typed("query", SELECTED, "--json").stdout)
     assert told == [{"run_id": 2, "kernel": "exponential", "test_score": 2.25}]
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from kdx.cli.report import report
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.store import database as module
 from kdx.store.database import open_database
 from kdx.store.reader import load_sweep
 from kdx.store.writer import RunWriter, claim, register
@@ -122,11 +123,48 @@ def test_html_is_one_page_with_every_table_and_every_run() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("asked", [["--format", "html"], ["--bootstrap"]], ids=" ".join)
+def test_whatever_is_asked_for_is_of_one_state_of_the_database(
+    monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
+    begun: list[str] = []
+    real = module._lock
+    monkeypatch.setattr(
+        module, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+    )
+    ran()
+    plain = len(begun)
+    ran(*asked)
+    assert len(begun) == 2 * plain
+
+
+@pytest.mark.usefixtures("folder")
 def test_json_holds_every_table() -> None:
     told = json.loads(ran("--json").stdout)
     assert told["sweep"] == "nightly"
     assert [table["name"] for table in told["tables"]] == ["kernels", "tasks"]
     assert [cell["score"] for cell in told["tables"][0]["cells"]] == [28.5, 30.25]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "asked", [["--table", "kernels"], ["--against", "tsai2019"], ["--statistics"], ["--bootstrap"]], ids=" ".join
+)
+def test_what_is_of_tables_is_refused_beside_claims(asked: list[str]) -> None:
+    with pytest.raises(
+        KdxError, match=f"--claims answers claims instead of showing tables, for which {asked[0]} would"
+    ):
+        ran("--claims", "tsai2019", *asked)
+
+
+def test_a_table_that_does_not_fit_its_cells_is_told_with_database_and_sweep(folder: Path) -> None:
+    with open_database("runs.db", write=True) as database, database.write() as connection:
+        connection.exec_driver_sql(
+            """UPDATE sweep SET grid = replace(grid, '"kernels", "caption"', '"k", "metric": "x", "caption"')"""
+        )
+        connection.exec_driver_sql("""UPDATE sweep SET grid = replace(grid, '"kernel"', '"kernle"')""")
+    with pytest.raises(KdxError, match=r"^runs.db, sweep nightly: table `.*`: unknown factor `kernle`\n  allowed: .*"):
+        ran()
 
 
 @pytest.mark.usefixtures("folder")

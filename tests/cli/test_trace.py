@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from looked_after import completed, planned, refused, typed
+from looked_after import DB, completed, planned, refused, typed
 
 from kdx.grid.load import load_grid
+from kdx.store.database import open_database
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,7 @@ def test_a_number_is_told_with_its_runs_and_how_to_compute_it_again(runs):
         "  2.250 = 2.25: test/loss of run 2, seed 1: the best valid/loss of 3 seeds",
     ]
     assert f"cell      {runs[0].cell_id}" in lines
+    assert {"  kernel: exponential", "  norm: post"} <= set(lines)
     assert ["*", "2", "1", "completed", "2.25", "10", "2.25"] in [line.split()[:7] for line in lines]
     assert done.stderr == (
         "compute this cell again with: kdx trace tiny translation 'loss ↓' --sweep tiny --grid > again.yaml"
@@ -60,3 +62,13 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     assert refused("trace", "tiny", "translation", "--sweep", "other").problem == "there is no sweep `other`"
     assert refused("trace", "tiny", "translation", "--db", "absent.db").exit_code == 3
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_nothing_that_was_recorded_drives_the_terminal(runs):
+    with open_database(DB, write=True) as database, database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE run SET data_fingerprint = 'd' || char(27) || '[2J', code_fingerprint = 'c' || char(8238)"
+        )
+    told = typed("trace", "tiny", "translation").stdout
+    assert "  data         d\\x1b[2J" in told and "  code         c\\u202e" in told
+    assert not set(told) & {"\x1b", "\u202e"}

@@ -4,15 +4,18 @@ import csv
 import io
 import math
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.report.against import beside
 from kdx.report.as_csv import claims_to_csv, to_csv
+from kdx.report.bootstrap import Bootstrap
 from kdx.report.claims import answer
-from kdx.report.papers import load_paper
+from kdx.report.papers import Paper, PublishedTable, load_paper
 from kdx.report.tables import tables
 from kdx.store.records import RunState, SweepRecord
 
@@ -31,9 +34,10 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     first, second = written(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert list(first) == [
         *("table", "task", "kernel", "norm", "metric", "direction", "shown", "state", "score", "best", "near_best"),
-        *("seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high", "planned"),
-        *("completed", "diverged", "failed", "out_of_memory", "unfinished", "against", "better_by", "better_by_low"),
-        *("better_by_high", "p_holm", "cell", "published"),
+        *("ahead_of_best", "seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high"),
+        *("expected_best", "expected_best_of", "planned", "completed", "diverged", "failed", "out_of_memory"),
+        *("unfinished", "against", "better_by", "better_by_low", "better_by_high", "p_holm", "effect", "margin"),
+        *("p_equivalent", "bootstrap_better_by", "bootstrap_p", "cell", "published", "published_state"),
     ]
     assert (first["kernel"], first["norm"], first["task"]) == ("rbf", "pre", "translation")
     assert (first["score"], first["best"], first["seed"], first["metric"]) == (repr(2 / 3), "1", "1", "test/bleu")
@@ -51,6 +55,37 @@ def test_a_place_without_a_score_is_empty_and_says_why() -> None:
     assert (first["state"], first["diverged"], first["failed"], first["planned"]) == ("not converge", "1", "1", "2")
     assert second["state"] == "hole"
     assert first["score"] == first["mean"] == first["run"] == second["score"] == second["better_by"] == ""
+
+
+PUBLISHED = {
+    "table": "Table 1",
+    "cells": [
+        {"where": {"kernel": "rbf"}, "metric": "bleu", "value": 33.5},
+        {"where": {"kernel": "linear"}, "metric": "bleu", "value": "not converge"},
+    ],
+}
+
+
+def test_what_was_asked_for_beside_the_scores_is_there() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential"), cell("c", kernel="linear")]
+    runs = [*seeded("a", 30.0, 31.0, 30.5), *seeded("b", 29.5, 30.0, 30.2), *seeded("c", 1.0, 2.0, 2.5)]
+    asked = {"name": "t", "rows": ["kernel"], "baseline": {"kernel": "exponential"}, "margin": {"bleu": 2.0}}
+    record = sweep(cells, runs, tables=[asked])
+    (table,) = tables(record)
+    first, _ = table.differences
+    boot = Bootstrap(1.25, 0.01, 1000, 40, "s")
+    paper = Paper("p", "P", "", "", {}, (PublishedTable.model_validate(PUBLISHED),), ())
+    table = replace(table, differences=(replace(first, bootstrap=boot),), beside=beside(table, paper, cells))
+    rbf, exponential, linear = read(to_csv([table], record))
+    assert first.estimate and float(rbf["effect"]) == first.estimate.effect
+    assert (float(rbf["margin"]), float(rbf["p_equivalent"])) == (2.0, first.p_equivalent)
+    assert (rbf["bootstrap_better_by"], rbf["bootstrap_p"], exponential["bootstrap_p"]) == ("1.25", "0.01", "")
+    assert (float(rbf["expected_best"]), rbf["expected_best_of"]) == (31.0, "3")
+    assert [(one["published"], one["published_state"]) for one in (rbf, exponential, linear)] == [
+        ("33.5", "value"),
+        ("", ""),
+        ("", "not converge"),
+    ]
 
 
 def test_tables_of_other_factors_stand_under_one_header() -> None:
@@ -95,7 +130,11 @@ def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, s
     assert row["cell"] == "a"
     told = float(row["score"])
     assert told == score or (math.isnan(told) and math.isnan(score))
-    for field in (*row, row["table"], *(value for name, value in row.items() if name not in ("score", "mean"))):
+    for field in (
+        *row,
+        row["table"],
+        *(value for name, value in row.items() if name not in ("score", "mean", "expected_best")),
+    ):
         first = unicodedata.normalize("NFKC", field[:1])
         assert first not in FORMULA or float(field) is not None, field
         assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in field)

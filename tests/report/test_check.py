@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,10 +11,13 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
+from kdx.report.against import beside
 from kdx.report.as_json import to_json
-from kdx.report.check import Change, check, sweep_in
+from kdx.report.bootstrap import Bootstrap
+from kdx.report.check import Asked, Change, asked_in, check
 from kdx.report.latex import to_latex
 from kdx.report.markdown import to_markdown
+from kdx.report.papers import load_paper
 from kdx.report.tables import tables
 from kdx.store.records import RunState
 
@@ -30,13 +35,13 @@ def made(runs=BEFORE, cells=(RBF, LINEAR), specs=SPECS):
 
 @pytest.fixture
 def written(tmp_path):
-    def written(shown, name="file.json", around="%s"):
+    def written(shown, name="file.json", around="%s", statistics=False):
         path = tmp_path / name
         if path.suffix == ".json":
             text = json.dumps({"sweep": "grid", "tables": [to_json(one) for one in shown]}).replace("NaN", "null")
         else:
             write = to_latex if path.suffix == ".tex" else to_markdown
-            text = "\n".join(write(one) for one in shown)
+            text = "\n".join(write(one, statistics=statistics) for one in shown)
         path.write_text(around % text)
         return path
 
@@ -161,6 +166,122 @@ def test_a_file_without_any_of_the_tables_is_refused(tmp_path, written):
     assert refusal(path, made()).startswith(message)
 
 
+TWO = [{**one, "baseline": {"kernel": "rbf"}} for one in SPECS]
+LOSS = {one.id: {"test/loss": 2.0 + 0.1 * one.id} for one in BEFORE}
+
+
+def two(**metrics):
+    """Two tables with differences from the same baseline."""
+    return tables(sweep([RBF, LINEAR], BEFORE, tables=TWO, metrics={**LOSS, **metrics}))
+
+
+@FORMATS
+def test_the_differences_of_every_table_are_compared(written, name):
+    shown = two()
+    path = written(shown, name)
+    assert check(path, shown).changes == check(path, shown).left_out == ()
+    for table in shown:
+        (one,) = table.differences
+        value = repr(one.estimate.value) if name == "file.json" else f"{abs(one.estimate.value):.3f}".rstrip("0")
+        told = written([table], name).read_text()
+        assert value in told
+        falsified = written(shown, name)
+        falsified.write_text(falsified.read_text().replace(told.strip(), told.strip().replace(value, "7.77")))
+        if name != "file.json":
+            assert {change.table for change in check(falsified, shown).changes} == {table.name}
+
+
+@pytest.mark.parametrize("name", ["paper.md", "paper.tex"])
+def test_statistics_in_a_text_are_compared(written, name):
+    path = written(made(), name, statistics=True)
+    path.write_text(re.sub(r"\b97\.\d+|\b157\.\d+", "99.99", path.read_text()))
+    (change,) = check(path, made()).changes
+    assert change.place.endswith("95\\% interval" if name == "paper.tex" else "95% interval")
+
+
+def beside_paper(shown):
+    paper = load_paper("tsai2019")
+    paper = replace(paper, tables=(replace_where(paper.tables[0]),))
+    return [replace(one, beside=beside(one, paper, [RBF, LINEAR])) for one in shown]
+
+
+def replace_where(table):
+    cells = [
+        one.model_copy(update={"where": {"kernel": kernel}, "value": value, "metric": "bleu"})
+        for one, kernel, value in zip(table.cells, ("rbf", "linear"), (12.25, 13.5), strict=False)
+    ]
+    return table.model_copy(update={"where": {}, "cells": tuple(cells)})
+
+
+@FORMATS
+def test_published_values_are_compared_and_without_them_the_file_does_not_match(written, name):
+    shown = beside_paper(made())
+    path = written(shown, name)
+    assert asked_in(path).paper == "tsai2019"
+    assert check(path, shown).changes == check(path, shown).left_out == ()
+    (left,) = check(path, made()).left_out
+    assert left.strip("*").startswith(("main: ", "tab:main:"))
+    falsified = path.read_text().replace("12.25", "12.75")
+    path.write_text(falsified)
+    assert {("12.75" in one.was, "12.25" in one.now) for one in check(path, shown).changes} == {(True, True)}
+    if name == "file.json":
+        path.write_text(re.sub(r'"kendall_tau": [-.\d]+', '"kendall_tau": 0.5', written(shown, name).read_text()))
+        (change, *_) = check(path, shown).changes
+        assert (change.what, change.was) == ("kendall_tau", "0.5")
+
+
+def resampled(shown):
+    boot = Bootstrap(1.5, 0.01, 1000, 40, "s")
+    return [replace(one, differences=tuple(replace(of, bootstrap=boot) for of in one.differences)) for one in shown]
+
+
+@FORMATS
+def test_a_bootstrap_is_compared_where_it_is_made_again_and_told_where_it_is_not(written, name):
+    shown = made(specs=SPECS[:1])
+    path = written(resampled(shown), name)
+    assert asked_in(path).bootstrap
+    assert check(path, resampled(shown)).changes == check(path, resampled(shown)).left_out == ()
+    found = check(path, shown)
+    assert (found.changes, found.left_out) == ((), ("main: bootstrap",))
+    # One that the file does not show is nobody's business.
+    plain = written(shown, name)
+    assert not asked_in(plain).bootstrap
+    assert check(plain, resampled(shown)).changes == check(plain, resampled(shown)).left_out == ()
+
+
+@FORMATS
+def test_a_table_that_stands_twice_is_compared_twice(written, name):
+    shown = made()
+    path = written([*shown, shown[0]], name)
+    assert check(path, shown).changes == ()
+    text = path.read_text()
+    at = text.rindex("40.0")
+    path.write_text(f"{text[:at]}41.0{text[at + 4 :]}")
+    assert check(path, shown).changes
+
+
+def test_tables_that_cannot_be_told_apart_are_not_said_to_match(written):
+    specs = [{"name": name, "rows": ["kernel"]} for name in ("one", "two")]
+    path = written(made(specs=specs), "paper.md")
+    path.write_text(path.read_text().replace("**one**", "Table 1").replace("**two**", "Table 2"))
+    with pytest.raises(KdxError, match="none of these tables"):
+        check(path, made(specs=specs))
+    more = [*specs, {"name": "main", "rows": ["kernel"], "metric": "loss"}]
+    path = written(made(specs=more), "paper.md")
+    path.write_text(path.read_text().replace("**one**", "Table 1").replace("**two**", "Table 2"))
+    found = check(path, made(specs=more))
+    assert found.tables == ("main",) and {"Table 1", "Table 2"} <= set(found.left_out)
+
+
+def test_what_belongs_to_a_table_of_another_sweep_is_left_alone(written):
+    other = made(
+        [*scored("a", (1.0, 1.0), (3.0, 4.0)), *BEFORE[2:]], specs=[{"name": "other", "rows": ["norm", "kernel"]}]
+    )
+    path = written([*made(), *other], "paper.md", statistics=True)
+    found = check(path, made())
+    assert (found.changes, found.left_out) == ((), ())
+
+
 def test_a_report_in_json_names_its_sweep(written):
-    assert sweep_in(written(made())) == "grid"
-    assert sweep_in(written(made(), "paper.md")) is None
+    assert asked_in(written(made())) == Asked("grid", None, False)
+    assert asked_in(written(made(), "paper.md")) == Asked(None, None, False)

@@ -11,6 +11,7 @@ from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.claims import Answer, Outcome, Verdict, answer, following
+from kdx.report.listings import claim as listing
 from kdx.report.papers import Claim, Contrast, Rule, load_paper, shipped
 from kdx.store.records import CellRecord, RunRecord, RunState
 
@@ -153,18 +154,44 @@ def residual_variance(rows: np.ndarray) -> tuple[float, int]:
     return float((residual**2).sum()) / df, df
 
 
-def test_the_error_is_pooled_over_all_cells_of_the_claim() -> None:
+def test_the_error_is_pooled_over_all_cells_of_the_setting() -> None:
     poly = [20.0, 22.0, 19.5, 20.5]
     both = claim(contrast(), contrast(b="polynomial"))
     first, second = told(both, *kernels(RBF, EXP, poly)).outcomes
+    assert told(claim(), *kernels(RBF, EXP, poly)).outcomes == (first,), "whether the claim speaks of them or not"
     variance, df = residual_variance(np.array([RBF, EXP, poly]))
     for found, value in ((first, 0.65), (second, np.mean(RBF) - np.mean(poly))):
         assert found.estimate and (found.estimate.df, found.estimate.value) == (df, pytest.approx(value))
         assert found.estimate.error == pytest.approx(sqrt(variance * 2 / 4))
 
 
-def test_cells_that_the_claim_does_not_touch_do_not_count() -> None:
-    assert only(contrast(), RBF, EXP, [0.0, 50.0, 0.0, 50.0]) == only(contrast(), RBF, EXP)
+def test_three_seeds_decide_with_the_error_of_other_cells_what_they_do_not_alone() -> None:
+    """DESIGN: three seeds alone decide nothing."""
+    a, b = [30.0, 31.0, 31.2], [28.6, 30.6, 30.1]
+    steady = [[20.0, 20.9, 21.0], [10.0, 10.9, 11.1]]
+    assert only(contrast(), a, b).verdict is UNKNOWN
+    found = only(contrast(), a, b, *steady)
+    variance, df = residual_variance(np.array([a, b, *steady]))
+    assert found.verdict is HOLDS and found.estimate and (found.pooled, found.estimate.df, df) == (4, 6, 6)
+    assert found.estimate.error == pytest.approx(sqrt(variance * 2 / 3))
+
+
+def test_a_cell_of_another_setting_tells_nothing_of_the_error() -> None:
+    cells, runs = kernels(RBF, EXP)
+    other = cell("other", kernel="linear", training={"steps": 10})
+    by_loss = cell("by-loss", kernel="linear", select={"metric": "valid/loss"})
+    more = [*cells, other, by_loss]
+    wild = [one for id in ("other", "by-loss") for one in seeded(id, 0.0, 50.0, 0.0, 50.0)]
+    assert told(claim(), more, [*runs, *wild]).outcomes == told(claim(), cells, runs).outcomes
+
+
+def test_cells_that_spread_unequally_are_told() -> None:
+    found = only(contrast(), RBF, EXP, [0.0, 50.0, 0.0, 50.0])
+    assert found.unequal is not None and found.unequal < 0.001
+    (remark,) = (
+        one for one in listing(told(claim(), *kernels(RBF, EXP, [0.0, 50.0, 0.0, 50.0]))).notes if "Beware" in one
+    )
+    assert remark.startswith("Beware: the 3 cells of translation, synthetic, width 128, steps 1000 spread unequally")
 
 
 def test_what_the_contrast_does_not_name_is_averaged_over() -> None:
@@ -379,6 +406,44 @@ def test_rates_that_say_nothing_leave_it_to_the_scores_of_the_others() -> None:
     found = of_runs("better", a, b)
     assert found.rates and found.rates[0] <= 0 <= found.rates[1]
     assert found.verdict is HOLDS and found.n == 2 and found.estimate
+
+
+@pytest.mark.parametrize(
+    ("expect", "a", "b", "verdict"),
+    [
+        # Those that completed are 10 apart, or equal.
+        ("better", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("better", (0, 20.0), (2, 10.0), HOLDS),
+        ("better", (2, 20.0), (2, 10.0), HOLDS),
+        ("better", (0, 10.0), (2, 20.0), UNKNOWN),
+        ("better", (2, 10.0), (0, 20.0), FAILS),
+        ("no-worse", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("no-worse", (2, 10.0), (2, 10.0), HOLDS),
+        ("equivalent", (2, 10.0), (0, 10.0), UNKNOWN),
+        ("equivalent", (0, 10.0), (2, 10.0), UNKNOWN),
+        ("equivalent", (2, 10.0), (2, 10.0), HOLDS),
+    ],
+)
+def test_survivors_alone_decide_nothing_for_the_side_that_diverged_more(
+    expect: str, a: tuple[int, float], b: tuple[int, float], verdict: Verdict
+) -> None:
+    """Two of five against none is not told apart from chance."""
+
+    def runs(first: int, lost: int, score: float) -> list[RunRecord]:
+        noise = [0.1, -0.1, 0.05, 0.0, 0.1]
+        kernel = KERNELS[first]
+        return [
+            run(kernel, seed, state=RunState.DIVERGED, id=10 * first + seed)
+            if seed < lost
+            else run(kernel, seed, 1.0, score + seed + first * noise[seed], id=10 * first + seed)
+            for seed in range(5)
+        ]
+
+    found = of_runs(expect, runs(0, *a), runs(1, *b), margin=1.0)
+    assert found.rates and found.rates[0] <= 0 <= found.rates[1]
+    assert found.verdict is verdict
+    if verdict is UNKNOWN:
+        assert found.reason.startswith("one side diverged more often") and found.more and found.more > 1
 
 
 def test_more_runs_would_tell_rates_apart() -> None:

@@ -1,13 +1,18 @@
 """Cells side by side: differences, their correction, the best and what cannot be told from it."""
 
+from itertools import combinations
 from math import nan
 
+import numpy as np
 import pytest
 from scipy import stats
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.report.latex import to_latex
+from kdx.report.markdown import to_markdown
 from kdx.report.table import Table
 from kdx.report.tables import tables
+from kdx.report.wording import caption
 from kdx.store.records import RunRecord, RunState
 
 RBF, EXP, POLY = [30.1, 31.4, 29.8, 30.9], [29.5, 30.2, 29.9, 30.0], [20.0, 22.0, 19.5, 20.5]
@@ -79,6 +84,69 @@ def test_equivalence_needs_a_stated_margin() -> None:
 
 def test_the_best_and_what_cannot_be_told_from_it() -> None:
     assert [(one.best, one.near) for one in table().cells] == [(True, False), (False, True), (False, False)]
+
+
+def test_marks_of_the_best_are_corrected_for_all_pairs_of_every_column_and_differences_for_themselves() -> None:
+    """The best is chosen from the same runs, so it is not one comparison with each of the others."""
+    norms = ("pre", "post")
+    cells = [cell(f"{k}-{n}", kernel=k, norm=n) for n in norms for k in KERNELS]
+    shift = {"pre": 0.0, "post": 0.31}
+    runs = [
+        one
+        for each in cells
+        for k, n in [each.id.split("-")]
+        for one in seeded(each.id, *(x + shift[n] * i for i, x in enumerate(KERNELS[k])))
+    ]
+    asked = {"name": "t", "rows": ["kernel"], "columns": ["norm"]}
+    (made,) = tables(sweep(cells, runs, tables=[asked]))
+    (pool,) = made.pools
+    assert pool.model and pool.comparisons == 6
+    of_columns = [
+        pool.model.contrast({f"{a}-{n}": 1.0, f"{b}-{n}": -1.0}) for n in norms for a, b in combinations(KERNELS, 2)
+    ]
+    raw = sorted(one.p for one in of_columns if one)
+    holm = np.minimum(1, np.maximum.accumulate([(6 - rank) * p for rank, p in enumerate(raw)]))
+    expected = dict(zip(raw, holm, strict=True))
+    assert len(made.differences) == 4
+    for one in made.differences:
+        assert one.estimate and one.p == pytest.approx(
+            min(expected.items(), key=lambda e: abs(e[0] - one.estimate.p))[1]
+        )
+    (with_baseline,) = tables(sweep(cells, runs, tables=[{**asked, "baseline": {"kernel": "rbf"}}]))
+    assert with_baseline.pools[0].comparisons == 4
+    of_four, of_six = ({one.at: one.p for one in found.differences} for found in (with_baseline, made))
+    assert of_four[2, 0] < of_six[2, 0] < 0.05
+    assert [one.near for one in with_baseline.cells] == [one.near for one in made.cells]
+
+
+def test_a_pair_that_stands_in_several_columns_is_tested_once() -> None:
+    cells = [cell(kernel, kernel=kernel, labels={"n": n, "kernel": kernel}) for n in "xy" for kernel in KERNELS]
+    runs = [one for kernel in KERNELS for one in seeded(kernel, *KERNELS[kernel])]
+    (made,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["n"]}]))
+    assert made.pools[0].comparisons == 3
+
+
+def test_what_is_better_than_the_best_by_its_mean_is_not_said_to_be_like_it() -> None:
+    """The best validation seed of rbf has the best test score, and its others are far below."""
+    scores = {
+        "rbf": [12.5, 10.0, 10.1, 9.9, 10.0, 10.1],
+        "exponential": [12.0, 12.1, 12.0, 11.9, 12.0, 12.1],
+        "polynomial": [9.0, 9.1, 9.2, 9.0, 9.1, 9.0],
+    }
+    runs = [
+        run(kernel, seed, 9.0 - seed, score, id=100 * index + seed)
+        for index, (kernel, its) in enumerate(scores.items())
+        for seed, score in enumerate(its)
+    ]
+    made = table(*runs)
+    assert [(one.best, one.near, one.ahead) for one in made.cells] == [
+        (True, False, False),
+        (False, False, True),
+        (False, False, False),
+    ]
+    assert made.near == "" and made.ahead == "better than it by the mean over seeds (p < 0.05, corrected likewise)"
+    assert "‡: better than it by the mean" in caption(made, best="*")[0]
+    assert "12.00‡" in to_markdown(made) and "12.00\\rlap{$^\\ddagger$}" in to_latex(made)
 
 
 def test_with_one_seed_nothing_is_said_to_be_near() -> None:

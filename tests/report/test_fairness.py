@@ -10,6 +10,7 @@ from sweeps import cell, run, seeded, sweep
 
 from kdx.report.fairness import CHANGED, PARAMETERS, Finding
 from kdx.report.tables import tables
+from kdx.report.wording import caption
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
 
 KERNELS = ("rbf", "exponential", "polynomial")
@@ -55,6 +56,30 @@ def test_unequal_seeds_are_told_the_commonest_first() -> None:
     (found,) = table.audit
     assert found == Finding("seeds", "translation", table.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)})
     assert list(found.values) == ["0–1", "0"]
+
+
+def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
+    cells = [
+        cell(
+            f"{kernel}{lines}",
+            kernel=kernel,
+            data={"corpus": "synthetic", "train_lines": lines},
+            labels={"approach": f"{kernel}{lines}"},
+        )
+        for kernel, lines in (("rbf", 1000), ("exponential", 9000))
+    ]
+    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0)]
+    asked = {"name": "t", "rows": ["approach"]}
+    (table,) = tables(sweep(cells, runs, tables=[asked]))
+    (found,) = table.audit
+    assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
+    assert not found.compared and not any(one.best or one.near for one in table.cells) and table.differences == ()
+    told = "Unequal data.train_lines (translation, bleu): 1000 in rbf1000; 9000 in exponential9000, so these are not "
+    assert caption(table, best="*")[-1] == f"{told}compared with each other."
+    # Where the table is about just that, or the cells stand in columns of their own, nothing is unequal.
+    for meant in ({"rows": ["approach", "data.train_lines"]}, {"rows": ["kernel"], "columns": ["data.train_lines"]}):
+        (table,) = tables(sweep(cells, runs, tables=[{"name": "t", **meant}]))
+        assert table.audit == ()
 
 
 def test_as_many_but_other_seeds_are_unequal() -> None:
@@ -168,7 +193,7 @@ def test_cells_that_are_not_compared_may_differ() -> None:
         cell("c", "prediction", labels={"n": "z"}),
     ]
     runs = [*seeded("a", 1.0), *seeded("b", 1.0, 2.0), *seeded("c", 1.0, 2.0, 3.0)]
-    assert audit(cells, runs, rows=["n"]) == {}
+    assert audit(cells, runs, rows=["n", "data.corpus"]) == {}
 
 
 def test_no_cells_and_no_runs_have_nothing_to_tell() -> None:

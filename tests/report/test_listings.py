@@ -36,7 +36,7 @@ def titles(table: Table, *, statistics: bool) -> list[str]:
 
 
 def named(table: Table, title: str, *, statistics: bool = True) -> Listing:
-    (found,) = (one for one in listings(table, statistics=statistics) if one.title.startswith(title))
+    (found,) = (one for one in listings(table, statistics=statistics) if title.casefold() in one.title.casefold())
     return found
 
 
@@ -58,15 +58,15 @@ def against(table: Table, *cells: tuple[str, object], **rest: Any) -> Table:
 
 
 def test_what_belongs_to_a_table_is_what_it_declares_or_is_asked_for() -> None:
-    cells, differences = "Each cell over its seeds", "Differences from the best of the column"
+    cells, differences = "t: each cell over its seeds", "t: differences from the best of the column"
     assert titles(made(RBF, EXP), statistics=False) == []
     assert titles(made(RBF, EXP), statistics=True) == [cells, differences]
     declared = made(RBF, EXP, baseline={"kernel": "exponential"})
-    assert titles(declared, statistics=False) == ["Differences from exponential"]
+    assert titles(declared, statistics=False) == ["t: differences from exponential"]
     assert titles(against(declared, ("rbf", 1.0)), statistics=True) == [
         cells,
-        "Differences from exponential",
-        "Beside Paper",
+        "t: differences from exponential",
+        "t: beside Paper",
     ]
     resampled = replace(made(RBF, EXP).differences[0], bootstrap=Bootstrap(1.0, 0.01, 1000, 40, "s"))
     assert titles(replace(made(RBF, EXP), differences=(resampled,)), statistics=False) == [differences]
@@ -133,11 +133,12 @@ def test_differences_from_a_baseline() -> None:
 
 
 def test_differences_from_the_best_name_it_by_what_is_other() -> None:
-    found = named(made(RBF, EXP, POLY), "Differences from the best of the column")
+    found = named(made(RBF, EXP, POLY), "t: differences from the best of the column")
     assert found.headers[:2] == ("kernel", "against")
     assert [row[:3] for row in found.rows] == [("exponential", "rbf", "−0.65"), ("polynomial", "rbf", "−10.05")]
     assert column(found, "p")[1] == "< 0.001"
-    assert "Holm's correction over 2 differences" in found.notes[1]
+    assert "Holm's correction over 3 pairs of cells, all that stand in one column." in found.notes[1]
+    assert "95% interval: of each difference alone, not corrected." in found.notes
 
 
 def test_a_perplexity_is_better_below() -> None:
@@ -192,9 +193,17 @@ def test_published_values_stand_beside_ours() -> None:
     )
 
 
+def test_a_published_value_that_is_in_doubt_has_a_note() -> None:
+    table = against(made(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98))
+    assert table.beside
+    doubted = tuple(replace(one, note="unverified.") for one in table.beside.pairs)
+    found = named(replace(table, beside=replace(table.beside, pairs=doubted)), "Beside")
+    assert "34.26 and 33.98: unverified." in found.notes
+
+
 def test_published_scale_and_a_mean_are_told_as_such() -> None:
     table = against(made(RBF, cell="mean"), ("rbf", 30.0), scale={"translation": "IWSLT'14"}, protocol="", title="")
-    found = named(table, "Beside p")
+    found = named(table, "t: beside p")
     assert found.notes[:2] == (
         "Published: here.",
         "Ours: the mean over seeds; better by: positive where ours is better.",
@@ -237,8 +246,8 @@ def test_a_claim_is_told_with_its_verdict_and_what_it_rests_on() -> None:
     assert row[5:7] == ("4", "cannot tell") and int(row[7]) > 0
     assert found.notes == (
         "Source: Sec. 1.",
-        "Differences of means, paired by seed, residual variance pooled over the cells of the claim; 95% intervals; "
-        "more seeds: for a decision with probability 0.8 if the difference stays.",
+        "Differences of means, paired by seed, residual variance pooled over all cells at hand of the same setting; "
+        "95% intervals; more seeds: for a decision with probability 0.8 if the difference stays.",
     )
 
 

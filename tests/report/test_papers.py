@@ -138,3 +138,14 @@ def test_every_question_of_the_paper_has_its_answer() -> None:
     ids = [claim.id for claim in load_paper("tsai2019").claims]
     assert [{id.partition("-")[0] for id in ids}] == [{"A1", "A2", "A3", "A4"}]
     assert [claim.id for claim in load_paper("shaw2018").claims] == ["relative", "combination", "clip", "keys"]
+
+
+def test_the_big_model_of_shaw_is_among_the_claims() -> None:
+    (relative,) = (one for one in load_paper("shaw2018").claims if one.id == "relative")
+    assert [one.a["clip"] for one in relative.holds.of if isinstance(one, Contrast)] == ["16", "8"]
+
+
+def test_values_that_are_to_be_treated_as_unverified_have_a_note() -> None:
+    cells = [one for table in load_paper("tsai2019").tables for one in table.cells]
+    noted = [one.value for one in cells if one.note]
+    assert noted == [one.value for one in cells if one.value in (30.97, 30.5)] and len(noted) == 4

@@ -30,7 +30,7 @@ def test_text_is_aligned_with_numbers_to_the_right():
 
 def test_no_rows_leave_the_header():
     assert list(to_text(("a", "b"), [])) == ["a  b"]
-    assert list(to_csv(("a", "b"), [])) == ["a,b"]
+    assert list(to_csv(("a", "b"), [])) == ['"a","b"']
     assert list(to_json(("a", "b"), [])) == ["[]"]
 
 
@@ -43,9 +43,15 @@ def test_csv_quotes_what_has_to_be_quoted_and_leaves_null_empty():
 
 
 def test_formulas_are_texts_in_a_spreadsheet_and_numbers_stay_numbers():
-    rows = [("=1+1",), ("@x",), ("+cmd",), ("-1.5",), ("-x",), (-1.5,)]
+    rows = [("=1+1",), ("@x",), ("+cmd",), ("-1.5",), ("-x",), (-1.5,), ("＝1+1",), ("－1_0",)]
     told = [row[0] for row in read(to_csv(("=header",), rows))]
-    assert told == ["'=header", "'=1+1", "'@x", "'+cmd", "-1.5", "'-x", "-1.5"]
+    assert told == ["'=header", "'=1+1", "'@x", "'+cmd", "-1.5", "'-x", "-1.5", "'＝1+1", "'－1_0"]
+
+
+def test_a_semicolon_makes_no_field_of_its_own_where_it_separates():
+    (_, line) = to_csv(("a", "b"), [("x;=HYPERLINK(1)", 1.5)])
+    assert line == '"x;=HYPERLINK(1)",1.5'
+    assert next(csv.reader([line], delimiter=";"))[0].startswith("x;=")
 
 
 def test_what_drives_a_terminal_comes_out_inert_everywhere():

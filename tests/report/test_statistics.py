@@ -1,5 +1,6 @@
 """The arithmetic of a report, each against another computation: scipy.stats, brute force, a worked example in print."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf, isclose, isnan, nan, sqrt
@@ -140,7 +141,11 @@ def test_unequal_spread_is_bartletts_test() -> None:
     summaries = [one for group in groups if (one := summarise(group))]
     assert unequal_spread(summaries) == pytest.approx(stats.bartlett(*groups).pvalue)
     assert unequal_spread(summaries[:1]) is None
-    assert unequal_spread([*summaries, Summary(3, 1.0, 0.0)]) is None
+    # A cell that collapsed, so that all of its seeds score alike, is the limit of unequal spreads.
+    assert unequal_spread([*summaries, Summary(3, 1.0, 0.0)]) == 0.0
+    small = [replace(one, sd=1e-9) if one is summaries[0] else one for one in summaries]
+    assert unequal_spread(small) == pytest.approx(0.0, abs=1e-9)
+    assert unequal_spread([Summary(3, 1.0, 0.0), Summary(3, 2.0, 0.0)]) is None
 
 
 def rows(*values: list[float]) -> dict[int, dict[int, float]]:
@@ -223,6 +228,26 @@ def test_rows_that_no_seed_joins_cannot_be_compared() -> None:
     assert model.contrast({0: 1.0, 99: -1.0}) is None
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 6), st.integers(0, 2**32 - 1))
+def test_all_pairs_at_once_are_as_one_by_one(n: int, draw: int) -> None:
+    rng = np.random.default_rng(draw)
+    # Sparse enough that some rows are joined through others only, and some not at all.
+    scores = {row: {seed: float(rng.normal()) for seed in range(8) if rng.random() < 0.4} for row in range(n)}
+    model = SeedModel.fit({row: by_seed for row, by_seed in scores.items() if by_seed})
+    if model:
+        one_by_one = [model.contrast({a: 1.0, b: -1.0}) for a, b in combinations(model.rows, 2)]
+        expected = [nan if one is None else one.p for one in one_by_one]
+        assert model.p_pairs(model.rows).tolist() == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_pairs_of_rows_that_are_the_same_or_never_scatter() -> None:
+    model = SeedModel.fit(rows(A, A))
+    assert model and model.p_pairs(model.rows).tolist() == [1.0]
+    model = SeedModel.fit(rows([1.0, 2.0], [2.0, 3.0]))
+    assert model and model.p_pairs(model.rows).tolist() == pytest.approx([0.0], abs=1e-6)
+
+
 def test_one_seed_leaves_no_error_to_estimate() -> None:
     assert SeedModel.fit(rows([1.0], [2.0])) is None
     assert SeedModel.fit({}) is None
@@ -256,6 +281,13 @@ def test_a_detectable_difference_is_seen_four_times_in_five(df: int) -> None:
     bound = stats.t.ppf(0.975, df)
     shift = optimize.brentq(lambda nc: stats.nct.sf(bound, df, nc) - 0.8, 0.1, 200)
     assert Estimate(0.0, 0.3, df, 1.0).detectable() == pytest.approx(0.3 * shift, rel=1e-4)
+
+
+@pytest.mark.parametrize("df", [2, 10, 400])
+def test_with_many_comparisons_only_a_larger_difference_is_seen(df: int) -> None:
+    bound = stats.t.isf(0.025 / 30, df)
+    shift = optimize.brentq(lambda nc: stats.nct.sf(bound, df, nc) - 0.8, 0.1, 200)
+    assert Estimate(0.0, 0.3, df, 1.0).detectable(30) == pytest.approx(0.3 * shift, rel=1e-4)
 
 
 def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:

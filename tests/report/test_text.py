@@ -59,9 +59,11 @@ Per cell, the test score of the seed with the best valid/bleu (translation) or
 valid/perplexity (prediction); beside it mean ± standard deviation over n = 3
 seeds. bleu ↑: higher is better; perplexity ↓: lower is better. * and bold: best
 of its column.
-Differences (translation): n = 3 seeds show 0.00 bleu and more (probability 0.8;
-paired by seed, residual sd 0.00, 6 degrees of freedom).
-Differences (prediction): n = 3 seeds show 0.00 perplexity and more (probability
+Differences (translation): n = 3 seeds show 0.00 bleu and more in one comparison
+alone, 0.00 and more after the correction for all 12 (probability 0.8; paired by
+seed, residual sd 0.00, 6 degrees of freedom).
+Differences (prediction): n = 3 seeds show 0.00 perplexity and more in one
+comparison alone, 0.00 and more after the correction for all 12 (probability
 0.8; paired by seed, residual sd 0.00, 6 degrees of freedom)."""
     )
 
@@ -139,7 +141,7 @@ def test_listings_follow_the_table_and_fold_rather_than_cut() -> None:
     stream = io.StringIO()
     Console(file=stream, width=60, color_system=None).print(TextTable(table, statistics=True))
     text = stream.getvalue()
-    assert "Each cell over its seeds" in text and "Differences from the best of the column" in text
+    assert ": each cell over its seeds" in text and ": differences from the best of the column" in text
     assert "Each cell" not in drawn(table)
     assert max(map(cell_len, text.splitlines())) <= 60
 

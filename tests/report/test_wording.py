@@ -90,7 +90,7 @@ def test_a_p_value_is_never_told_as_zero() -> None:
 
 def below(cells: list, runs: list, **sweeping: object) -> list[str]:
     (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel", "norm"]}], **sweeping))
-    return caption(table, best="*", near="†")
+    return caption(table, best="*")
 
 
 def test_the_caption_tells_what_the_seeds_can_show_and_what_is_unequal() -> None:

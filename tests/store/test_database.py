@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -169,6 +170,21 @@ def test_a_reader_sees_one_state(database: Database, path: Path, monkeypatch: py
             add_cell(database)
         assert connection.execute(select(cell)).all() == []
     add_cell(database)
+
+
+def test_questions_inside_a_transaction_are_asked_of_its_state(database: Database, path: Path):
+    with open_database(path, write=False) as reader:
+        with reader.read() as outer, reader.read() as inner:
+            assert inner is outer
+        with reader.read() as another:
+            assert another is not outer
+        with ThreadPoolExecutor(1) as pool, reader.read() as mine:
+
+            def theirs() -> bool:
+                with reader.read() as connection:
+                    return connection is mine
+
+            assert not pool.submit(theirs).result()
 
 
 # Waiting

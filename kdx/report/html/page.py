@@ -22,7 +22,7 @@ from kdx.report.inert import inert
 from kdx.report.listings import claim, listings
 from kdx.report.papers import Paper
 from kdx.report.table import Table
-from kdx.report.wording import beside_scores, caption, column_headers, place, rounded, setting, spans, told, words
+from kdx.report.wording import beside_scores, caption, column_headers, mark, place, rounded, setting, spans, told, words
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, Curve]]
@@ -35,9 +35,9 @@ _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
 
 
-def curves_wanted(tables: Sequence[Table]) -> set[str]:
-    """The metrics whose curves the page of these tables shows."""
-    return {LOSS, *(cell.selected_by.name for table in tables for cell in table.cells)}
+def curves_wanted(sweep: SweepRecord) -> set[str]:
+    """The metrics whose curves a page of its tables shows."""
+    return {LOSS, *(cell.spec["select"]["metric"] for cell in sweep.cells)}
 
 
 def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
@@ -139,7 +139,7 @@ def _table(table: Table, id: str) -> dict[str, Any]:
             for level in range(levels)
         ],
         "rows": rows,
-        "notes": caption(table, best="Bold", near="†"),
+        "notes": caption(table, best="Bold"),
         "figures": [*_scatters(table), *_forests(table)],
         "listings": list(listings(table, statistics=True)),
     }
@@ -155,7 +155,7 @@ def _column(cells: Sequence[Cell | None], table: Table) -> list[dict[str, Any]]:
             "aligned": part.aligned,
             "value": "" if cell is None or cell.value is None else repr(cell.value),
             "best": cell is not None and cell.best,
-            "near": cell is not None and cell.near,
+            "mark": mark(cell),
             "href": _link(cell, table) if cell else "",
         }
         for cell, part, beside in zip(cells, parts, beside_scores(parts, blank=_DIGIT), strict=True)
@@ -217,8 +217,8 @@ def _forests(table: Table) -> Iterator[dict[str, Any]]:
     if svgs:
         against = setting(table.baseline) or "the best of the column"
         yield {
-            "caption": f"Difference of each cell's mean from {against}, with its 95% interval; right of 0 is better. "
-            "Filled: told apart from 0 after Holm's correction over the table.",
+            "caption": f"Difference of each cell's mean from {against}, with the 95% interval of this one comparison; "
+            "right of 0 is better. Filled: told apart from 0 after Holm's correction over the table.",
             "svgs": svgs,
         }
 
