@@ -54,10 +54,10 @@ def unbroken(tmp_path_factory):
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_never_been(name, unbroken, series, figure, tmp_path):
     whole, seconds = unbroken(name)
     kills = runs = replayed = 0
-    while kills < count("RUN_KILLS", 6) / len(SPECS):
+    while kills < count("RUN_KILLS", 3) / len(SPECS):
         run = Run(tmp_path / str(runs), SPECS[name])
         acknowledged: dict[tuple[str, int], int] = {}
-        while run.record().state not in FINAL and kills < count("RUN_KILLS", 6) / len(SPECS):
+        while run.record().state not in FINAL and kills < count("RUN_KILLS", 3) / len(SPECS):
             kills += killed(run.attempt(), series.uniform(0.02, 0.8 * seconds))
             seen = run.rows()
             assert acknowledged.items() <= seen.items(), "an acknowledged row was lost"
