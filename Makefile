@@ -27,16 +27,16 @@ lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/ruff check kdx tests
 	$(BIN)/mypy
 
-faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=450 TREE_KILLS=50 GRIDS=1000 RUNS=300 …
+faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=500, or one of RUN_KILLS, TREE_KILLS, GRIDS …
 	$(BIN)/pytest tests/faults
 
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks
 
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
-	rm -rf runs.db.example runs.db.example-journal runs.db.files
+	rm -rf runs.db.example runs.db.example-journal runs.db.example-files
 	$(BIN)/kdx sweep quickstart --db runs.db.example
-	rm -rf runs.db.example-journal runs.db.files
+	rm -rf runs.db.example-journal runs.db.example-files
 
 clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -81,6 +81,12 @@ class StorageError(KdxError):
     exit_code = 74
 
 
+class ServerError(KdxError):
+    """The process that workers are forked from has ended; the runs can go on from their checkpoints."""
+
+    exit_code = 1
+
+
 class ChangedError(KdxError):
     """A run began under other conditions than those of now: libraries, threads, data or code."""
 

@@ -39,7 +39,7 @@ def doctor(
     from kdx.store.reader import inventory
     from kdx.store.records import Inventory
     from kdx.sweep.files import damaged, files_beside, listing
-    from kdx.sweep.owner import is_gone
+    from kdx.sweep.owner import presence
     from kdx.sweep.repair import Finding, diagnose
 
     checked = look_through(db)
@@ -54,7 +54,7 @@ def doctor(
             runs = inventory(database)
         # After the records: what a run leaves when it ends is then there.
         listed = listing(files)
-        found = [*_journal(db, checked), *diagnose(runs, listed, damaged(files, listed), is_gone)]
+        found = [*_journal(db, checked), *diagnose(runs, listed, damaged(files, listed), presence)]
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     facts = _facts(db, checked, runs, files, listed)
@@ -75,7 +75,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     from kdx.store import reader, writer
     from kdx.store.database import open_database
     from kdx.sweep import files as run_files
-    from kdx.sweep.owner import is_gone
+    from kdx.sweep.owner import Presence, presence
     from kdx.sweep.repair import Repair, diagnose
 
     mended = set()
@@ -84,15 +84,20 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
             if one.repair is Repair.NO_WAL:
                 mended.add(one)  # by opening it
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
+                now = presence(one.run.owner)
+                if now is Presence.HERE:
+                    continue
                 reason = f"kdx doctor found it {one.problem}"
-                writer.abandon(database, one.run.id, one.run.owner, one.run.attempt, reason)
-                mended.add(one)
+                # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
+                whom = one.run.id, one.run.owner, one.run.attempt
+                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE):
+                    mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
         with database.write():
             listed = run_files.listing(files)
-            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, is_gone)}
+            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, presence)}
             for one in found:
                 if one.file is None or one.file not in still:
                     continue

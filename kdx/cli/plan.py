@@ -26,14 +26,14 @@ def plan(
     from kdx.store.database import open_database
     from kdx.store.reader import recorded
     from kdx.sweep.decide import decide
-    from kdx.sweep.owner import is_gone
+    from kdx.sweep.owner import presence
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     records = {}
     if "://" in db or Path(db).exists():
         with open_database(db, write=False) as database:
             records = recorded(database, [cell.id for cell in wanted.cells])
-    decisions = decide(wanted, records, is_gone)
+    decisions = decide(wanted, records, presence)
     if json:
         out_json(
             [

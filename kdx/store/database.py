@@ -5,8 +5,8 @@ file before it migrates. Whatever goes wrong with the file is told as a `Databas
 `StorageError`, also from inside a transaction.
 
 A transaction waits for those of others in slices, between which signals are heard: `BUSY_SECONDS` while opening, so
-that somebody at a terminal soon knows, and `PATIENT_SECONDS` once a database is open to write, so that a program which
-keeps it locked for a while costs a sweep that while and no more.
+that somebody at a terminal soon knows, and `PATIENT_SECONDS` once a database is open to write, or while a worker opens
+it, so that a program which keeps it locked for a while costs a sweep that while and no more.
 """
 
 import itertools
@@ -297,7 +297,7 @@ class Database:
                 return None
 
 
-def open_database(url_or_path: str | Path, *, write: bool, create: bool = False) -> Database:
+def open_database(url_or_path: str | Path, *, write: bool, create: bool = False, patient: bool = False) -> Database:
     """Opens a results database, bringing it up to the newest schema where it is opened to write.
 
     An older one is copied first, to a file beside it that is named by the new schema, such as
@@ -308,6 +308,7 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
         write: without it the file is opened read-only, and neither it nor its folder is written, but for one thing:
             the half transaction of a killed writer is undone, where that is permitted.
         create: make the database where there is none.
+        patient: nobody sits waiting, so opening too waits `PATIENT_SECONDS` for others.
 
     Raises:
         DatabaseError: absent, unreadable, not a database, of another application, of a schema that does not fit, or,
@@ -350,7 +351,9 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
             path.touch()
         except OSError as error:
             raise StorageError(f"this file cannot be made: {error.strerror}", place=str(path)) from error
+    patience = PATIENT_SECONDS if patient else BUSY_SECONDS
     with Database(path, write=False) as before:
+        before.patience = patience
         # Looks before anything is written: opening to write may already change the journal mode of a foreign file.
         before.refuse_foreign()
         with before.read() as connection:
@@ -358,6 +361,7 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False)
     if revision is None and not create:
         raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
     database = Database(path, write=write)
+    database.patience = patience
     if revision != REVISION:
         if not write:
             raise DatabaseError(

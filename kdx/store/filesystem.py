@@ -7,11 +7,12 @@ lost connection, can then write the same page. So a results database on one is o
 from pathlib import Path
 
 NETWORK = frozenset({
-    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2",
-    "orangefs", "pvfs2", "smb3", "smbfs", "fuse.ceph", "fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys",
-    "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone", "fuse.s3fs", "fuse.sshfs",
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+    "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "wekafs", "fuse.ceph", "fuse.davfs",
+    "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone",
+    "fuse.s3fs", "fuse.sshfs", "fuse.vmhgfs-fuse",
 })  # fmt: skip
-"""File systems that several machines write, as the kernel names them in /proc/self/mountinfo."""
+"""File systems that several machines, be they virtual, write, as the kernel names them in /proc/self/mountinfo."""
 
 
 def filesystem(path: Path, mounts: str | None = None) -> str | None:

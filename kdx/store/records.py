@@ -45,7 +45,7 @@ class RunRecord:
     progress_step: int
     """Last optimiser step known to the database."""
     stalls: int
-    """Attempts in a row that ended without a higher step."""
+    """Attempts in a row that died without coming further."""
     valid_score: float | None
     """Best value of the cell's selection metric."""
     valid_step: int | None

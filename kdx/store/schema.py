@@ -141,7 +141,7 @@ run = Table(
     Column("attempt", Integer, nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
     Column("lease_until", Double, comment="when the claim lapses, seconds since 1970"),
     Column("progress_step", Integer, nullable=False, comment="highest optimiser step recorded"),
-    Column("stalls", Integer, nullable=False, comment="attempts in a row that ended without a higher step"),
+    Column("stalls", Integer, nullable=False, comment="attempts in a row that died without coming further"),
     Column("valid_score", Double, comment="best value of the cell's selection metric"),
     Column("valid_bits", BigInteger, comment="valid_score as the bits of a double; NULL: no score"),
     Column("valid_step", Integer, comment="optimiser step of valid_score"),

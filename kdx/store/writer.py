@@ -38,7 +38,11 @@ from kdx.store.schema import (
 )
 
 STALLS = 3
-"""So many attempts in a row that died without a higher step make a run fail: it would kill its worker for ever."""
+"""So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
+
+Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
+rows of before.
+"""
 
 MOST_NAMES = 1000
 """Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
@@ -185,14 +189,22 @@ def renew(database: Database, owner: str, lease_seconds: float) -> int:
         return renewed.rowcount
 
 
-def abandon(database: Database, run_id: int, owner: str, number: int, reason: str) -> RunState | None:
+def abandon(
+    database: Database, run_id: int, owner: str, number: int, reason: str, *, only_lapsed: bool = False
+) -> RunState | None:
     """Ends an attempt whose process died without a word; the state that the run is left in.
 
     Interrupted, or failed for that reason after `STALLS` such attempts without progress. None: the attempt had already
-    ended, and nothing was changed.
+    ended, or its lease has not lapsed, and nothing was changed.
+
+    Args:
+        only_lapsed: the death is not known, only that the lease had lapsed.
     """
+    which = (run.c.owner == owner) & (run.c.attempt == number)
+    if only_lapsed:
+        which &= run.c.lease_until < now()
     with database.write() as connection:
-        return _lose(connection, run_id, (run.c.owner == owner) & (run.c.attempt == number), reason)
+        return _lose(connection, run_id, which, reason)
 
 
 class RunWriter:
@@ -226,16 +238,32 @@ class RunWriter:
         with self._writing() as connection:
             known = _insert(connection, environment).values(id=key, environment=json.loads(facts))
             connection.execute(known.on_conflict_do_nothing())
+            before = select(attempt.c.resumed_step).where(
+                attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
+            )
+            last = connection.scalar(before.order_by(attempt.c.number.desc()).limit(1))
+            further = {"stalls": 0} if last is not None and resumed_step > last else {}
             connection.execute(
                 update(run)
                 .where(run.c.id == self.run_id)
-                .values(environment_id=key, data_fingerprint=data_fingerprint, code_fingerprint=code_fingerprint)
+                .values(
+                    environment_id=key,
+                    data_fingerprint=data_fingerprint,
+                    code_fingerprint=code_fingerprint,
+                    **further,
+                )
             )
             connection.execute(
                 update(attempt)
                 .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
+
+    @contextmanager
+    def holding(self) -> Iterator[int]:
+        """A transaction in which nobody else can claim the run; the step that its rows have come to."""
+        with self._writing() as connection:
+            yield int(connection.execute(select(run.c.progress_step).where(run.c.id == self.run_id)).scalar_one())
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and that the run has come to `progress_step`.
@@ -345,7 +373,7 @@ class RunWriter:
         self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
-        columns |= {"stalls": _stalls(last_step), "progress_step": _at_least(last_step)}
+        columns |= {"stalls": _stalls(last_step, without_progress=0), "progress_step": _at_least(last_step)}
         with self._writing() as connection:
             if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
                 state, columns["error"] = RunState.FAILED, hole
@@ -373,7 +401,7 @@ class RunWriter:
 
 def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reason: str) -> RunState | None:
     """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
-    stalls = _stalls(0)
+    stalls = _stalls(0, without_progress=1)
     lost = connection.execute(
         update(run)
         .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)
@@ -436,15 +464,15 @@ def _pattern(name: str, step: int, value: float) -> int:
         raise TypeError(f"{name} at step {step} is not one number: {error}") from error
 
 
-def _stalls(last_step: int) -> ColumnElement[int]:
-    """Stalls of a run whose attempt ends now: 0 when it came further than those before."""
+def _stalls(last_step: int, without_progress: int) -> ColumnElement[int]:
+    """Stalls of a run whose attempt ends now: 0 when it came further than those before, else so many more."""
     before = (
         select(attempt.c.first_step)
         .where(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
         .correlate(run)
         .scalar_subquery()
     )
-    return case((_at_least(last_step) > before, 0), else_=run.c.stalls + 1)
+    return case((_at_least(last_step) > before, 0), else_=run.c.stalls + without_progress)
 
 
 def _at_least(step: int) -> ColumnElement[int]:

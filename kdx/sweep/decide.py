@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import RunRecord, RunState
+from kdx.sweep.owner import Presence
 
 
 class Action(StrEnum):
@@ -31,20 +32,20 @@ class Decision:
 
 
 def decide(
-    plan: Plan, records: Mapping[tuple[str, int], RunRecord], is_gone: Callable[[str], bool]
+    plan: Plan, records: Mapping[tuple[str, int], RunRecord], presence: Callable[[str], Presence]
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        is_gone: whether an owner is known to have ended.
+        presence: what is known of an owner.
     """
     return tuple(
-        Decision(run, record, *_decide(record, is_gone)) for run in plan.runs for record in [records.get(run.key)]
+        Decision(run, record, *_decide(record, presence)) for run in plan.runs for record in [records.get(run.key)]
     )
 
 
-def _decide(record: RunRecord | None, is_gone: Callable[[str], bool]) -> tuple[Action, str]:
+def _decide(record: RunRecord | None, presence: Callable[[str], Presence]) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
     match record.state:
@@ -53,9 +54,11 @@ def _decide(record: RunRecord | None, is_gone: Callable[[str], bool]) -> tuple[A
         case RunState.INTERRUPTED:
             return Action.CONTINUE, f"interrupted at step {record.progress_step}"
         case RunState.RUNNING:
-            if record.owner is None or is_gone(record.owner):
+            owner = presence(record.owner) if record.owner else Presence.GONE
+            if owner is Presence.GONE:
                 return Action.CONTINUE, f"its process is gone, at step {record.progress_step}"
-            if record.lease_left is None or record.lease_left < 0:
+            # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
+            if owner is not Presence.HERE and (record.lease_left is None or record.lease_left < 0):
                 return Action.CONTINUE, f"its lease has lapsed, at step {record.progress_step}"
             return Action.WAIT, "running in another kdx"
         case RunState.FAILED:

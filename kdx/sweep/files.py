@@ -65,8 +65,11 @@ class RunFile:
 
 
 def files_beside(database: Path) -> Path:
-    """The folder of the files of a database's runs."""
-    return database.with_suffix(".files")
+    """The folder of the files of a database's runs: `a.files` of `a.db`, `a.sqlite-files` of `a.sqlite`.
+
+    No two databases share one, or each would remove what it does not know of the other's.
+    """
+    return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
 
 
 def folder_of(run: RunRecord) -> str:
@@ -150,7 +153,7 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
     folder = files / file.folder
     with _told(folder / file.name):
         if leave_word and file.kind is Kind.WEIGHTS:
-            (folder / _REMOVED).touch()
+            os.close(os.open(folder / _REMOVED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
         (folder / file.name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()

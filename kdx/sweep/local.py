@@ -1,5 +1,6 @@
 """A sweep on this machine: claims runs, has them forked, listens, and asks `decide` again after every event."""
 
+import contextlib
 import os
 import select
 import signal
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from kdx.axes import IfChanged, Split
 from kdx.data.corpus import ParallelCorpus, load_corpus
-from kdx.errors import KdxError
+from kdx.errors import KdxError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store import reader, writer
@@ -23,13 +24,16 @@ from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
 from kdx.sweep.orders import Order, receive, send, start, told
-from kdx.sweep.owner import is_gone, owner
+from kdx.sweep.owner import Presence, owner, presence
 
 LEASE = 60.0  # seconds
 RENEW_EVERY = 10.0  # seconds
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
 HANG_AFTER = 600.0  # seconds without a sign of life, after which a worker counts as hung
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point all the same
+
+# What the server does not let end it; blocked until it says so itself.
+_TO_ALL = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
 
 
 class Listener(Protocol):
@@ -123,8 +127,9 @@ class LocalSweep:
         Raises:
             DatabaseError: workers could no longer write the database.
             StorageError: they could no longer write the disk.
-            ChangedError: a run began under other conditions, and that is to be refused. In each case the runs at work
-                are interrupted.
+            ChangedError: a run began under other conditions, and that is to be refused. In each of these cases the
+                runs at work are interrupted.
+            ServerError: the process that workers are forked from was killed, and they with it.
         """
         renewed = time.monotonic()
         try:
@@ -148,6 +153,10 @@ class LocalSweep:
             if self._stopping is None:
                 raise
             return self._stopping
+        except ServerError as gone:
+            if self._stopping is None:
+                raise self._trouble or gone from None
+            return self._stopping
         finally:
             self._close()
 
@@ -163,7 +172,7 @@ class LocalSweep:
         self._signal(signal.SIGUSR1)
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decide(self.plan, self._records(), is_gone)
+        decisions = decide(self.plan, self._records(), presence)
         self.listener.decided(decisions)
         return decisions
 
@@ -177,7 +186,7 @@ class LocalSweep:
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
                 continue
-            gone = (record.owner,) if record.owner and is_gone(record.owner) else ()
+            gone = (record.owner,) if record.owner and presence(record.owner) is Presence.GONE else ()
             attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
             if attempt is None:
                 continue
@@ -193,7 +202,10 @@ class LocalSweep:
                 if_changed=self.if_changed,
                 card=card,
             )
-            send(self._channel(), start(order))
+            try:
+                send(self._channel(), start(order))
+            except OSError as error:
+                raise self._gone() from error
             self._active[record.id] = _Running(run, attempt, card, heard=time.monotonic())
             self.listener.started(run, attempt)
 
@@ -207,13 +219,17 @@ class LocalSweep:
         if self._server is None:
             here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-            self._server = subprocess.Popen(
-                [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())],
-                pass_fds=[there.fileno()],
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-            )
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
+            try:
+                self._server = subprocess.Popen(
+                    [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())],
+                    pass_fds=[there.fileno()],
+                    start_new_session=True,
+                    stdin=subprocess.DEVNULL,
+                    env=environment,
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             there.close()
             self._socket = here
         return self._socket
@@ -232,7 +248,7 @@ class LocalSweep:
             if self._server and self._socket in ready:
                 message = receive(self._socket)
                 if message is None:
-                    raise RuntimeError(f"the server of workers ended with code {self._server.wait()}")
+                    raise self._gone()
                 if self._hear(message):
                     return
 
@@ -293,7 +309,16 @@ class LocalSweep:
     def _signal(self, signum: int, run_id: int | None = None) -> None:
         """To the worker of a run, or to all."""
         if self._server:
-            send(self._socket, {"do": "signal", "signal": signum, "run": run_id})
+            # That the server is gone is told where it is listened to.
+            with contextlib.suppress(OSError):
+                send(self._socket, {"do": "signal", "signal": signum, "run": run_id})
+
+    def _gone(self) -> ServerError:
+        assert self._server is not None
+        return ServerError(
+            f"the process that workers are forked from ended with code {self._server.wait()}, and they with it",
+            hint="kdx resume goes on from their checkpoints",
+        )
 
     def _close(self) -> None:
         if self._server:

@@ -1,33 +1,55 @@
 """Who holds a run: a name for this process that cannot be mistaken for another, and the proof that it is gone.
 
 A process id alone is reused, so the name carries the machine, its boot, the id and the start time. Of another machine
-nothing can be proved; there only the lease counts.
+nothing can be proved; there only the lease counts. Nor does it prove anything that something cannot be read.
 """
 
 import hashlib
 import os
 import uuid
+from enum import Enum
 from pathlib import Path
+
+
+class Presence(Enum):
+    """What is known of an owner from here."""
+
+    HERE = "here"
+    """It is on this machine and works, or could."""
+    GONE = "gone"
+    """It has ended."""
+    UNKNOWN = "unknown"
+    """It is elsewhere or stopped, or cannot be seen: its lease decides."""
+
+
+_UNREAD = "-"
 
 
 def owner() -> str:
     """This process, as claims name it: machine/boot/namespace/pid/start/random."""
     pid = os.getpid()
-    return "/".join((_machine(), _boot(), _namespace(), str(pid), _start(pid) or "-", uuid.uuid4().hex[:8]))
+    _, start = _look(pid)
+    return "/".join((_machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
-def is_gone(name: str) -> bool:
-    """Whether the owner is known to have ended; False where that cannot be known."""
+def presence(name: str) -> Presence:
+    """What is known of the owner of this name."""
     parts = name.split("/")
-    if len(parts) != 6:
-        return False
-    machine, boot, namespace, pid, start, _ = parts
-    if machine != _machine():
-        return False
-    if boot != _boot():
-        return True
+    if len(parts) != 6 or parts[0] != _machine():
+        return Presence.UNKNOWN
+    _, boot, namespace, pid, start, _ = parts
+    if _differ(boot, _boot()):
+        return Presence.GONE
     # Containers share the boot but not the process ids.
-    return namespace == _namespace() and _start(int(pid)) != start
+    if namespace != _namespace():
+        return Presence.UNKNOWN
+    state, found = _look(int(pid))
+    if state == _UNREAD:
+        return Presence.GONE if _ended(int(pid)) else Presence.UNKNOWN
+    if state in "ZX" or _differ(start, found):  # a zombie does nothing any more
+        return Presence.GONE
+    # One that was stopped, as by Ctrl-Z, may be so for days.
+    return Presence.UNKNOWN if state in "Tt" or start == _UNREAD else Presence.HERE
 
 
 def _machine() -> str:
@@ -43,20 +65,35 @@ def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
-        return "-"
+        return _UNREAD
 
 
 def _namespace() -> str:
     try:
         return str(Path("/proc/self/ns/pid").readlink()).removeprefix("pid:")
     except OSError:
-        return "-"
+        return _UNREAD
 
 
-def _start(pid: int) -> str | None:
-    """Start of a process in clock ticks since boot (field 22 of its stat); None when there is none, or a zombie."""
+def _look(pid: int) -> tuple[str, str]:
+    """State of a process, and its start in clock ticks since boot (fields 3 and 22 of its stat)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
+        return _UNREAD, _UNREAD
+    return fields[0], fields[19]
+
+
+def _ended(pid: int) -> bool:
+    """Whether there is certainly no process of this id; processes of others are hidden in many a /proc."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _differ(one: str, other: str) -> bool:
+    return one != other and _UNREAD not in (one, other)

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from kdx.store.records import Inventory, RunRecord, RunState
 from kdx.sweep.files import Kind, RunFile, folder_of
+from kdx.sweep.owner import Presence
 
 
 class Repair(StrEnum):
@@ -37,7 +38,7 @@ class Finding:
 
 
 def diagnose(
-    inventory: Inventory, listed: Iterable[RunFile], damaged: Set[RunFile], is_gone: Callable[[str], bool]
+    inventory: Inventory, listed: Iterable[RunFile], damaged: Set[RunFile], presence: Callable[[str], Presence]
 ) -> tuple[Finding, ...]:
     """Everything that is wrong, runs first, then files.
 
@@ -45,14 +46,14 @@ def diagnose(
         listed: the files of runs; none where there is no folder of them, which is then no fault: a database may be
             passed on without.
         damaged: those of them that do not match their checksum.
-        is_gone: whether an owner is known to have ended.
+        presence: what is known of an owner.
     """
     runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
-    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and _lost(run, is_gone) is None}
+    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and _lost(run, presence) is None}
     findings = []
     for name, run in runs.items():
         if run.state is RunState.RUNNING and name not in held:
-            findings.append(Finding(_name(run), f"running, but {_lost(run, is_gone)}", Repair.GIVE_BACK, run=run))
+            findings.append(Finding(_name(run), f"running, but {_lost(run, presence)}", Repair.GIVE_BACK, run=run))
     files = list(listed)
     kept = {file.folder for file in files if file.kind in (Kind.WEIGHTS, Kind.REMOVED) and file not in damaged}
     newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
@@ -76,10 +77,11 @@ def _name(run: RunRecord) -> str:
     return f"run {run.id} ({run.cell_id[:8]}, seed {run.seed})"
 
 
-def _lost(run: RunRecord, is_gone: Callable[[str], bool]) -> str | None:
+def _lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
     """Why nobody works at a running run any more; None: somebody does."""
-    if run.owner is None or is_gone(run.owner):
+    owner = presence(run.owner) if run.owner else Presence.GONE
+    if owner is Presence.GONE:
         return "its process is gone"
-    if run.lease_left is None or run.lease_left < 0:
+    if owner is not Presence.HERE and (run.lease_left is None or run.lease_left < 0):
         return "its lease has lapsed"
     return None

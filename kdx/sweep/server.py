@@ -1,12 +1,14 @@
 """The process that workers are forked from: it has imported torch and Lightning, and done nothing else.
 
 A fresh import costs seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
-terminal's Ctrl-C does not reach it; when the sweep ends for whatever reason, the socket between them closes, and the
-server stops its workers and ends too.
+terminal's Ctrl-C does not reach it, and it heeds no signal that asks to end: a machine that shuts down, or a batch
+system, sends one to every process, and without the server the workers would die before their safe points. When the
+sweep ends for whatever reason, the socket between them closes, and the server stops its workers and ends too.
 """
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import os
 import select
@@ -20,10 +22,16 @@ from typing import Any, NoReturn
 from kdx.sweep.orders import Order, receive, send
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
+UNHEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(descriptor: int) -> NoReturn:
     """Serve on an inherited socket until its other end closes."""
+    for signum in UNHEEDED:
+        signal.signal(signum, signal.SIG_IGN)
+    faulthandler.register(signal.SIGUSR1)
+    # The sweep had them blocked, so that none came before this.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The imports are the point of this process: every worker inherits them.
     from kdx.sweep import worker
     from kdx.training.environment import code_fingerprint
@@ -53,9 +61,10 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
     if message["do"] == "start":
         order = Order(**message["order"])
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
+        server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become_worker(order, channel, worker)
+            _become_worker(order, channel, worker, server)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         children[pid] = order.run_id
     elif message["do"] == "signal":
@@ -65,12 +74,12 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
                     os.kill(pid, message["signal"])
 
 
-def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoReturn:
+def _become_worker(order: Order, channel: socket.socket, worker: Any, server: int) -> NoReturn:
     code = 70
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _die_with_parent()
+        _die_with(server)
         if order.card is not None:
             # In time: CUDA reads it when it is first used, and here nobody has used it yet.
             os.environ["CUDA_VISIBLE_DEVICES"] = order.card
@@ -84,11 +93,13 @@ def _become_worker(order: Order, channel: socket.socket, worker: Any) -> NoRetur
         os._exit(code)
 
 
-def _die_with_parent() -> None:
+def _die_with(server: int) -> None:
     """Should the server be killed, nobody could stop or reap this process any more."""
     set_parent_death_signal = 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != server:  # it was killed before that
+        os._exit(70)
 
 
 def _reap(channel: socket.socket, children: dict[int, int]) -> None:

@@ -21,7 +21,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
 from kdx.sweep.orders import Order, trouble
-from kdx.training.run import train
+from kdx.training.run import let_go, train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds
@@ -41,8 +41,10 @@ def work(order: Order, channel: socket.socket) -> int:
     # Blocked since before the fork, so that a signal that came early waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        with open_database(order.database, write=True) as database:
+        with open_database(order.database, write=True, patient=True) as database:
             return _attempt(order, channel, database, stop)
+    except Fenced:
+        return TAKEN
     except (DatabaseError, StorageError, ChangedError) as error:
         channel.send(json.dumps(trouble(order.run_id, error)).encode())
         return STOPPED
@@ -53,14 +55,28 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
     writer = RunWriter(database, order.run_id, order.owner, order.attempt)
     recorder = DatabaseRecorder(writer, order.run_id, channel)
     try:
-        if order.attempt == 1 and folder.exists():
-            # Left by a run of a database that is gone; going on from it would give curves without a beginning.
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        # An order may come late, when another attempt already has the run, and its files.
+        with writer.holding() as recorded:
+            if folder.is_symlink():
+                raise KdxError(
+                    "the folder of the run is a symbolic link; kdx writes through none",
+                    place=str(folder),
+                    hint="remove the link, then kdx resume --failed",
+                )
+            if order.attempt == 1 and folder.exists():
+                # Left by a run of a database that is gone; going on from it would give curves without a beginning.
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True, exist_ok=True)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(order.spec))
         outcome = train(
-            spec, order.seed, folder=folder, recorder=recorder, stop=stop, if_changed=IfChanged(order.if_changed)
+            spec,
+            order.seed,
+            folder=folder,
+            recorder=recorder,
+            stop=stop,
+            if_changed=IfChanged(order.if_changed),
+            recorded=recorded,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
@@ -74,12 +90,15 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             writer.diverge(outcome.diverged, **scores)
         else:
             writer.complete(**scores)
+        # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
+        with contextlib.suppress(OSError):
+            let_go(folder)
         return DONE
     except Stopped:
         writer.interrupt(recorder.step)
         return STOPPED
     except Fenced:
-        return TAKEN
+        raise
     except Exception as error:
         trace = traceback.format_exc()
         print(trace, file=sys.stderr, flush=True)
@@ -89,10 +108,11 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             with contextlib.suppress(Fenced, KdxError):
                 writer.interrupt(recorder.step)
             raise here_and_now from error
-        with contextlib.suppress(Fenced):
+        # It may be a row that cannot be recorded which ended the run; then it still cannot.
+        with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
-            told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-            writer.fail(told.partition("\n")[0], trace, recorder.step)
+        told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
+        writer.fail(told.partition("\n")[0], trace, recorder.step)
         return CRASHED
 
 
@@ -160,7 +180,7 @@ class DatabaseRecorder:
 
 def _log_to(path: Path) -> None:
     """What libraries print belongs to the run, not to the sweep's terminal."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)

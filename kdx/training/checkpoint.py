@@ -18,6 +18,8 @@ import torch
 from lightning_fabric.plugins import CheckpointIO
 from torch import Tensor
 
+from kdx.errors import StorageError
+
 _NAME = re.compile(r"(?P<kind>step|weights|best|average)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
 
@@ -41,7 +43,7 @@ class CheckpointFiles(CheckpointIO):
         path = self.folder / f"{kind}-{step:09d}.{hashlib.sha256(content).hexdigest()}.ckpt"
         temporary = self.folder / f".tmp-{os.getpid()}-{path.name}"
         try:
-            with temporary.open("wb") as file:
+            with temporary.open("xb") as file:  # never through a link that somebody put there
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -51,17 +53,24 @@ class CheckpointFiles(CheckpointIO):
                 temporary.unlink(missing_ok=True)
             raise
         folder = os.open(self.folder, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         return path
 
     def read(self, path: Path) -> dict[str, Any] | None:
-        """The state in a file; None, and the file set aside as `.corrupt`, when it does not match its name."""
+        """The state in a file; None, and the file set aside as `.corrupt`, when it does not match its name or form."""
         content = self._content(path)
         if content is None:
             return None
-        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        return state
+        try:
+            return dict(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
+        except MemoryError:
+            raise
+        except Exception:  # of any kind: the file is whole, so another program or another torch wrote it
+            self.set_aside(path)
+            return None
 
     def is_whole(self, name: str) -> bool:
         """Whether the file is there and matches its name; else it is set aside."""
@@ -72,7 +81,7 @@ class CheckpointFiles(CheckpointIO):
         """The weights in the file of this name.
 
         Raises:
-            OSError: it is not there, or does not match its name.
+            StorageError: it is not there, or does not match its name.
         """
         return self._expect(self.folder / name)
 
@@ -85,9 +94,16 @@ class CheckpointFiles(CheckpointIO):
         return content
 
     def _expect(self, path: Path) -> dict[str, Any]:
-        state = self.read(path)
+        try:
+            state = self.read(path)
+        except FileNotFoundError:
+            state = None
         if state is None:
-            raise OSError(f"checkpoint {path} does not match its checksum")
+            raise StorageError(
+                "this checkpoint was damaged or removed while its run was at work",
+                place=str(path),
+                hint="look after the disk; kdx resume goes on from an older one",
+            )
         return state
 
     def set_aside(self, path: Path) -> None:

@@ -23,6 +23,8 @@ from kdx.training.stopping import Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
+CHECKPOINT_WITHIN = 1800.0  # seconds, whatever the last one cost
+VALIDATION_GRACE = 30.0  # seconds that a validation has to come to its end once the run was asked to stop
 STATE_KEY = "kdx/3"
 
 
@@ -35,7 +37,7 @@ class Best(NamedTuple):
 
 def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the lifecycle put into a resume checkpoint; None: it is of another kdx."""
-    state: dict[str, Any] | None = checkpoint["callbacks"].get(STATE_KEY)
+    state: dict[str, Any] | None = checkpoint.get("callbacks", {}).get(STATE_KEY)
     return state
 
 
@@ -64,6 +66,8 @@ class Lifecycle(lightning.Callback):
         """Whether the weights are the mean over the last validations by now."""
         self.valid: dict[str, float] = {}
         """Metrics of the last validation, not of the mean's; every resumed run has one before its end."""
+        self.stop_seen: float | None = None
+        """When a validation first saw that the run was asked to stop, by the monotonic clock."""
         self.loss = 0.0
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.saved_step = -1
@@ -101,12 +105,14 @@ class Lifecycle(lightning.Callback):
 
     def _due(self) -> bool:
         since = time.monotonic() - self.saved_at
-        return since >= CHECKPOINT_EVERY and self.save_cost < CHECKPOINT_SHARE * since
+        cheap = self.save_cost < CHECKPOINT_SHARE * since
+        return since >= CHECKPOINT_EVERY and (cheap or since >= CHECKPOINT_WITHIN)
 
     def _save(self, trainer: lightning.Trainer) -> None:
-        start = time.monotonic()
         # A checkpoint must never be ahead of the rows before it.
         self.recorder.flush(trainer.global_step)
+        # Only now: a database that was locked for minutes says nothing of what a checkpoint costs.
+        start = time.monotonic()
         trainer.save_checkpoint(self.files.folder)
         # Two resume checkpoints are left: this one and the one before.
         self.files.keep("weights", {*self.listed, *self.weights})
@@ -134,6 +140,13 @@ class Lifecycle(lightning.Callback):
             self.recorder.metric("train/learning_rate", step, training.learning_rate * rate_factor(training, step - 1))
         self.recorder.progress(step, loss)
 
+    def on_exception(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, exception: BaseException
+    ) -> None:
+        if isinstance(exception, Diverged) and exception.training_loss is not None:
+            # The curve shows its end: the loss of the step that was not taken.
+            self.recorder.metric("train/loss", trainer.global_step + 1, exception.training_loss)
+
     def on_validation_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         # The last validation and the test are runs of their own to Lightning, whose SIGTERM is a SystemExit.
         self.stop.listen()
@@ -147,6 +160,12 @@ class Lifecycle(lightning.Callback):
         dataloader_idx: int = 0,
     ) -> None:
         self.recorder.alive()
+        if self.stop.asked:
+            self.stop_seen = self.stop_seen or time.monotonic()
+            if time.monotonic() - self.stop_seen > VALIDATION_GRACE:
+                # The checkpoint before it stands.
+                self.recorder.flush(trainer.global_step)
+                raise Stopped
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
 
     def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

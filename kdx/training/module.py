@@ -16,6 +16,11 @@ from kdx.training.schedule import rate_factor
 class Diverged(Exception):
     """The loss is no number any more: an outcome of the run, not an error."""
 
+    def __init__(self, problem: str, training_loss: float | None = None) -> None:
+        super().__init__(problem)
+        self.training_loss = training_loss
+        """Of the batch that it was; None: it was a validation, whose rows tell."""
+
 
 class TaskModule(lightning.LightningModule):
     """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
@@ -59,7 +64,8 @@ class TaskModule(lightning.LightningModule):
         """The loss, which must be a number."""
         loss = self.loss(batch)
         if not torch.isfinite(loss):
-            raise Diverged(f"training loss is {loss.item()} at step {self.trainer.global_step}")
+            found = loss.item()
+            raise Diverged(f"training loss is {found} at step {self.trainer.global_step}", found)
         return loss
 
     def evaluate(self, batch: Any, split: Split) -> None:

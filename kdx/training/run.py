@@ -98,10 +98,12 @@ def train(
     stop: StopRequest,
     home: Path | None = None,
     if_changed: IfChanged = IfChanged.REFUSE,
+    recorded: int | None = None,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
-    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on.
+    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. What the
+    run needed to go on is left until its outcome is recorded, see `let_go`.
 
     Args:
         spec: the resolved cell.
@@ -111,9 +113,12 @@ def train(
         stop: asked to, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
         if_changed: what is done when it began under other conditions.
+        recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
+            hole: the rows are those of an older copy of the database. None: it is not known.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
+        StorageError: weights that are to be tested were damaged meanwhile; the next attempt makes them anew.
         ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -127,7 +132,7 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    resumed = _newest(files, own)
+    resumed = _newest(files, own, recorded)
     changed = resumed and changes(resumed.conditions, now)
     if resumed and changed and if_changed is IfChanged.REFUSE:
         raise ChangedError(
@@ -136,8 +141,7 @@ def train(
             hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
         )
     if changed and if_changed is IfChanged.RESTART:
-        files.keep("step")
-        files.keep("weights")
+        let_go(folder)
         resumed = None
     recorder.begin(facts, fingerprint, code, resumed.step if resumed else 0, changed)
     if resumed is None:
@@ -180,8 +184,6 @@ def train(
             lifecycle.averaged = True
             trainer.validate(module, valid, verbose=False)
     except Diverged as diverged:
-        files.keep("step")
-        files.keep("weights")
         return _diverged(str(diverged), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
@@ -194,14 +196,19 @@ def train(
     kind = "average" if training.average else "best"
     files.keep(kind)
     files.write(kind, step, module.model.state_dict())
-    files.keep("step")
-    files.keep("weights")
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final = lifecycle.valid["loss"]
     unlearned = None
     if not final < unigram_loss:
         unlearned = f"final validation loss {final:.3f} is not below {unigram_loss:.3f}, the unigram distribution's"
     return Outcome(unlearned, training.steps, score, step, test_score, _named(module))
+
+
+def let_go(folder: Path) -> None:
+    """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
+    files = CheckpointFiles(folder)
+    files.keep("step")
+    files.keep("weights")
 
 
 def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], str, float]:
@@ -232,14 +239,17 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
     return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss
 
 
-def _newest(files: CheckpointFiles, own: str) -> _Resumed | None:
-    """The newest checkpoint of this run that is whole, with the weights it lists."""
+def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:
+    """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
     for path in files.newest_first("step"):
         state = files.read(path)
         if state is None:
             continue
         found = own_state(state)
-        if found is not None and found["of"]["run"] == own and all(map(files.is_whole, found["weights"])):
+        fits = (
+            found is not None and found["of"]["run"] == own and (recorded is None or state["global_step"] <= recorded)
+        )
+        if found and fits and all(map(files.is_whole, found["weights"])):
             batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
             return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
         files.set_aside(path)

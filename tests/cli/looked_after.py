@@ -42,9 +42,9 @@ def planned(seeds: int = 3, name: str = "tiny") -> tuple[RunRecord, ...]:
         return reader.runs(database, sweep_id)
 
 
-def claimed(run: RunRecord, owner: str = "me") -> None:
+def claimed(run: RunRecord, owner: str = "me", lease: float = 60.0) -> None:
     with open_database(DB, write=True) as database:
-        assert writer.claim(database, run.id, owner, 60.0)
+        assert writer.claim(database, run.id, owner, lease)
 
 
 def completed(run: RunRecord, score: float = 1.0) -> None:

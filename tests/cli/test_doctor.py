@@ -12,6 +12,8 @@ import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, states, typed
 
 from kdx.cli import doctor as module
+from kdx.store import writer
+from kdx.store.database import open_database
 from kdx.sweep.files import files_beside
 from kdx.sweep.owner import owner
 
@@ -65,6 +67,24 @@ def test_a_run_whose_process_is_gone_is_given_back(gone):
     assert (done.exit_code, done.stderr) == (0, "1 found, 1 mended; next: kdx resume\n")
     assert f"mended: {place}" in done.stdout
     assert states() == ["interrupted", "running"]
+    assert typed("doctor").exit_code == 0
+
+
+def test_a_run_that_shows_life_between_finding_and_mending_is_left_alone(monkeypatch):
+    (run,) = planned(1)
+    claimed(run, "somebody/elsewhere", -5.0)
+    mend = module._mend
+
+    def late(db, found):
+        with open_database(DB, write=True) as database:
+            writer.renew(database, "somebody/elsewhere", 60.0)
+        return mend(db, found)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_mend", late)
+        done = typed("doctor", "--fix")
+    assert (done.exit_code, done.stderr) == (5, "1 found; next: kdx doctor --fix\n")
+    assert states() == ["running"]
     assert typed("doctor").exit_code == 0
 
 

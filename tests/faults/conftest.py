@@ -1,4 +1,6 @@
-"""Series of faults: short in the quick suite, long on request (`make faults KILLS=500`), each with figures to report.
+"""Series of faults: short in the quick suite, long on request, each with figures to report.
+
+KILLS=500 asks for the whole of the long series; RUN_KILLS, TREE_KILLS, GRIDS and so on for one of them.
 
 A series draws from SEED, which it prints; the same SEED draws the same faults again.
 """
@@ -13,6 +15,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 FIGURES = "figure"
+SHARES = {
+    "RUN_KILLS": 0.9,
+    "TREE_KILLS": 0.1,
+    "GRIDS": 2,
+    "RUNS": 0.6,
+    "WORKER_KILLS": 0.12,
+    "STOPS": 0.04,
+    "OCCURRENCES": 0.01,
+    "FLIPS": 0.6,
+    "JOURNALS": 2,
+}
+"""Of KILLS, each kind of fault."""
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +49,9 @@ def figure(record_property):
 
 
 def count(name: str, quick: int) -> int:
-    """How many faults of a kind: NAME of the environment, else a few."""
-    return int(os.environ.get(name) or quick)
+    """How many faults of a kind: NAME of the environment, else its share of KILLS, else a few."""
+    share = SHARES[name] * int(os.environ.get("KILLS") or 0)
+    return int(os.environ.get(name) or max(quick, round(share)))
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

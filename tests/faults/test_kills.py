@@ -1,5 +1,6 @@
 """A run that is killed at any moment, again and again, ends with the bits of one that never was."""
 
+import errno
 import itertools
 import os
 import signal
@@ -11,8 +12,10 @@ import pytest
 from conftest import count
 from victims import SPECS, Run, killed
 
-from kdx.store import writer
-from kdx.store.records import FINAL
+from kdx.store import reader, writer
+from kdx.store.database import open_database
+from kdx.store.records import FINAL, RunState
+from kdx.sweep import worker
 
 # Operation → what it is called by. A kill comes before it or after it.
 POINTS = {
@@ -51,10 +54,10 @@ def unbroken(tmp_path_factory):
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_never_been(name, unbroken, series, figure, tmp_path):
     whole, seconds = unbroken(name)
     kills = runs = replayed = 0
-    while kills < count("KILLS", 9) / len(SPECS):
+    while kills < count("RUN_KILLS", 3) / len(SPECS):
         run = Run(tmp_path / str(runs), SPECS[name])
         acknowledged: dict[tuple[str, int], int] = {}
-        while run.record().state not in FINAL and kills < count("KILLS", 9) / len(SPECS):
+        while run.record().state not in FINAL and kills < count("RUN_KILLS", 3) / len(SPECS):
             kills += killed(run.attempt(), series.uniform(0.02, 0.8 * seconds))
             seen = run.rows()
             assert acknowledged.items() <= seen.items(), "an acknowledged row was lost"
@@ -66,28 +69,97 @@ def test_a_run_killed_at_random_moments_ends_as_if_it_had_never_been(name, unbro
     figure(f"{kills} kills, {runs} of {runs} runs identical, 0 acknowledged rows lost, integrity ok {runs}/{runs}")
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("point", POINTS)
-def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been(
-    point, moment, unbroken, figure, tmp_path
-):
+def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been(point, unbroken, figure, tmp_path):
     whole, _ = unbroken("averaged")
     met = 0
     for occurrence in itertools.islice(itertools.count(1), count("OCCURRENCES", 1)):
         nth = occurrence if occurrence < 4 else 3 * occurrence
-        run = Run(tmp_path / str(occurrence), SPECS["averaged"])
-        pid = run.attempt(partial(kill_at, *POINTS[point], moment, nth))
-        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != -signal.SIGKILL:
+        run, kills = Run(tmp_path / str(occurrence), SPECS["averaged"]), 0
+        for moment in ("before", "after"):
+            if run.record().state not in FINAL:
+                pid = run.attempt(partial(kill_at, *POINTS[point], moment, nth))
+                kills += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+        if not kills:
             break
-        met += 1
+        met += kills
         run.to_the_end()
         assert run.left() == whole
-    assert met, "the run never came to this point"
+        if point == "the run is completed":
+            with open_database(run.path, write=False) as database:
+                resumed = [attempt.resumed_step for attempt in reader.attempts(database, 1)]
+            assert resumed == [0, 39], "until its end is recorded, all is there that it could go on from"
+    assert met > 1, "the run never came to this point"
     figure(f"{met} of {met} identical")
 
 
-def kill_at(module: str, name: str, moment: str, occurrence: int) -> None:
-    """Has this process kill itself at the n-th call of a function."""
+def test_a_run_asked_to_stop_at_each_point_of_the_protocol_ends_as_if_it_had_never_been(unbroken, figure, tmp_path):
+    whole, _ = unbroken("averaged")
+    run, steps = Run(tmp_path / "run", SPECS["averaged"]), []
+    for point in itertools.islice(POINTS, 4):
+        for moment, signum in (("before", signal.SIGTERM), ("after", signal.SIGINT)):
+            pid = run.attempt(partial(kill_at, *POINTS[point], moment, 4, signum))
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == worker.STOPPED, point
+            record = run.record()
+            assert (record.state, record.stalls) == (RunState.INTERRUPTED, 0)
+            # Where it stopped, there is a checkpoint.
+            assert list((run.folder / "files").glob(f"step-{record.progress_step:09d}.*.ckpt"))
+            steps.append(record.progress_step)
+    assert steps == sorted(steps)
+    run.to_the_end()
+    assert run.left() == whole
+    figure(f"{len(steps)} stops in the midst of a checkpoint, identical")
+
+
+@pytest.mark.parametrize("nth", [5, 6], ids=["file", "folder"])
+def test_a_checkpoint_that_cannot_be_forced_to_disk_is_not_counted_on(nth, unbroken, figure, tmp_path):
+    whole, _ = unbroken("averaged")
+    run = Run(tmp_path / "run", SPECS["averaged"])
+
+    def failing() -> None:
+        real, calls = os.fsync, itertools.count(1)
+
+        def fsync(descriptor: int) -> None:
+            if next(calls) == nth:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            real(descriptor)
+
+        os.fsync = fsync
+
+    pid = run.attempt(failing)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == worker.STOPPED
+    record, files = run.record(), run.folder / "files"
+    assert (record.state, record.error) == (RunState.INTERRUPTED, None)
+    assert not list(files.glob(".tmp*"))
+    # Those before stay: of the newest nobody knows whether it would survive.
+    assert {int(path.name[5:14]) for path in files.glob("step-*.ckpt")} >= {1, 2}
+    run.to_the_end()
+    assert run.left() == whole
+    figure(f"interrupted at step {record.progress_step}, then identical")
+
+
+def test_a_run_whose_database_is_locked_and_then_taken_away_waits_and_makes_no_other(unbroken, figure, tmp_path):
+    whole, _ = unbroken("prediction")
+    run, aside = Run(tmp_path / "run", SPECS["prediction"]), tmp_path / "aside.db"
+    pid = run.attempt()
+    while not run.rows():
+        time.sleep(0.05)
+    seconds = 2.0
+    with open_database(run.path, write=True) as database, database.write():
+        time.sleep(seconds)
+        assert os.waitpid(pid, os.WNOHANG)[0] == 0, "it waits"
+        run.path.rename(aside)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == worker.STOPPED
+    assert not run.path.exists()
+    aside.rename(run.path)
+    assert run.record().state is RunState.RUNNING
+    run.to_the_end()
+    assert run.left() == whole
+    figure(f"locked for {seconds:.0f} s, then gone: interrupted, no other database made, then identical")
+
+
+def kill_at(module: str, name: str, moment: str, occurrence: int, signum: int = signal.SIGKILL) -> None:
+    """Has this process send itself a signal at the n-th call of a function."""
     holder = __import__(module, fromlist=["_"])
     *path, last = name.split(".")
     for step in path:
@@ -97,10 +169,10 @@ def kill_at(module: str, name: str, moment: str, occurrence: int) -> None:
     def dies(*arguments, **keywords):
         dying = next(calls) == occurrence
         if dying and moment == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signum)
         result = real(*arguments, **keywords)
         if dying:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signum)
         return result
 
     setattr(holder, last, dies)

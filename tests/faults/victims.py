@@ -138,7 +138,12 @@ class Run:
         assert ends.count("completed") == 1
         files = self.folder / "files"
         assert not list(files.glob(".tmp*")), "a temporary file was left behind"
-        kept = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files.glob("*.ckpt"))]
+        # A kill after the end leaves checkpoints too, which kdx gc removes.
+        kept = [
+            hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(files.glob("*.ckpt"))
+            if not path.name.startswith(("step-", "weights-"))
+        ]
         scores = (record.valid_score, record.valid_step, record.test_score)
         return Left(self.rows(), (self.folder / "final").read_text(), tuple(kept), scores)
 

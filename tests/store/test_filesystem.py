@@ -47,11 +47,14 @@ def test_this_machine_is_asked():
     assert "proc" not in NETWORK
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre", "ceph"])
+@pytest.mark.parametrize(
+    "kind",
+    ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "lustre", "ceph", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse"],
+)
 def test_what_several_machines_write_is_a_network_file_system(kind: str):
     assert kind in NETWORK
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuseblk", "virtiofs", None])
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuseblk", None])
 def test_a_local_disk_is_none(kind: str | None):
     assert kind not in NETWORK

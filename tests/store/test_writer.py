@@ -322,6 +322,14 @@ def test_only_the_running_attempt_can_be_abandoned(database: Database, sweep_id:
     assert state(database, 2) is RunState.RUNNING
 
 
+def test_a_run_that_may_live_is_abandoned_only_while_its_lease_has_lapsed(database: Database, sweep_id: int):
+    start(database)
+    assert writer.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is None
+    assert state(database) is RunState.RUNNING
+    lapse(database)
+    assert writer.abandon(database, 1, "me", 1, "silent", only_lapsed=True) is RunState.INTERRUPTED
+
+
 # Recording
 
 
@@ -533,14 +541,40 @@ def test_a_failed_run_keeps_its_traceback(database: Database, sweep_id: int):
     assert reader.attempts(database, 1)[0].traceback == "Traceback (most recent call last):\n…"
 
 
-def test_stalls_count_attempts_in_a_row_without_a_higher_step(database: Database, sweep_id: int):
+def test_stalls_count_attempts_in_a_row_that_died_without_a_higher_step(database: Database, sweep_id: int):
     stalls = []
-    for last_step in (0, 0, 5, 5, 3, 6):
-        start(database).interrupt(last_step)
+    for number, last_step in enumerate((0, 0, 5, 5, 3, 6), 1):
+        start(database).record([], last_step)
+        writer.abandon(database, 1, "me", number, "killed")
         stalls.append(record(database).stalls)
     assert stalls == [1, 2, 0, 1, 2, 0]
     assert [attempt.first_step for attempt in reader.attempts(database, 1)] == [0, 0, 0, 5, 5, 5]
-    assert [attempt.last_step for attempt in reader.attempts(database, 1)] == [0, 0, 5, 5, 3, 6]
+    assert [attempt.last_step for attempt in reader.attempts(database, 1)] == [0, 0, 5, 5, 5, 6]
+
+
+def test_an_attempt_that_ends_at_a_safe_point_is_no_stall(database: Database, sweep_id: int):
+    for _ in range(3):
+        start(database).interrupt(0)  # a full disk, or somebody in a hurry
+    start(database)
+    assert writer.abandon(database, 1, "me", 4, "killed") is RunState.INTERRUPTED
+    start(database).interrupt(0)
+    assert record(database).stalls == 1, "nor is it progress"
+    start(database).interrupt(3)
+    assert record(database).stalls == 0
+
+
+def test_a_later_checkpoint_is_progress_where_the_rows_are_not(database: Database, sweep_id: int):
+    """A run that was begun anew writes rows that are there already."""
+    start(database).record([], 8000)
+    writer.abandon(database, 1, "me", 1, "killed")
+    for number, (resumed_step, reached) in enumerate([(0, 3000), (2900, 5500), (5400, 7900), (7800, 7950)], 2):
+        hand = start(database)
+        hand.begin({}, "data", "code", resumed_step)
+        hand.record([], reached)
+        assert writer.abandon(database, 1, "me", number, "killed") is RunState.INTERRUPTED
+    for number, left in ((6, RunState.INTERRUPTED), (7, RunState.FAILED)):
+        start(database).begin({}, "data", "code", 7800)
+        assert writer.abandon(database, 1, "me", number, "killed") is left
 
 
 WRITES = {

@@ -6,6 +6,7 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, decide
+from kdx.sweep.owner import Presence
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC)), seeds=(0, 1))
@@ -32,39 +33,53 @@ def record(state: RunState, **fields) -> RunRecord:
     return RunRecord(**{**values, **fields})
 
 
-def first(recorded: RunRecord | None, gone: bool = False) -> tuple[Action, str]:
+def first(recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN) -> tuple[Action, str]:
     records = {("a", 0): recorded} if recorded else {}
-    decision = decide(PLAN, records, lambda owner: gone)[0]
+    decision = decide(PLAN, records, lambda owner: presence)[0]
     return decision.action, decision.reason
 
 
 @pytest.mark.parametrize(
-    ("recorded", "gone", "decided"),
+    ("recorded", "presence", "decided"),
     [
-        (None, False, (Action.START, "new")),
-        (record(RunState.PENDING), False, (Action.START, "not started yet")),
-        (record(RunState.INTERRUPTED), False, (Action.CONTINUE, "interrupted at step 40")),
-        (record(RunState.RUNNING, owner="x", lease_left=9.0), False, (Action.WAIT, "running in another kdx")),
+        (None, Presence.UNKNOWN, (Action.START, "new")),
+        (record(RunState.PENDING), Presence.UNKNOWN, (Action.START, "not started yet")),
+        (record(RunState.INTERRUPTED), Presence.UNKNOWN, (Action.CONTINUE, "interrupted at step 40")),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
-            True,
+            Presence.UNKNOWN,
+            (Action.WAIT, "running in another kdx"),
+        ),
+        (
+            record(RunState.RUNNING, owner="x", lease_left=9.0),
+            Presence.GONE,
             (Action.CONTINUE, "its process is gone, at step 40"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=-1.0),
-            False,
+            Presence.UNKNOWN,
             (Action.CONTINUE, "its lease has lapsed, at step 40"),
         ),
-        (record(RunState.FAILED, error="boom"), False, (Action.SKIP, "failed: boom")),
-        (record(RunState.CANCELLED), False, (Action.SKIP, "cancelled")),
-        (record(RunState.COMPLETED, valid_score=30.123), False, (Action.SKIP, "completed, validation score 30.12")),
-        (record(RunState.COMPLETED), False, (Action.SKIP, "completed, without a score")),
-        (record(RunState.DIVERGED, error="NaN"), False, (Action.SKIP, "did not converge: NaN")),
-        (record(RunState.PRUNED), False, (Action.SKIP, "pruned")),
+        # A machine that slept, or whose clock was put forward.
+        (
+            record(RunState.RUNNING, owner="x", lease_left=-3600.0),
+            Presence.HERE,
+            (Action.WAIT, "running in another kdx"),
+        ),
+        (record(RunState.FAILED, error="boom"), Presence.UNKNOWN, (Action.SKIP, "failed: boom")),
+        (record(RunState.CANCELLED), Presence.UNKNOWN, (Action.SKIP, "cancelled")),
+        (
+            record(RunState.COMPLETED, valid_score=30.123),
+            Presence.UNKNOWN,
+            (Action.SKIP, "completed, validation score 30.12"),
+        ),
+        (record(RunState.COMPLETED), Presence.UNKNOWN, (Action.SKIP, "completed, without a score")),
+        (record(RunState.DIVERGED, error="NaN"), Presence.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
+        (record(RunState.PRUNED), Presence.UNKNOWN, (Action.SKIP, "pruned")),
     ],
 )
-def test_each_state_has_its_action_and_reason(recorded, gone, decided):
-    assert first(recorded, gone) == decided
+def test_each_state_has_its_action_and_reason(recorded, presence, decided):
+    assert first(recorded, presence) == decided
 
 
 def test_every_state_is_decided():
@@ -73,7 +88,7 @@ def test_every_state_is_decided():
 
 
 def test_runs_are_decided_one_seed_of_every_cell_first():
-    decisions = decide(PLAN, {}, lambda owner: False)
+    decisions = decide(PLAN, {}, lambda owner: Presence.UNKNOWN)
     # Both cells of this plan have one spec but two ids.
     assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
         ("a", 0),

@@ -1,5 +1,7 @@
 """The files of runs are known by their names, and nothing else is touched."""
 
+from pathlib import Path
+
 import pytest
 from inventories import NAMES, run
 
@@ -135,3 +137,18 @@ def test_what_cannot_be_changed_is_told(files, folder):
         remove(files, RunFile(folder.name, "log.txt", 1), leave_word=False)
     with pytest.raises(StorageError, match="cannot be changed: No such file"):
         set_aside(files, RunFile(folder.name, "absent", 1))
+
+
+def test_no_two_databases_share_a_folder():
+    names = [
+        "runs.db",
+        "runs.sqlite",
+        "runs",
+        "runs.db.example",
+        "runs.sqlite3",
+        "runs.db.before-0002.bak",
+        "runs-files",
+    ]
+    folders = {name: files_beside(Path("results") / name) for name in names}
+    assert folders["runs.db"] == Path("results/runs.files")
+    assert len(set(folders.values())) == len(names)

@@ -11,7 +11,7 @@ from grids import MIXED, TINY
 
 from kdx.axes import Task
 from kdx.data.corpus import load_corpus
-from kdx.errors import KdxError, StorageError
+from kdx.errors import KdxError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
@@ -346,6 +346,53 @@ def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database,
     assert heard.told_to_stop
     states = {record.seed: record.state for record in records(database, local)}
     assert states == {0: RunState.INTERRUPTED, 1: RunState.PENDING, 2: RunState.PENDING}
+
+
+class Dying(FakeServer):
+    """Ends at its first order, or before it is read."""
+
+    read = True
+
+    def serve(self):
+        if self.read:
+            receive(self.channel)
+        self.channel.close()
+
+    def wait(self):
+        self.thread.join()
+        return -signal.SIGKILL
+
+
+class Deaf(Dying):
+    read = False
+
+    def __call__(self, command, **how):
+        super().__call__(command, **how)
+        self.thread.join()
+        return self
+
+
+@pytest.mark.parametrize("kind", [Dying, Deaf])
+def test_a_sweep_whose_server_is_killed_says_how_to_go_on(database, fake, kind):
+    fake(None, kind)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    with pytest.raises(ServerError) as caught:
+        local.run()
+    assert str(caught.value) == (
+        "the process that workers are forked from ended with code -9, and they with it\n"
+        "  hint: kdx resume goes on from their checkpoints"
+    )
+
+
+def test_a_sweep_that_is_stopped_while_its_server_dies_has_been_stopped(database, fake):
+    class Stops(Heard):
+        def started(self, run, attempt):
+            local.stop(signal.SIGTERM)
+            local.dump()
+
+    fake(None, Dying)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops())
+    assert local.run() == signal.SIGTERM
 
 
 def test_a_sweep_that_is_done_when_it_is_stopped_is_done(database, fake):

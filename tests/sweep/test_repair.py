@@ -5,25 +5,27 @@ from inventories import NAMES, SHA, files, inventory, listings, run
 
 from kdx.store.records import RunState
 from kdx.sweep.files import Kind, folder_of
+from kdx.sweep.owner import Presence
 from kdx.sweep.repair import Repair, diagnose
 
 BEST = f"best-000000100.{SHA}.ckpt"
 
 
-def is_gone(owner: str) -> bool:
-    return owner == "gone"
+def presence(owner: str) -> Presence:
+    return {"gone": Presence.GONE, "here": Presence.HERE}.get(owner, Presence.UNKNOWN)
 
 
 def told(*arguments, **options) -> list[tuple[str, str, Repair | None]]:
-    return [(one.place, one.problem, one.repair) for one in diagnose(*arguments, is_gone=is_gone, **options)]
+    return [(one.place, one.problem, one.repair) for one in diagnose(*arguments, presence=presence, **options)]
 
 
 def test_nothing_is_wrong_with_what_is_as_it_should_be():
     done = run(1)
     alive = run(2, RunState.RUNNING, lease_left=5.0)
+    slept = run(5, RunState.RUNNING, owner="here", lease_left=-5.0)
     waiting, stopped = run(3, RunState.PENDING), run(4, RunState.INTERRUPTED)
-    listed = files(done, (BEST, "log.txt")) + files(alive) + files(stopped, (NAMES[0],))
-    assert told(inventory(done, alive, waiting, stopped), listed, set()) == []
+    listed = files(done, (BEST, "log.txt")) + files(alive) + files(slept) + files(stopped, (NAMES[0],))
+    assert told(inventory(done, alive, slept, waiting, stopped), listed, set()) == []
 
 
 def test_a_run_whose_process_is_gone_or_whose_lease_has_lapsed_is_given_back():
@@ -71,7 +73,7 @@ def test_what_a_live_process_or_an_unknown_run_has_is_left_alone(case):
     known, _, listed = case
     damaged = {file for file in listed if file.kind in (Kind.CHECKPOINT, Kind.WEIGHTS)}
     runs = {folder_of(run): run for run in known.runs}
-    for one in diagnose(known, listed, damaged, is_gone):
+    for one in diagnose(known, listed, damaged, presence):
         if one.file:
             run = runs[one.file.folder]
             assert run.state is not RunState.RUNNING or run.owner == "gone" or not (run.lease_left or -1) > 0
@@ -85,6 +87,6 @@ def test_every_damaged_file_of_a_run_at_rest_is_found_once(case):
     known, _, listed = case
     damaged = {file for file in listed if file.kind in (Kind.CHECKPOINT, Kind.WEIGHTS)}
     resting = {folder_of(run) for run in known.runs if run.state is not RunState.RUNNING}
-    found = [one.file for one in diagnose(known, listed, damaged, is_gone) if one.repair is Repair.SET_ASIDE]
+    found = [one.file for one in diagnose(known, listed, damaged, presence) if one.repair is Repair.SET_ASIDE]
     assert len(found) == len(set(found))
     assert {file for file in damaged if file.folder in resting} <= set(found)

@@ -17,6 +17,7 @@ from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
+from kdx.sweep import server
 from kdx.sweep.orders import Order, receive, send, start
 from kdx.sweep.server import _obey
 
@@ -63,14 +64,14 @@ def orders(database: Database) -> list[Order]:
 def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())]
-    server = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
     there.close()
     killed, stopped = orders(database)
 
     # A worker that is killed leaves its run to the sweep.
     send(here, start(killed))
-    wait_until(lambda: children(server.pid))
-    (worker,) = children(server.pid)
+    wait_until(lambda: children(process.pid))
+    (worker,) = children(process.pid)
     wait_until(lambda: (Path(killed.folder) / "log.txt").exists())
     os.kill(worker, signal.SIGKILL)
     assert exit_of(here) == {"event": "exit", "run": killed.run_id, "code": -signal.SIGKILL}
@@ -84,13 +85,13 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     # The sweep ends without a word: the worker comes to a safe point, and then there is no server either.
     send(here, start(stopped))
     wait_until(lambda: reader.load_sweep(database).runs[1].progress_step)
-    (worker,) = children(server.pid)
+    (worker,) = children(process.pid)
     here.close()
-    assert server.wait(15) == 0
+    assert process.wait(15) == 0
     assert not Path(f"/proc/{worker}").exists()
     run = reader.load_sweep(database).runs[1]
     assert run.state is RunState.INTERRUPTED and run.progress_step > 0
-    server.stderr.close()
+    process.stderr.close()
 
 
 @pytest.mark.parametrize(("card", "seen"), [("3", "3"), (None, "0,1,2,3")])
@@ -112,3 +113,11 @@ def test_a_worker_sees_the_card_of_its_order_alone(tmp_path, monkeypatch, card, 
     assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
     assert (tmp_path / "seen").read_text() == seen
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def test_a_worker_whose_server_died_before_it_could_notice_ends():
+    pid = os.fork()
+    if pid == 0:
+        server._die_with(os.getpid())  # as any process but its parent
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 70

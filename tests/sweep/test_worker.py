@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
+from kdx.store.writer import RunWriter
 from kdx.sweep import orders, worker
 from kdx.sweep.orders import Order, receive
 from kdx.training.run import Outcome
@@ -80,7 +82,7 @@ def does(monkeypatch, channels, database):
 
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         assert canonical(spec) == order.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None)
         recorder.metric("train/learning_rate", 20, 1.5)
@@ -94,13 +96,38 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
 
 
+@pytest.mark.parametrize("diverged", [None, "loss is nan"])
+def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
+    does, order, database, tmp_path, monkeypatch, diverged
+):
+    names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
+
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+        for name in names:
+            (folder / name).touch()
+        return Outcome(diverged, 20, 3.5, 20, 3.0, {})
+
+    def full(*_, **__):
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunWriter, "complete", full)
+        patch.setattr(RunWriter, "diverge", full)
+        code, run = does(order, train)
+    assert (code, run.state) == (worker.STOPPED, RunState.INTERRUPTED)
+    assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
+    code, run = does(claimed(database, tmp_path), train)
+    assert (code, run.state) == (worker.DONE, RunState.DIVERGED if diverged else RunState.COMPLETED)
+    assert [path.name for path in (tmp_path / "files").iterdir()] == names[:1]
+
+
 def test_a_divergence_is_an_outcome(does, order):
     code, run = does(order, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
     assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.DIVERGED, "loss is nan", 7)
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, order):
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         recorder.flush(12)
         raise Stopped
 
@@ -117,7 +144,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
@@ -140,7 +167,7 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
     ],
 )
 def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         recorder.flush(12)
         raise error
 
@@ -165,7 +192,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, t
 
 
 def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         writer.abandon(database, order.run_id, "me", order.attempt, "gone")
         assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
@@ -184,7 +211,7 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped
@@ -192,6 +219,96 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
     does(order, train)
     does(claimed(database, tmp_path), train)
     assert found == [[], ["step-000000005.ckpt"]]
+
+
+def test_an_order_that_comes_late_touches_no_file(does, order, database, tmp_path):
+    """As of a sweep that was stopped between claim and order for longer than its lease."""
+    writer.abandon(database, order.run_id, "me", order.attempt, "silent")
+    assert writer.claim(database, order.run_id, "other", 60.0)
+    theirs = tmp_path / "files" / "step-000000005.ckpt"
+    theirs.parent.mkdir()
+    theirs.touch()
+    code, run = does(order, None)
+    assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
+    assert theirs.exists()
+
+
+def test_training_is_told_how_far_the_rows_have_come(does, order, database, tmp_path):
+    found = []
+
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+        found.append(recorded)
+        recorder.flush(12)
+        raise Stopped
+
+    does(order, train)
+    does(claimed(database, tmp_path), train)
+    assert found == [0, 12]
+
+
+@pytest.mark.parametrize(("link", "attempt"), [("files", 1), ("files", 2), ("files/log.txt", 2)])
+def test_nothing_is_written_through_a_link_that_somebody_planted(order, database, channels, tmp_path, link, attempt):
+    if attempt == 2:
+        writer.abandon(database, order.run_id, "me", order.attempt, "killed")
+        order = claimed(database, tmp_path)
+    elsewhere, planted = tmp_path / "elsewhere", tmp_path / link
+    if link == "files":
+        elsewhere.mkdir()
+    else:
+        planted.parent.mkdir()
+    planted.symlink_to(elsewhere)
+    assert worker.work(order, channels[0]) == worker.CRASHED
+    assert reader.load_sweep(database).runs[0].state is RunState.FAILED
+    assert not elsewhere.exists() or not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([("train/loss", 1, "much")], "TypeError: train/loss at step 1 is not one number"),
+        (
+            [(f"train/{name}", 1, 1.0) for name in range(writer.MOST_NAMES + 1)],
+            "the run records more than 1000 metrics",
+        ),
+    ],
+    ids=["no number", "too many names"],
+)
+def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, rows, told):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+        for row in rows:
+            recorder.metric(*row)
+        recorder.flush(1)
+
+    code, run = does(order, train)
+    assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
+    assert run.error.startswith(told)
+
+
+def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+        writer.abandon(database, order.run_id, "me", order.attempt, "silent")
+        raise Stopped
+
+    code, run = does(order, train)
+    assert (code, run.state) == (worker.TAKEN, RunState.INTERRUPTED)
+
+
+def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, order, database, monkeypatch):
+    monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("kdx.store.database._SLICE", 0.1)
+    locked, done = threading.Event(), threading.Event()
+
+    def lock() -> None:
+        with open_database(database.path, write=True) as other, other.write():
+            locked.set()
+            done.wait(1.0)
+
+    thread = threading.Thread(target=lock)
+    thread.start()
+    locked.wait()
+    code, run = does(order, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+    thread.join()
+    assert (code, run.state) == (worker.DONE, RunState.DIVERGED)
 
 
 class Kept:

@@ -11,7 +11,7 @@ from torch import Tensor
 from kdx.grid.spec import CellSpec
 from kdx.training import lifecycle
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.run import Outcome, train
+from kdx.training.run import Outcome, let_go, train
 from kdx.training.stopping import Stopped, StopRequest
 
 STEPS = 12
@@ -27,6 +27,7 @@ def cell(
     select: str | None = "loss",
     model: dict | None = None,
     evaluation: dict | None = None,
+    axes: dict | None = None,
     **training,
 ) -> CellSpec:
     """A cell that learns enough within `STEPS`, with dropout."""
@@ -47,7 +48,7 @@ def cell(
         | ({"length": 16} if task == "prediction" else {})
         | training,
     }
-    return CellSpec.model_validate(fields | ({"select": {"metric": select}} if select else {}))
+    return CellSpec.model_validate(fields | (axes or {}) | ({"select": {"metric": select}} if select else {}))
 
 
 class Kept:
@@ -136,6 +137,7 @@ def run(
     recorder = recorder or Kept(ask)
     try:
         outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home, **how)
+        let_go(folder)  # as a sweep does, once it has recorded the outcome
     except Stopped:
         outcome = None
     return Run(spec, folder, recorder.events, outcome)

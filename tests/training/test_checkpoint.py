@@ -1,12 +1,15 @@
 """A checkpoint file is whole, or it is not used."""
 
+import hashlib
+import io
 import os
-import pickle
 import random
+from pathlib import Path
 
 import pytest
 import torch
 
+from kdx.errors import StorageError
 from kdx.training.checkpoint import CheckpointFiles
 
 STATE = {"weights": torch.arange(2000, dtype=torch.float32), "step": 7}
@@ -66,10 +69,10 @@ def test_weights_are_read_by_name_and_never_damaged_ones(files):
     path.write_bytes(b"")
     assert not files.is_whole(path.name) and path.with_suffix(".corrupt").exists()
     assert not files.is_whole(path.name)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError, match="damaged or removed"):
         files.weights(path.name)
     files.write("weights", 5, STATE).write_bytes(b"half")
-    with pytest.raises(OSError, match="does not match its checksum"):
+    with pytest.raises(StorageError, match="damaged or removed"):
         files.weights(path.name)
 
 
@@ -83,6 +86,36 @@ def test_a_failed_write_leaves_nothing(files, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         files.write("step", 2, STATE)
     assert [file.name for file in files.folder.iterdir()] == [kept.name]
+
+
+def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypatch):
+    """Content is on the disk before it has its name, and the name is before anything older goes."""
+    done, sync, rename, unlink = [], os.fsync, Path.rename, Path.unlink
+
+    def kind(path) -> str:
+        return "temporary" if path.name.startswith(".tmp-") else "folder" if path == files.folder else path.name[:14]
+
+    def synced(descriptor):
+        sync(descriptor)
+        done.append(("sync", kind(Path(f"/proc/self/fd/{descriptor}").readlink())))
+
+    def renamed(path, target):
+        done.append(("rename", kind(path), kind(target)))
+        return rename(path, target)
+
+    def unlinked(path, **how):
+        done.append(("remove", kind(path)))
+        unlink(path, **how)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    for step in (1, 2, 3, 4):
+        done.clear()
+        files.save_checkpoint({"global_step": step}, files.folder)
+        name = f"step-{step:09d}"
+        published = [("sync", "temporary"), ("rename", "temporary", name), ("sync", "folder")]
+        assert done == published + [("remove", f"step-{step - 2:09d}")] * (step > 2)
 
 
 def test_what_a_killed_writer_left_is_swept(files):
@@ -100,6 +133,33 @@ class Hostile:
 def test_a_checkpoint_cannot_run_code(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = files.write("step", 1, {"x": Hostile()})
-    with pytest.raises(pickle.UnpicklingError):
-        files.read(path)
+    assert files.read(path) is None
+    assert path.with_suffix(".corrupt").exists()
     assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize("content", [b"of another program", b"", None], ids=["text", "empty", "list"])
+def test_a_whole_file_that_holds_no_state_is_set_aside(files, content):
+    if content is None:
+        buffer = io.BytesIO()
+        torch.save([1, 2, 3], buffer)
+        content = buffer.getvalue()
+    files.folder.mkdir()
+    path = files.folder / f"step-000000001.{hashlib.sha256(content).hexdigest()}.ckpt"
+    path.write_bytes(content)
+    assert files.read(path) is None
+    assert path.with_suffix(".corrupt").exists()
+
+
+def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    path = files.write("step", 1, STATE)
+    path.unlink()
+    (files.folder / f".tmp-7-{path.name}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists()
+    # The name itself: a link there is replaced, not followed.
+    path.symlink_to(tmp_path / "elsewhere")
+    files.write("step", 1, STATE)
+    assert not (tmp_path / "elsewhere").exists() and files.read(path) is not None

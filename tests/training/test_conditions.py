@@ -24,8 +24,9 @@ def test_each_change_is_told_and_hashes_are_short():
 
 
 @pytest.fixture
-def stopped(home, tmp_path, monkeypatch):
+def stopped(home, tmp_path, unbroken, monkeypatch):
     """A run that came to step 7, and then another torch."""
+    unbroken("prediction")  # which other tests share, so it is made under this torch
     save_every_step(monkeypatch)
     run(cell("prediction"), tmp_path, home, stop_after=7)
     facts = running.environment()

@@ -51,6 +51,28 @@ def test_time_decides_when_a_checkpoint_is_taken_and_its_cost_is_bounded(home, t
         assert saved == expected
 
 
+def test_a_wait_for_the_database_and_a_slow_disk_silence_no_checkpoint(home, tmp_path, monkeypatch):
+    now, saved, save = [0.0], [], CheckpointFiles.save_checkpoint
+
+    class Slow(Kept):
+        def flush(self, step):
+            now[0] += 300.0 * (step == 1)
+
+    def slow(files, state, *path, **options):
+        saved.append(state["global_step"])
+        now[0] += 300.0 * (state["global_step"] == 5)
+        save(files, state, *path, **options)
+
+    monkeypatch.setattr(lifecycle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(CheckpointFiles, "save_checkpoint", slow)
+
+    def passes(step: int) -> None:
+        now[0] += 31.0 if step < 9 else lifecycle.CHECKPOINT_WITHIN
+
+    run(cell("prediction"), tmp_path, home, recorder=Slow(passes))
+    assert saved == [1, 2, 3, 4, 5, 9, 10, 11]
+
+
 @BOTH
 def test_a_stopped_run_leaves_a_checkpoint_of_the_step_just_done_and_durable_rows(task, train):
     stopped = train(cell(task), stop_after=7)
@@ -97,6 +119,30 @@ def test_a_checkpoint_that_falls_due_in_the_middle_of_a_step_waits_for_its_end(h
     monkeypatch.setattr(lifecycle.Lifecycle, "_due", lambda self: next(due))
     run(cell("prediction", accumulate=3), tmp_path, home)
     assert batches and all(count % 3 == 0 for count in batches)
+
+
+@pytest.mark.parametrize(("grace", "at"), [(-1.0, 5), (30.0, 6)], ids=["long", "short"])
+def test_a_validation_comes_to_its_end_before_a_stop_unless_it_takes_long(
+    grace, at, home, tmp_path, unbroken, monkeypatch
+):
+    whole, stop, recorder, step = unbroken("prediction"), StopRequest(), Kept(), TaskModule.validation_step
+
+    def asks(module, batch, index):
+        stop.asked = True
+        step(module, batch, index)
+
+    save_every_step(monkeypatch)
+    monkeypatch.setattr(lifecycle, "VALIDATION_GRACE", grace)
+    monkeypatch.setattr(TaskModule, "validation_step", asks)
+    with pytest.raises(Stopped):
+        train_run(whole.spec, 0, folder=tmp_path, recorder=recorder, stop=stop, home=home)
+    assert recorder.events[-1] == ("flush", 5)
+    assert any(event[:3] == ("metric", "valid/loss", 5) for event in recorder.events) is (grace > 0)
+    monkeypatch.undo()
+    resumed = run(whole.spec, tmp_path, home)
+    assert min(resumed.column("train/loss")) == at
+    assert all(whole.rows[key] == value for key, value in resumed.rows.items())
+    assert resumed.outcome == whole.outcome and same_bits(resumed.weights, whole.weights)
 
 
 @pytest.mark.parametrize("average", [0, 2])

@@ -10,7 +10,7 @@ from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_ste
 from kdx.axes import Split
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import load_parallel, load_stream
-from kdx.errors import KdxError
+from kdx.errors import KdxError, StorageError
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.prediction import PredictionModule
 from kdx.training.translation import TranslationModule
@@ -104,6 +104,29 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
         assert_same_end(resumed, whole)
 
 
+@pytest.mark.parametrize(
+    ("task", "axes", "training"),
+    [
+        ("translation", {}, {"schedule": "cosine"}),
+        ("translation", {}, {"schedule": "constant"}),
+        ("prediction", {"memory": 16, "position": "relative"}, {"schedule": "cosine", "accumulate": 2}),
+        ("prediction", {"memory": 24, "position": "relative"}, {"schedule": "constant", "precision": "bf16"}),
+    ],
+)
+def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation(
+    task, axes, training, home, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        save_every_step(patch, keep_all=True)
+        whole = run(cell(task, axes=axes, **training), tmp_path / "whole", home)
+    assert len(whole.checkpoints()) == STEPS - 1
+    for step in (2, 5, 11):
+        whole.left_at(step, tmp_path / str(step))
+        resumed = run(whole.spec, tmp_path / str(step), home)
+        assert resumed.rows == rows_after(whole, step)
+        assert_same_end(resumed, whole)
+
+
 @pytest.mark.parametrize(("task", "average"), [*((task, 0) for task in TASKS), ("prediction", 2)])
 def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken):
     whole, told = unbroken(task, average=average), []
@@ -163,6 +186,37 @@ def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_
     assert resumed.rows == rows_after(whole, VALIDATIONS[0] - 1)
     assert_same_end(resumed, whole)
     assert newest.with_suffix(".corrupt").exists()
+
+
+def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatch):
+    """As when the database was taken back from a copy: without the rows between, the run could never be completed."""
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    newest, before = train(whole.spec, stop_after=7).checkpoints()
+    monkeypatch.undo()
+    resumed = train(whole.spec, recorded=6)
+    assert [event[4] for event in resumed.of("begin")] == [6]
+    assert resumed.rows == rows_after(whole, 6)
+    assert newest.with_suffix(".corrupt").exists() and not before.with_suffix(".corrupt").exists()
+
+
+def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, unbroken, monkeypatch):
+    whole, validated = unbroken("prediction"), lightning.Trainer.validate
+
+    def damaged(trainer, *arguments, **words):
+        validated(trainer, *arguments, **words)
+        (path,) = (trainer.callbacks[0].files.folder / name for name in trainer.callbacks[0].weights)
+        path.write_bytes(b"half")
+
+    save_every_step(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(lightning.Trainer, "validate", damaged)
+        with pytest.raises(StorageError, match="damaged or removed while its run was at work"):
+            train(whole.spec)
+    monkeypatch.undo()
+    resumed = train(whole.spec)
+    assert resumed.of("begin")[0][4] > 0
+    assert_same_end(resumed, whole)
 
 
 def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
@@ -334,17 +388,20 @@ def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
 
 
 @pytest.mark.parametrize(
-    ("training", "reason", "step"),
+    ("training", "reason", "step", "recorded"),
     [
-        ({}, "training loss is nan at step 1", 1),
-        ({"steps": 1}, "validation loss is nan at step 1", 1),
+        ({}, "training loss is nan at step 1", 1, [1, 2]),
+        ({"steps": 1}, "validation loss is nan at step 1", 1, [1]),
     ],
     ids=["training", "validation"],
 )
-def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, train):
+def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, recorded, train):
     done = train(cell("prediction", learning_rate=1e30, clip=None, **training))
     outcome = done.outcome
     assert outcome.diverged == reason and outcome.step == step
+    losses = [*done.column("train/loss").items()]
+    assert [at for at, _ in losses] == recorded
+    assert all(math.isnan(loss) is (at == 2) for at, loss in losses), "the curve shows its end"
     assert (outcome.valid_score, outcome.valid_step, outcome.test_score) == (None, None, None)
     assert not done.column("test/loss") and not list(done.folder.glob("*.ckpt"))
     assert outcome.definitions["valid/loss"]
