@@ -282,6 +282,7 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     )
 
 
+_STATES = {state.value: state for state in RunState}
 # Read by `_provenance` alone: long, and one of them JSON to be parsed.
 _ORIGIN = frozenset(
     {"definitions", "data_fingerprint", "code_fingerprint", "environment_id", "valid_score", "test_score"}
@@ -309,33 +310,20 @@ def _records(
         wanted = or_(wanted, each.c.generation == each.c.newest_final)
     # An attempt that has not ended adds NULL, so nothing, to the sum.
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id == each.c.id)
-    rows = connection.execute(
-        select(
-            each,
-            case((each.c.state == RunState.RUNNING, each.c.lease_until - now())).label("lease_left"),
-            seconds.scalar_subquery().label("seconds"),
-        )
-        .where(wanted)
-        .order_by(each.c.id)
-    ).all()
-    return tuple(_run(row) for row in rows)
-
-
-def _run(row: Row[Any]) -> RunRecord:
-    return RunRecord(
-        id=row.id,
-        cell_id=row.cell_id,
-        seed=row.seed,
-        generation=row.generation,
-        state=RunState(row.state),
-        attempt=row.attempt,
-        owner=row.owner,
-        lease_left=row.lease_left,
-        progress_step=row.progress_step,
-        stalls=row.stalls,
-        valid_score=None if row.valid_bits is None else value_of(row.valid_bits),
-        valid_step=row.valid_step,
-        test_score=None if row.test_bits is None else value_of(row.test_bits),
-        error=row.error,
-        seconds=row.seconds,
-    )
+    made_of = {
+        "lease_left": case((each.c.state == RunState.RUNNING, each.c.lease_until - now())),
+        "valid_score": each.c.valid_bits,
+        "test_score": each.c.test_bits,
+        "seconds": seconds.scalar_subquery(),
+    }
+    columns = [made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields]
+    rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
+    state, valid, test = (RunRecord._fields.index(name) for name in ("state", "valid_score", "test_score"))
+    records = []
+    for row in rows:
+        values = list(row)
+        values[state] = _STATES[values[state]]
+        for score in (valid, test):
+            values[score] = None if values[score] is None else value_of(values[score])
+        records.append(RunRecord(*values))
+    return tuple(records)

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class RunState(StrEnum):
@@ -26,9 +26,10 @@ FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """One run: a cell with a seed, in a generation."""
+
+    # No dataclass: a frozen one takes several times as long to make, and a report reads thousands.
 
     id: int
     cell_id: str

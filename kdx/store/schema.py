@@ -61,14 +61,17 @@ def _now_postgresql(element: now, compiler: Any, **options: Any) -> str:
     return "extract(epoch FROM clock_timestamp())"
 
 
+_BITS, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
+
+
 def bits_of(value: float) -> int:
     """The IEEE 754 double as a signed 64-bit integer."""
-    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(_BITS.unpack(_DOUBLE.pack(value))[0])
 
 
 def value_of(bits: int) -> float:
     """The double that has these bits."""
-    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
+    return float(_DOUBLE.unpack(_BITS.pack(bits))[0])
 
 
 metadata = MetaData(

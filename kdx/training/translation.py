@@ -4,7 +4,6 @@ from importlib.metadata import version
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
-from sacremoses import MosesDetokenizer
 from torch import Tensor
 
 from kdx.axes import LengthPenalty, Split
@@ -69,6 +68,8 @@ class TranslationModule(TextModule):
             lines, references = self.lines(), list(self.corpus.splits[split].references)
             metrics["bleu"] = self._score("bleu", self.bleu, lines, references)
             if split is Split.TEST and self.bleu_detokenised:
+                from sacremoses import MosesDetokenizer  # slow to import, and few need it
+
                 detokenise = MosesDetokenizer(lang=self.corpus.target).detokenize
                 lines, references = ([detokenise(line.split()) for line in text] for text in (lines, references))
                 metrics["bleu_detokenised"] = self._score("bleu_detokenised", self.bleu_detokenised, lines, references)

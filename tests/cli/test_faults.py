@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 from kdx.store.database import BUSY_SECONDS
 from kdx.store.records import RunState
 
-STOPPABLE = LONG.replace("steps: 800", "steps: 240").replace(
+STOPPABLE = LONG.replace("steps: 400", "steps: 240").replace(
     "validate_every: 800", "validate_every: 80, record_every: 1"
 )
 
@@ -89,7 +89,7 @@ def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothi
     path = terminal.folder / "runs.db"
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as other:
         other.execute("BEGIN IMMEDIATE")
-        time.sleep(1.5 * BUSY_SECONDS)
+        time.sleep(BUSY_SECONDS + 4)
         other.execute("COMMIT")
     assert sweep.wait(240) == 0, terminal.messages()
     assert {run.attempt for run in terminal.runs()} == {1}

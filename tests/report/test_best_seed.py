@@ -1,6 +1,5 @@
 """The seed is chosen by its validation score alone."""
 
-from dataclasses import replace
 from math import inf, nan
 
 import pytest
@@ -67,8 +66,8 @@ def test_nothing_to_choose_from_gives_none() -> None:
 def test_best_seed_ignores_test_split(runs: list, direction: Direction, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations([one.test_score for one in runs]))
     chosen = best_seed(runs, direction)
-    again = best_seed([replace(one, test_score=score) for one, score in zip(runs, shuffled, strict=True)], direction)
-    anything = best_seed([replace(one, test_score=data.draw(scores)) for one in runs], direction)
+    again = best_seed([one._replace(test_score=score) for one, score in zip(runs, shuffled, strict=True)], direction)
+    anything = best_seed([one._replace(test_score=data.draw(scores)) for one in runs], direction)
     for other in (again, anything):
         assert (chosen and (chosen.id, chosen.seed, chosen.generation)) == (
             other and (other.id, other.seed, other.generation)

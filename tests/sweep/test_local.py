@@ -100,12 +100,12 @@ def test_more_seeds_run_only_the_new_ones(database, data_home):
 
 
 def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(database, data_home, tmp_path):
-    text = TINY % {"steps": 400, "seeds": 1}
+    text = TINY % {"steps": 200, "seeds": 1}
 
     class StopsAtStep(Heard):
         def progressed(self, run, step, loss):
             super().progressed(run, step, loss)
-            if step > 100 and local._stopping is None:
+            if step > 50 and local._stopping is None:
                 local.stop(signal.SIGINT)
 
     heard = StopsAtStep()
@@ -113,7 +113,7 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
     assert local.run() == signal.SIGINT
     assert heard.told_to_stop
     (stopped,) = records(database, local)
-    assert stopped.state is RunState.INTERRUPTED and 100 < stopped.progress_step < 400
+    assert stopped.state is RunState.INTERRUPTED and 50 < stopped.progress_step < 200
     assert list((local.files / f"{stopped.cell_id}-0-0").glob("step-*.ckpt"))
 
     again = Heard()
