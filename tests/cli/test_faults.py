@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 from kdx.store.database import BUSY_SECONDS
 from kdx.store.records import RunState
 
-STOPPABLE = LONG.replace("steps: 400", "steps: 240").replace(
+STOPPABLE = LONG.replace("steps: 800", "steps: 240").replace(
     "validate_every: 800", "validate_every: 80, record_every: 1"
 )
 

@@ -38,7 +38,7 @@ name: long one
 task: prediction
 data: {corpus: synthetic-language, train_lines: 300}
 model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
-training: {steps: 400, batch_tokens: 256, length: 32, warmup: 5, validate_every: 400}
+training: {steps: 800, batch_tokens: 256, length: 32, warmup: 5, validate_every: 800}
 seeds: 2
 """
 
