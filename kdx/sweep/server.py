@@ -34,9 +34,11 @@ def main(descriptor: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The imports are the point of this process: every worker inherits them.
     from kdx.sweep import worker
-    from kdx.training.environment import code_fingerprint
+    from kdx.training.environment import code_fingerprint, commit
 
+    # Found once, where every worker inherits them: one reads the sources, the other asks git.
     code_fingerprint()
+    commit()
     channel = socket.socket(fileno=descriptor)
     wake, wake_end = os.pipe()
     os.set_blocking(wake_end, False)

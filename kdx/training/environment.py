@@ -30,7 +30,7 @@ def code_fingerprint() -> str:
 
 
 @cache
-def _commit(checkout: Path) -> str | None:
+def commit(checkout: Path = Path(kdx.__file__).parents[1]) -> str | None:
     """Of the checkout that kdx runs from, with `-dirty` after it where files differ; None where it was installed."""
     if not (checkout / ".git").exists():
         return None
@@ -49,7 +49,7 @@ def environment() -> dict[str, Any]:
     cuda = torch.cuda.is_available()
     return {
         "kdx": kdx.__version__,
-        "commit": _commit(Path(kdx.__file__).parents[1]),
+        "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "pytorch_lightning": version("pytorch-lightning"),

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import kdx
-from kdx.training.environment import _commit as commit
-from kdx.training.environment import code_fingerprint, environment
+from kdx.training.environment import code_fingerprint, commit, environment
 
 
 def test_the_environment_is_plain_data_and_follows_the_thread_count():
