@@ -45,6 +45,17 @@ def decide(
     )
 
 
+def why_lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
+    """Why nobody works at a running run any more; None: somebody does."""
+    owner = presence(run.owner) if run.owner else Presence.GONE
+    if owner is Presence.GONE:
+        return "its process is gone"
+    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
+    if owner is not Presence.HERE and (run.lease_left is None or run.lease_left < 0):
+        return "its lease has lapsed"
+    return None
+
+
 def _decide(record: RunRecord | None, presence: Callable[[str], Presence]) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
@@ -54,13 +65,10 @@ def _decide(record: RunRecord | None, presence: Callable[[str], Presence]) -> tu
         case RunState.INTERRUPTED:
             return Action.CONTINUE, f"interrupted at step {record.progress_step}"
         case RunState.RUNNING:
-            owner = presence(record.owner) if record.owner else Presence.GONE
-            if owner is Presence.GONE:
-                return Action.CONTINUE, f"its process is gone, at step {record.progress_step}"
-            # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
-            if owner is not Presence.HERE and (record.lease_left is None or record.lease_left < 0):
-                return Action.CONTINUE, f"its lease has lapsed, at step {record.progress_step}"
-            return Action.WAIT, "running in another kdx"
+            lost = why_lost(record, presence)
+            if lost is None:
+                return Action.WAIT, "running in another kdx"
+            return Action.CONTINUE, f"{lost}, at step {record.progress_step}"
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:

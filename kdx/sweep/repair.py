@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kdx.store.records import Inventory, RunRecord, RunState
+from kdx.sweep.decide import why_lost
 from kdx.sweep.files import Kind, RunFile, folder_of
 from kdx.sweep.owner import Presence
 
@@ -49,11 +50,11 @@ def diagnose(
         presence: what is known of an owner.
     """
     runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
-    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and _lost(run, presence) is None}
+    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run, presence) is None}
     findings = []
     for name, run in runs.items():
         if run.state is RunState.RUNNING and name not in held:
-            findings.append(Finding(_name(run), f"running, but {_lost(run, presence)}", Repair.GIVE_BACK, run=run))
+            findings.append(Finding(_name(run), f"running, but {why_lost(run, presence)}", Repair.GIVE_BACK, run=run))
     files = list(listed)
     kept = {file.folder for file in files if file.kind in (Kind.WEIGHTS, Kind.REMOVED) and file not in damaged}
     newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
@@ -75,13 +76,3 @@ def diagnose(
 
 def _name(run: RunRecord) -> str:
     return f"run {run.id} ({run.cell_id[:8]}, seed {run.seed})"
-
-
-def _lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
-    """Why nobody works at a running run any more; None: somebody does."""
-    owner = presence(run.owner) if run.owner else Presence.GONE
-    if owner is Presence.GONE:
-        return "its process is gone"
-    if owner is not Presence.HERE and (run.lease_left is None or run.lease_left < 0):
-        return "its lease has lapsed"
-    return None
