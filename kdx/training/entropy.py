@@ -6,36 +6,26 @@ a study may differ by where they start and not by what they are.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from kdx.attention import KernelAttention
 from kdx.axes import Attention
+from kdx.training.attention_weights import Asked, watched
 
 DEFINITION = "-Σ w ln w of a query's weights, in nats, mean over layers, heads and queries of the first batch"
 
 
 @contextmanager
-def watched(model: nn.Module) -> Iterator[dict[str, float]]:
+def measured(model: nn.Module) -> Iterator[dict[str, float]]:
     """While the model runs once, fills a dict: attention → mean entropy in nats over its layers, heads and queries.
 
     e to that power is how many keys a query effectively sees. Of signed weights the absolute values count.
     """
     found: dict[Attention, list[float]] = {}
     entropies: dict[str, float] = {}
-    handles = [
-        module.register_forward_pre_hook(_watching(found.setdefault(_place(name), [])), with_kwargs=True)
-        for name, module in model.named_modules()
-        if isinstance(module, KernelAttention)
-    ]
-    try:
+    with watched(model, lambda name, weights, asked: found.setdefault(_place(name), []).append(_mean(weights, asked))):
         yield entropies
-    finally:
-        for handle in handles:
-            handle.remove()
-    entropies.update({place.value: sum(values) / len(values) for place, values in found.items() if values})
+    entropies.update({place.value: sum(values) / len(values) for place, values in found.items()})
 
 
 def _place(name: str) -> Attention:
@@ -44,17 +34,12 @@ def _place(name: str) -> Attention:
     return Attention.ENCODER_SELF if "encoder" in name else Attention.DECODER_SELF
 
 
-def _watching(values: list[float]) -> Any:
-    @torch.no_grad()
-    def watch(module: KernelAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]) -> None:
-        weights = module.weights(*arguments, **keywords).abs().float()
-        share = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
-        entropy = -(share * share.clamp(min=1e-30).log()).sum(-1)  # (B, H, Tq)
-        padding = keywords.get("key_padding")
-        if padding is not None and len(arguments) == 1:
-            # In self-attention the hidden keys are queries as well, and nobody reads what they see.
-            values.append(float(entropy.transpose(0, 1)[:, ~padding].mean()))
-        else:
-            values.append(float(entropy.mean()))
-
-    return watch
+def _mean(weights: Tensor, asked: Asked) -> float:
+    weights = weights.abs().float()
+    share = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+    entropy = -(share * share.clamp(min=1e-30).log()).sum(-1)  # (B, H, Tq)
+    padding = asked.keywords.get("key_padding")
+    if padding is not None and len(asked.arguments) == 1:
+        # In self-attention the hidden keys are queries as well, and nobody reads what they see.
+        return float(entropy.transpose(0, 1)[:, ~padding].mean())
+    return float(entropy.mean())

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from kdx.axes import Split
 from kdx.grid.spec import CellSpec
-from kdx.training.entropy import watched
+from kdx.training.entropy import measured
 from kdx.training.schedule import rate_factor
 
 
@@ -96,7 +96,7 @@ class TaskModule(lightning.LightningModule):
     def validation_step(self, batch: Any, index: int) -> None:
         if index == 0:
             # One batch tells enough, and Eq. 2 as printed is dear.
-            with watched(self.model) as found:
+            with measured(self.model) as found:
                 self.loss(batch)
             self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}
         self.evaluate(batch, Split.VALID)

@@ -3,18 +3,17 @@
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention import KernelAttention
 from kdx.axes import Task
 from kdx.data.corpus import ExampleCorpus, ParallelCorpus, StreamCorpus
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
+from kdx.training.attention_weights import watched
 from kdx.training.examples import MODELS
 
 Corpus = ParallelCorpus | StreamCorpus | ExampleCorpus
@@ -39,23 +38,8 @@ class Trained:
             Module name, such as `decoder.layers.0.own` → (B, H, Tq, Tk).
         """
         found: dict[str, Tensor] = {}
-
-        def watch(name: str) -> Any:
-            def look(module: KernelAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]) -> None:
-                found[name] = module.weights(*arguments, **keywords)
-
-            return look
-
-        handles = [
-            module.register_forward_pre_hook(watch(name), with_kwargs=True)
-            for name, module in self.model.named_modules()
-            if isinstance(module, KernelAttention)
-        ]
-        try:
+        with watched(self.model, lambda name, weights, _: found.update({name: weights})):
             self.model(*inputs, **named)
-        finally:
-            for handle in handles:
-                handle.remove()
         return found
 
 

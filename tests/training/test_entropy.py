@@ -8,7 +8,7 @@ import torch
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
-from kdx.training.entropy import watched
+from kdx.training.entropy import measured
 
 MODEL = {"width": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "inner": 16, "dropout": 0.0}
 
@@ -31,7 +31,7 @@ def test_attention_that_sees_all_alike_has_the_entropy_of_the_number_of_keys():
     source, target = torch.randint(4, 20, (2, 7)), torch.randint(4, 20, (2, 5))
     padding = torch.zeros(2, 7, dtype=torch.bool)
     padding[1, 4:] = True
-    with torch.no_grad(), watched(model) as entropies:
+    with torch.no_grad(), measured(model) as entropies:
         model(source, padding, target)
     expected = {
         # Seven keys for seven queries, and four for four; what is padding is not asked.
@@ -45,7 +45,7 @@ def test_attention_that_sees_all_alike_has_the_entropy_of_the_number_of_keys():
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf", "relu-squared"])
 def test_every_kernel_has_an_entropy_between_none_and_that_of_all_keys(kernel):
     model = LanguageModel(cell("prediction", kernel=kernel), 20)
-    with torch.no_grad(), watched(model) as entropies:
+    with torch.no_grad(), measured(model) as entropies:
         model(torch.randint(4, 20, (2, 9)))
     assert 0 <= entropies["decoder-self"] <= math.log(9)
 
@@ -54,12 +54,12 @@ def test_nothing_is_left_behind_and_nothing_changed():
     model = LanguageModel(cell("prediction"), 20)
     tokens = torch.randint(4, 20, (2, 9))
     before = model(tokens)
-    with watched(model):
+    with measured(model):
         assert torch.equal(model(tokens), before)
     assert not any(module._forward_pre_hooks for module in model.modules())
 
 
 def test_a_model_without_attention_has_none():
-    with watched(LanguageModel(cell("prediction", mixer="equivariant"), 20)) as entropies:
+    with measured(LanguageModel(cell("prediction", mixer="equivariant"), 20)) as entropies:
         pass
     assert entropies == {}

@@ -1,0 +1,43 @@
+"""Attention weights of a model at work, by Eq. 2 as printed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention import KernelAttention
+
+
+class Asked(NamedTuple):
+    """What an attention was called with."""
+
+    arguments: tuple[Tensor, ...]
+    keywords: Mapping[str, Any]
+
+
+@contextmanager
+def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iterator[None]:
+    """While the model runs, `see` is told of each attention its module name and its normalised weights (B, H, Tq, Tk).
+
+    It is called before the attention itself, and no gradient goes through it.
+    """
+
+    def watching(name: str) -> Any:
+        @torch.no_grad()
+        def watch(module: KernelAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]) -> None:
+            see(name, module.weights(*arguments, **keywords), Asked(arguments, keywords))
+
+        return watch
+
+    handles = [
+        module.register_forward_pre_hook(watching(name), with_kwargs=True)
+        for name, module in model.named_modules()
+        if isinstance(module, KernelAttention)
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
