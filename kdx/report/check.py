@@ -22,8 +22,8 @@ from kdx.report.listings import OF_BOOTSTRAP
 from kdx.report.markdown import plain, to_markdown
 from kdx.report.papers import load_paper, shipped
 from kdx.report.table import Table
+from kdx.report.wording import LEVELS
 
-_LEVELS = " / "
 _NEVER = frozenset({"run", "run_id"})
 """Keys that tell no number: a repeated run has another id."""
 _BOOTSTRAP = frozenset({"bootstrap", *OF_BOOTSTRAP})
@@ -111,8 +111,7 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
         KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
     """
     form, text = _form(path), _read(path)
-    if form is _JSON:
-        _json(text, path)
+    report = _json(text, path) if form is _JSON else None
     then = list(form.parts(text))
     pairs, unsure = _paired([list(form.parts(form.write(table))) for table in tables], then)
     if not pairs:
@@ -134,8 +133,8 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     left_out += [
         old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
     ]
-    if form is _JSON and not partly:
-        gone = [table["name"] for table in _json(text, path)["tables"] if table["name"] not in compared]
+    if report and not partly:
+        gone = [table["name"] for table in report["tables"] if table["name"] not in compared]
         changes += [Change(name, "the whole table", "", _THERE, _NOT_THERE) for name in gone]
     return Checked(
         tables=tuple(compared),
@@ -246,7 +245,7 @@ def _parts_of_json(text: str) -> Iterator[_Part]:
 
 
 def _place(entry: Mapping[str, Any]) -> str:
-    return ", ".join(_LEVELS.join(entry[side].values()) for side in ("row", "column") if entry[side])
+    return ", ".join(LEVELS.join(entry[side].values()) for side in ("row", "column") if entry[side])
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -283,7 +282,7 @@ def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> _Part:
     places = {}
     for row in rows:
         for column, shown in zip(header[names:], row[names:], strict=False):
-            places[f"{_LEVELS.join(row[:names])}, {column}"] = {"": shown}
+            places[f"{LEVELS.join(row[:names])}, {column}"] = {"": shown}
     return _Part(title, tuple(header), places)
 
 
@@ -296,14 +295,14 @@ def _parts_of_latex(text: str) -> Iterator[_Part]:
         head, _, body = tabular["body"].partition("\\midrule")
         headers = [_spread(cells) for cells in _rows_of_latex(head)]
         names = len(tabular["columns"]) - len(tabular["columns"].lstrip("l"))
-        columns = [_LEVELS.join(filter(None, level)) for level in zip(*headers, strict=False)]
+        columns = [LEVELS.join(filter(None, level)) for level in zip(*headers, strict=False)]
         above = [""] * names
         places: dict[str, dict[str, Any]] = {}
         for cells in _rows_of_latex(body):
             # Names that are those of the row above are left out.
             above = [cell or before for cell, before in zip(cells, above, strict=False)]
             for column, shown in zip(columns[names:], cells[names:], strict=False):
-                place = places.setdefault(f"{_LEVELS.join(above)}, {column}", {"": ""})
+                place = places.setdefault(f"{LEVELS.join(above)}, {column}", {"": ""})
                 place[""] = f"{place['']} {shown}".strip()
         yield _Part(labels[-1] if labels else "", tuple(columns), places)
 

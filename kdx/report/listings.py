@@ -13,7 +13,7 @@ from kdx.report.claims import Answer, Outcome, Verdict, following
 from kdx.report.comparisons import Difference
 from kdx.report.papers import Contrast, Expect
 from kdx.report.table import Table
-from kdx.report.wording import equals, probability, rounded, setting, signed, told
+from kdx.report.wording import LEVELS, equals, probability, rounded, setting, signed, told
 
 OF_BOOTSTRAP = ("BLEU of the selected runs", "p over sentences")
 """Headers of what a bootstrap adds to the differences."""
@@ -175,7 +175,7 @@ def _differences(table: Table) -> Listing:
 def _other(table: Table, one: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
     own, other = table.header(one.at), table.header(one.against)
-    return " / ".join(told(factor, word) for factor, word in other.items() if own[factor] != word)
+    return LEVELS.join(told(factor, word) for factor, word in other.items() if own[factor] != word)
 
 
 def _beside(table: Table, beside: Beside) -> Listing:

@@ -6,7 +6,7 @@ from kdx.report.cells import Cell
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
-from kdx.report.wording import caption, column_headers, mark, words
+from kdx.report.wording import LEVELS, caption, column_headers, mark, words
 
 # What opens a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that GitHub
 # would turn into links.
@@ -19,7 +19,7 @@ def to_markdown(table: Table, *, statistics: bool = False) -> str:
     Args:
         statistics: see `kdx.report.listings.listings`.
     """
-    headers = [*map(plain, table.row_factors), *(" / ".join(map(plain, header)) for header in column_headers(table))]
+    headers = [*map(plain, table.row_factors), *(LEVELS.join(map(plain, header)) for header in column_headers(table))]
     rules = [":---"] * len(table.row_factors) + ["---:"] * len(table.columns)
     lines = [headers, rules]
     for names, cells in zip(table.rows, table.body, strict=True):

@@ -14,11 +14,8 @@ from kdx.report.cells import Cell
 from kdx.report.comparisons import Address
 from kdx.report.inert import inert
 from kdx.report.table import Table
-from kdx.report.wording import column_headers
+from kdx.report.wording import LEVELS, column_headers
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
-
-LEVELS = " / "
-"""Between the words of a nested header."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Trace:
     """That planned the sweep; empty where it was not recorded."""
     table: str
     row: str
-    """Its header, the words joined by `LEVELS`."""
+    """Its header, the words joined by `kdx.report.wording.LEVELS`."""
     column: str
     cell: Cell
     record: CellRecord

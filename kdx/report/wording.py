@@ -12,6 +12,8 @@ from kdx.report.fairness import Finding
 from kdx.report.statistics import POWER
 from kdx.report.table import Table
 
+LEVELS = " / "
+"""Between the words of a nested header."""
 _DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
 _LONGEST = 1e6
 """From here on a number is written with an exponent: a perplexity can be astronomical."""
@@ -161,7 +163,7 @@ def told(factor: str, word: str) -> str:
 
 def place(table: Table, at: Address) -> str:
     """A cell by the words of its row and its column."""
-    return " / ".join(told(factor, word) for factor, word in table.header(at).items())
+    return LEVELS.join(told(factor, word) for factor, word in table.header(at).items())
 
 
 def _resolution(pool: Pool, *, only: bool) -> str:

@@ -22,7 +22,19 @@ from kdx.report.inert import inert
 from kdx.report.listings import claim, listings
 from kdx.report.papers import Paper
 from kdx.report.table import Table
-from kdx.report.wording import beside_scores, caption, column_headers, mark, place, rounded, setting, spans, told, words
+from kdx.report.wording import (
+    LEVELS,
+    beside_scores,
+    caption,
+    column_headers,
+    mark,
+    place,
+    rounded,
+    setting,
+    spans,
+    told,
+    words,
+)
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, Curve]]
@@ -202,7 +214,7 @@ def _forests(table: Table) -> Iterator[dict[str, Any]]:
         varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
         points = [
             Point(
-                " / ".join(told(factor, header[factor]) for factor in varying or header),
+                LEVELS.join(told(factor, header[factor]) for factor in varying or header),
                 f"#cell-{table.places[one.at].id}",
                 one.told_apart,
                 one.estimate.value,

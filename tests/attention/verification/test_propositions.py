@@ -72,8 +72,6 @@ def test_a_fast_path_that_gives_no_number_is_found_out(monkeypatch):
         "cached decoding equals teacher forcing",
         "padding changes nothing",
     ):
-        first = propositions.Finding(name, *next(iter(PROPOSITIONS[name]("cpu"))))
-        assert not first.holds or "linear" in first.variant, name
         found = [propositions.Finding(name, *one) for one in itertools.islice(PROPOSITIONS[name]("cpu"), 4)]
         assert not all(one.holds for one in found), name
 
