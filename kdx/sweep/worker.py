@@ -21,6 +21,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
 from kdx.sweep.orders import Order, trouble
+from kdx.training.checkpoint import force_names
 from kdx.training.run import let_go, train
 from kdx.training.stopping import Stopped, StopRequest
 
@@ -67,6 +68,8 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
                 # Left by a run of a database that is gone; going on from it would give curves without a beginning.
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
+            for above in (folder.parent, folder.parent.parent):
+                force_names(above)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(order.spec))
         outcome = train(
@@ -111,9 +114,17 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
         # It may be a row that cannot be recorded which ended the run; then it still cannot.
         with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
-        told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-        writer.fail(told.partition("\n")[0], trace, recorder.step)
+        writer.fail(_told(error), trace, recorder.step)
         return CRASHED
+
+
+def _told(error: Exception) -> str:
+    """In one line."""
+    told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
+    line = told.partition("\n")[0]
+    # torch has a class of its own for the memory of a card alone, but words for both.
+    refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
+    return f"out of memory: {line}" if refused else line
 
 
 def _of_the_machine(error: Exception) -> KdxError | None:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import re
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,7 @@ class CheckpointFiles(CheckpointIO):
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        force_names(self.folder)
         return path
 
     def read(self, path: Path) -> dict[str, Any] | None:
@@ -65,6 +62,10 @@ class CheckpointFiles(CheckpointIO):
         if content is None:
             return None
         try:
+            # torch.save compresses nothing, so what is in the file is as long as the file; a bomb is not.
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                if sum(entry.file_size for entry in archive.infolist()) > len(content):
+                    raise ValueError("more in it than it is long")
             return dict(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
         except MemoryError:
             raise
@@ -141,3 +142,12 @@ class CheckpointFiles(CheckpointIO):
     def remove_checkpoint(self, path: Any) -> None:
         """Lightning's way to delete."""
         Path(path).unlink(missing_ok=True)
+
+
+def force_names(folder: Path) -> None:
+    """Force the names in a folder to disk; until then a cut of the power may take them, whatever they name."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

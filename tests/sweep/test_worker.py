@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
@@ -140,7 +141,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
     [
         (ValueError("no\nway"), "ValueError: no"),
         (KdxError("no batch", place="training", hint="x"), "training: no batch"),
-        (MemoryError(), "MemoryError"),
+        (MemoryError(), "out of memory: MemoryError"),
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
@@ -154,6 +155,14 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
     assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
     assert reader.curve(database, run.id, "train/loss") == [(1, 2.0)]
+
+
+@pytest.mark.parametrize("asks", [lambda: bytearray(2**60), lambda: torch.empty(2**58)], ids=["python", "torch"])
+def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure, asks):
+    code, run = does(order, lambda *_, **__: asks())
+    assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
+    assert run.error.startswith("out of memory: ")
+    figure(run.error)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +256,9 @@ def test_training_is_told_how_far_the_rows_have_come(does, order, database, tmp_
 
 
 @pytest.mark.parametrize(("link", "attempt"), [("files", 1), ("files", 2), ("files/log.txt", 2)])
-def test_nothing_is_written_through_a_link_that_somebody_planted(order, database, channels, tmp_path, link, attempt):
+def test_nothing_is_written_through_a_link_that_somebody_planted(
+    order, database, channels, tmp_path, link, attempt, figure
+):
     if attempt == 2:
         writer.abandon(database, order.run_id, "me", order.attempt, "killed")
         order = claimed(database, tmp_path)
@@ -258,8 +269,11 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(order, database
         planted.parent.mkdir()
     planted.symlink_to(elsewhere)
     assert worker.work(order, channels[0]) == worker.CRASHED
-    assert reader.load_sweep(database).runs[0].state is RunState.FAILED
+    state = reader.load_sweep(database).runs[0].state
+    assert state is RunState.FAILED
     assert not elsewhere.exists() or not list(elsewhere.iterdir())
+    written = [path for path in (elsewhere, *elsewhere.glob("*")) if path.is_file()]
+    figure(f"{state}, {len(written)} files written elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import zipfile
 import random
 from pathlib import Path
 
@@ -130,12 +131,28 @@ class Hostile:
         return os.mkdir, ("planted",)
 
 
-def test_a_checkpoint_cannot_run_code(files, tmp_path, monkeypatch):
+def test_a_checkpoint_cannot_run_code(files, tmp_path, monkeypatch, figure):
     monkeypatch.chdir(tmp_path)
     path = files.write("step", 1, {"x": Hostile()})
     assert files.read(path) is None
     assert path.with_suffix(".corrupt").exists()
     assert not (tmp_path / "planted").exists()
+    figure(f"set aside, {len(list(tmp_path.glob('planted')))} of 1 commands in it run")
+
+
+def test_a_file_that_would_fill_the_memory_is_set_aside_unread(files, figure, monkeypatch):
+    plain = io.BytesIO()
+    torch.save({"x": torch.zeros(2**24)}, plain)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(plain) as whole, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name in whole.namelist():
+            bomb.writestr(name, whole.read(name))
+    files.folder.mkdir()
+    path = files.folder / f"step-000000001.{hashlib.sha256(packed.getvalue()).hexdigest()}.ckpt"
+    path.write_bytes(packed.getvalue())
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    assert files.read(path) is None and path.with_suffix(".corrupt").exists()
+    figure(f"{len(packed.getvalue()):,} bytes that would be {len(plain.getvalue()):,}: refused")
 
 
 @pytest.mark.parametrize("content", [b"of another program", b"", None], ids=["text", "empty", "list"])
@@ -151,7 +168,7 @@ def test_a_whole_file_that_holds_no_state_is_set_aside(files, content):
     assert path.with_suffix(".corrupt").exists()
 
 
-def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch):
+def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch, figure):
     monkeypatch.setattr(os, "getpid", lambda: 7)
     path = files.write("step", 1, STATE)
     path.unlink()
@@ -163,3 +180,4 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path
     path.symlink_to(tmp_path / "elsewhere")
     files.write("step", 1, STATE)
     assert not (tmp_path / "elsewhere").exists() and files.read(path) is not None
+    figure(f"2 links, {len(list(tmp_path.glob('elsewhere')))} files written elsewhere")
