@@ -1,6 +1,11 @@
-"""What every test may use."""
+"""What every test may use.
+
+A test of a fault takes `figure` and puts what it measured into one report; `pytest -m fault` runs these alone. One that
+draws its faults at random takes `series`: it draws from SEED, which it prints; the same SEED draws the same again.
+"""
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -27,3 +32,41 @@ def data_home(tmp_path_factory, monkeypatch) -> Path:
     home = tmp_path_factory.getbasetemp() / "data-home"
     monkeypatch.setenv("KDX_DATA", str(home))
     return home
+
+
+FIGURES = "figure"
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Of every series of this session."""
+    return int(os.environ.get("SEED") or random.SystemRandom().randrange(2**32))
+
+
+@pytest.fixture
+def series(seed, request, record_property) -> random.Random:
+    """Random numbers of one series, which depend on SEED and on the test alone."""
+    record_property(FIGURES, f"SEED={seed}")
+    return random.Random(f"{seed} {request.node.name}")
+
+
+@pytest.fixture
+def figure(record_property):
+    """Puts a line into the report of faults."""
+    return lambda text: record_property(FIGURES, text)
+
+
+def pytest_collection_modifyitems(items) -> None:
+    for item in items:
+        if "figure" in item.fixturenames:
+            item.add_marker(pytest.mark.fault)
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
+    told = [(report.nodeid, [text for name, text in report.user_properties if name == FIGURES]) for report in reports]
+    if any(figures for _, figures in told):
+        terminalreporter.section("faults")
+    for place, figures in told:
+        if figures:
+            terminalreporter.write_line(f"{place.rpartition('::')[2]}: {'; '.join(figures)}")

@@ -11,7 +11,7 @@ from kdx.training.checkpoint import CheckpointFiles
 def test_every_flipped_bit_in_a_checkpoint_is_caught(series, figure, tmp_path, data_home):
     run = Run(tmp_path / "run", SPECS["prediction"])
     pid = run.attempt()
-    folder = run.folder / "files"
+    folder = run.files
     while not list(folder.glob("step-*.ckpt")):
         assert not os.waitpid(pid, os.WNOHANG)[0]
     killed(pid, 0)

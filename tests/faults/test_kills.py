@@ -103,7 +103,7 @@ def test_a_run_asked_to_stop_at_each_point_of_the_protocol_ends_as_if_it_had_nev
             record = run.record()
             assert (record.state, record.stalls) == (RunState.INTERRUPTED, 0)
             # Where it stopped, there is a checkpoint.
-            assert list((run.folder / "files").glob(f"step-{record.progress_step:09d}.*.ckpt"))
+            assert list(run.files.glob(f"step-{record.progress_step:09d}.*.ckpt"))
             steps.append(record.progress_step)
     assert steps == sorted(steps)
     run.to_the_end()
@@ -128,7 +128,7 @@ def test_a_checkpoint_that_cannot_be_forced_to_disk_is_not_counted_on(nth, unbro
 
     pid = run.attempt(failing)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == worker.STOPPED
-    record, files = run.record(), run.folder / "files"
+    record, files = run.record(), run.files
     assert (record.state, record.error) == (RunState.INTERRUPTED, None)
     assert not list(files.glob(".tmp*"))
     # Those before stay: of the newest nobody knows whether it would survive.

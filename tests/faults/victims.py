@@ -82,6 +82,10 @@ class Run:
     def path(self) -> Path:
         return self.folder / "runs.db"
 
+    @property
+    def files(self) -> Path:
+        return self.folder / "runs.files" / "run"
+
     def record(self) -> RunRecord:
         with open_database(self.path, write=False) as database:
             (run,) = reader.load_sweep(database).runs
@@ -100,9 +104,7 @@ class Run:
         with open_database(self.path, write=True) as database:
             number = claim(database, self.record().id, owner, f"attempt {self.attempts - 1}")
         assert number == self.attempts
-        order = Order(
-            self.record().id, number, owner, str(self.path), canonical(self.cell.spec), 0, str(self.folder / "files")
-        )
+        order = Order(self.record().id, number, owner, str(self.path), canonical(self.cell.spec), 0, str(self.files))
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid:
@@ -136,12 +138,11 @@ class Run:
             with database.read() as connection:
                 assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
         assert ends.count("completed") == 1
-        files = self.folder / "files"
-        assert not list(files.glob(".tmp*")), "a temporary file was left behind"
+        assert not list(self.files.glob(".tmp*")), "a temporary file was left behind"
         # A kill after the end leaves checkpoints too, which kdx gc removes.
         kept = [
             hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(files.glob("*.ckpt"))
+            for path in sorted(self.files.glob("*.ckpt"))
             if not path.name.startswith(("step-", "weights-"))
         ]
         scores = (record.valid_score, record.valid_step, record.test_score)
