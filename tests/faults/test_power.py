@@ -4,7 +4,6 @@ import copy
 import os
 import shutil
 import time
-from pathlib import Path
 
 from conftest import count
 from disk import Call, Disk, Traced, traced

@@ -3,8 +3,8 @@
 import hashlib
 import io
 import os
-import zipfile
 import random
+import zipfile
 from pathlib import Path
 
 import pytest
