@@ -19,8 +19,10 @@ def test_no_text_can_drive_a_terminal(text):
     assert told.count("\n") == text.count("\n")
 
 
-def test_lines_and_their_indentation_stay():
-    assert inert("a\n  b\x1b[2J\n") == "a\n  b\\x1b[2J\n"
+def test_lines_and_their_indentation_stay(figure):
+    told = inert("a\n  b\x1b[2J\n")
+    assert told == "a\n  b\\x1b[2J\n"
+    figure(f"what clears a screen is told as {told[5:-1]}")
 
 
 def test_talk_goes_to_stderr_and_data_to_stdout(capsys):

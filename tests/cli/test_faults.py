@@ -44,7 +44,7 @@ def undisturbed(tmp_path_factory) -> list[tuple[object, ...]]:
     return rows(terminal.folder / "runs.db")
 
 
-def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal):
+def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, figure):
     terminal.write("long.yaml", STOPPABLE.replace("steps: 240", "steps: 100000"))
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
     wait_until(lambda: at_work(terminal, "runs.db"))
@@ -56,7 +56,9 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal):
         "  hint: nothing was written to what is there now; put the right file back, then kdx resume\n"
     )
     wait_until(lambda: not terminal.workers())
-    assert not (terminal.folder / "runs.db").exists()
+    made = list(terminal.folder.glob("runs.db"))
+    assert not made
+    figure(f"exit {sweep.returncode}, {len(terminal.workers())} workers left, {len(made)} other databases made")
 
 
 def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed):
@@ -82,18 +84,21 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
 
 
 @pytest.mark.long
-def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothing(terminal, undisturbed):
+def test_a_database_that_is_locked_longer_than_opening_waits_costs_a_sweep_nothing(terminal, undisturbed, figure):
     terminal.write("long.yaml", STOPPABLE)
     sweep = terminal.start("sweep", "long.yaml", "-w", "2")
     wait_until(lambda: at_work(terminal, "runs.db"))
-    path = terminal.folder / "runs.db"
+    path, seconds = terminal.folder / "runs.db", BUSY_SECONDS + 4
     with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as other:
         other.execute("BEGIN IMMEDIATE")
-        time.sleep(BUSY_SECONDS + 4)
+        time.sleep(seconds)
         other.execute("COMMIT")
     assert sweep.wait(240) == 0, terminal.messages()
     assert {run.attempt for run in terminal.runs()} == {1}
-    assert rows(path) == undisturbed
+    found = rows(path)
+    assert found == undisturbed
+    lost = len({*undisturbed} - {*found})
+    figure(f"locked for {seconds:.0f} s: exit {sweep.returncode}, {lost} of {len(undisturbed)} rows lost, identical")
 
 
 def test_doctor_and_backup_at_work_beside_a_sweep(terminal, undisturbed):

@@ -33,7 +33,7 @@ def last_line(messages: str) -> str:
     return messages.strip().splitlines()[-1]
 
 
-def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(terminal):
+def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(terminal, figure):
     terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 1})
     done = terminal.type("kdx sweep tiny.yaml")
     assert done.returncode == 0, done.stderr
@@ -63,9 +63,10 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     assert planned.returncode == 0
     actions = [re.sub(r"  [0-9a-f]{8} ", "  ", line) for line in planned.stdout.splitlines()]
     assert re.fullmatch(r"skip      learns · seed 0  \(completed, validation score \d\.\d+\)", actions[0])
-    assert actions[1].startswith("skip      fails · seed 0  (failed: RuntimeError: ")
+    assert actions[1].startswith("skip      fails · seed 0  (failed: out of memory: RuntimeError: ")
     assert planned.stderr.startswith("4 runs of 2 cells × 2 seeds: 4 to skip; next: kdx sweep failing.yaml --seeds 2")
     assert terminal.type("kdx resume tiny").stderr == "nothing is unfinished; next: kdx report tiny\n"
+    figure(f"no memory for one cell: exit {mixed.returncode}, {lines[-1].partition(';')[0]}")
 
 
 def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
@@ -100,12 +101,13 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     assert [(run.state, run.attempt) for run in terminal.runs(DATABASE)] == [(RunState.COMPLETED, 3)] * 2
 
 
-def test_a_sweep_that_is_told_twice_ends_at_once(terminal):
+def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
     wait_until(lambda: at_work(terminal))
     sweep.send_signal(signal.SIGTERM)
-    assert sweep.wait(20) == 143
+    once = sweep.wait(20)
+    assert once == 143
     assert sweep.stdout.read() == b""
     assert "stopping at the next safe point; once more ends at once\n" in terminal.messages()
     assert last_line(terminal.messages()) == f"2 runs: 2 interrupted; go on with: {RESUME}"
@@ -122,9 +124,10 @@ def test_a_sweep_that_is_told_twice_ends_at_once(terminal):
     assert sweep.wait(5) == 130
     wait_until(lambda: not terminal.workers(), 3.0)
     assert last_line(terminal.messages()).endswith(f"go on with: {RESUME}")
+    figure(f"SIGTERM once: exit {once}; SIGINT twice: exit {sweep.returncode}, {len(terminal.workers())} workers left")
 
 
-def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_says_so(terminal):
+def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_says_so(terminal, figure):
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
     wait_until(lambda: at_work(terminal, database="runs.db"))
@@ -135,7 +138,10 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     elsewhere = "ATEN_CPU_CAPABILITY=default"
     refused = terminal.type(f"{elsewhere} kdx resume")
     assert refused.returncode == 5
-    assert re.search(r"the run came to step \d+ under other conditions: cpu_capability \w+ → DEFAULT\n", refused.stderr)
+    changed = re.search(
+        r"the run came to step \d+ under other conditions: cpu_capability \w+ → DEFAULT\n", refused.stderr
+    )
+    assert changed
     assert "--if-changed continue goes on, and marks it as not bit-exact" in refused.stderr
     (run,) = terminal.runs()
     assert run.state is RunState.INTERRUPTED and 0 < run.progress_step < 800
@@ -144,6 +150,9 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     told = " ".join(terminal.type("kdx report").stdout.split())
     assert re.search(
         r"conditions while training: cpu_capability \w+ → DEFAULT from step \d+ on \(not bit-exact\)", told
+    )
+    figure(
+        f"{changed[0].strip()}: exit {refused.returncode}; when told to go on: exit {done.returncode}, in the report"
     )
 
 

@@ -117,9 +117,11 @@ def test_missing_split(pairs, home):
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "-rf", "a b", "x" * 65, "é"])
-def test_names_that_are_no_names(pairs, name, home):
+def test_names_that_are_no_names(pairs, name, home, figure):
+    before = set(home.parent.rglob("*"))
     assert refusal(name, pairs).startswith(f"`{name}` cannot name a corpus\n  allowed: ")
     assert not home.exists()
+    figure(f"refused, {len(set(home.parent.rglob('*')) - before)} files made")
 
 
 @pytest.mark.parametrize("name", ["synthetic-language", "synthetic-images"])

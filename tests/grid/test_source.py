@@ -1,5 +1,7 @@
 """A grid file is read with places and without YAML's traps."""
 
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -68,7 +70,7 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path, text, read_as):
         ('key: "\\ud800"', None),
     ],
 )
-def test_traps_are_told_with_their_place(tmp_path, text, problem):
+def test_traps_are_told_with_their_place(tmp_path, text, problem, figure):
     try:
         _, faults = parse(tmp_path, text + "\n")
     except Faults as fatal:
@@ -76,6 +78,7 @@ def test_traps_are_told_with_their_place(tmp_path, text, problem):
     assert faults
     if problem:
         assert f"{tmp_path}/grid.yaml:{problem}" in str(faults[0])
+    figure(f"refused at {str(faults[0].place).removeprefix(f'{tmp_path}/')}")
 
 
 @pytest.mark.parametrize(
@@ -91,18 +94,26 @@ def test_traps_are_told_with_their_place(tmp_path, text, problem):
         ("a: '\x00'\n", "not YAML"),
     ],
 )
-def test_what_is_no_grid_is_refused(tmp_path, text, problem):
+def test_what_is_no_grid_is_refused(tmp_path, text, problem, figure):
+    begun = time.monotonic()
     with pytest.raises(Faults) as refusal:
         parse(tmp_path, text)
     assert problem in str(refusal.value)
+    figure(f"{len(text)} bytes refused in {time.monotonic() - begun:.3f} s")
 
 
-def test_nested_aliases_do_not_unfold(tmp_path):
+def test_nested_aliases_do_not_unfold(tmp_path, figure):
     bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
     for one, next_one in zip("abcdefgh", "bcdefghi", strict=True):
         bomb += f"{next_one}: &{next_one} [{','.join([f'*{one}'] * 10)}]\n"
+    tracemalloc.start()
+    begun = time.monotonic()
     with pytest.raises(Faults, match=r"2:8: alias `\*a`"):
         parse(tmp_path, bomb)
+    seconds, (_, peak) = time.monotonic() - begun, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    leaves = 10 ** bomb.count("\n")
+    figure(f"{len(bomb)} bytes for {leaves:,} leaves refused in {seconds:.3f} s with {peak / 1e3:.0f} kB")
 
 
 def test_a_file_that_is_not_text_is_refused_at_its_byte(tmp_path):
@@ -112,13 +123,15 @@ def test_a_file_that_is_not_text_is_refused_at_its_byte(tmp_path):
         read(file, [])
 
 
-def test_an_absent_file_and_a_large_one_are_refused(tmp_path):
+def test_an_absent_file_and_a_large_one_are_refused(tmp_path, figure):
     with pytest.raises(Faults, match="cannot read the grid: No such file"):
         read(tmp_path / "absent.yaml", [])
     large = tmp_path / "large.yaml"
     large.write_text("a: " + "x" * 1_000_001)
+    begun = time.monotonic()
     with pytest.raises(Faults, match="at most 1000000 bytes"):
         read(large, [])
+    figure(f"{large.stat().st_size:,} bytes refused in {time.monotonic() - begun:.3f} s")
 
 
 def test_every_value_knows_its_place(tmp_path):

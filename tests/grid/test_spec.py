@@ -125,8 +125,8 @@ def test_what_does_not_fit_together_is_refused_at_its_field(settings, field, pro
     ],
     ids=str,
 )
-def test_a_value_of_another_kind_is_never_bent_into_one(settings):
-    refusal(**settings)
+def test_a_value_of_another_kind_is_never_bent_into_one(settings, figure):
+    figure(f"refused: {refusal(**settings)['msg']}")
 
 
 def test_a_cell_does_not_change():

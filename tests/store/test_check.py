@@ -98,5 +98,7 @@ def test_wal_mode_is_seen_and_undone_by_opening_to_write(database: Database, pat
     ("version", "bug"),
     [((3, 6, 23), False), ((3, 7, 0), True), ((3, 40, 1), True), ((3, 51, 2), True), ((3, 51, 3), False)],
 )
-def test_versions_with_the_reset_bug_are_known(version: tuple[int, ...], bug: bool):
-    assert has_wal_reset_bug(version) is bug
+def test_versions_with_the_reset_bug_are_known(version: tuple[int, ...], bug: bool, figure):
+    found = has_wal_reset_bug(version)
+    assert found is bug
+    figure(f"SQLite {'.'.join(map(str, version))} {'has' if found else 'has not'} the bug")

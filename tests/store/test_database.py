@@ -76,12 +76,13 @@ def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch
     assert cells(database) == ["c"]
 
 
-def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database):
+def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figure):
     assert pragma(database, "journal_mode") == "truncate"
     assert pragma(database, "synchronous") == 2  # FULL
     assert pragma(database, "foreign_keys") == 1
     assert pragma(database, "busy_timeout") == 1_000  # of one slice; see below for how long it waits
     assert pragma(database, "application_id") == APPLICATION_ID
+    figure(f"SQLite {sqlite3.sqlite_version}: journal mode {pragma(database, 'journal_mode')}")
 
 
 def test_opening_again_keeps_what_is_there(database: Database, path: Path):
@@ -388,7 +389,7 @@ def newer_than(script: Path) -> tuple[str, str]:
 
 
 def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
-    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch, figure
 ):
     for number in range(50):
         add_cell(database, f"c{number}", 3000)
@@ -404,16 +405,19 @@ def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
     first = path.with_name(f"runs.db.before-{new}.bak")
     before = digest(first)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
+        assert integrity == "ok"
         assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchall()
         assert connection.execute("SELECT max(length(spec)) FROM cell").fetchone() == (3000,)
-    assert (revision(path), revision(first)) == (old, old)
+    killed = revision(path)
+    assert (killed, revision(first)) == (old, old)
 
     monkeypatch.delenv("KILLED")
     with open_database(path, write=True) as upgraded:
         assert upgraded.backup == path.with_name(f"runs.db.before-{new}-2.bak")
     assert revision(path) == new
     assert digest(first) == before
+    figure(f"killed: schema {killed}, integrity {integrity}, a copy kept; then: schema {revision(path)}")
 
 
 def test_without_room_for_a_copy_nothing_is_migrated(
@@ -471,7 +475,7 @@ def test_reading_changes_no_byte_and_makes_no_file(database: Database, path: Pat
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path, in_processes):
+def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path, in_processes, figure):
     path = common_folder / "runs.db.example"
     with open_database(path, write=True, create=True) as database:
         add_cell(database)
@@ -483,7 +487,9 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path,
         with open_database(path, write=False) as database:
             return cells(database)
 
-    assert in_processes(read, unprivileged=True) == ["['c']"]
+    (told,) = in_processes(read, unprivileged=True)
+    assert told == "['c']"
+    figure(f"a stranger reads {told}")
 
 
 def killed_in_mid_write(path: Path, copy: Path) -> None:
@@ -563,12 +569,14 @@ def test_a_folder_is_no_database(tmp_path: Path):
 
 
 @pytest.mark.parametrize("options", [{"write": False}, {"write": True}, {"write": True, "create": True}])
-@pytest.mark.parametrize("content", [b"kernel: rbf\n" * 100, b"\x00" * 4096, b"short"])
-def test_a_file_of_another_kind_is_refused_untouched(path: Path, content: bytes, options: dict[str, bool]):
+@pytest.mark.parametrize("content", [b"kernel: rbf\n" * 100, b"\x00" * 4096, b"short"], ids=["text", "zeros", "short"])
+def test_a_file_of_another_kind_is_refused_untouched(path: Path, content: bytes, options: dict[str, bool], figure):
     path.write_bytes(content)
+    before = digest(path)
     assert refusal(path, **options) == f"{path}: this file is not a database\n{NAME_ANOTHER}"
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
+    figure(f"refused; SHA-256 {before[:8]} before, {digest(path)[:8]} after")
 
 
 def test_an_empty_file_is_no_database_unless_one_is_to_be_made(path: Path):
@@ -587,17 +595,20 @@ def test_an_empty_file_is_no_database_unless_one_is_to_be_made(path: Path):
         "PRAGMA application_id = 1196444487",
     ],
 )
-def test_a_database_of_another_application_is_refused_untouched(path: Path, made: str, options: dict[str, bool]):
+def test_a_database_of_another_application_is_refused_untouched(
+    path: Path, made: str, options: dict[str, bool], figure
+):
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(made)
     before = digest(path)
     assert refusal(path, **options) == f"{path}: this database belongs to another application\n{NAME_ANOTHER}"
     assert digest(path) == before
     assert list(path.parent.iterdir()) == [path]
+    figure(f"refused; SHA-256 {before[:8]} before, {digest(path)[:8]} after")
 
 
 @pytest.mark.parametrize("options", [{"write": False}, {"write": True, "create": True}])
-def test_a_newer_schema_is_refused_untouched(database: Database, path: Path, options: dict[str, bool]):
+def test_a_newer_schema_is_refused_untouched(database: Database, path: Path, options: dict[str, bool], figure):
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE kdx_alembic_version SET version_num = '0099'")
     before = digest(path)
@@ -606,6 +617,7 @@ def test_a_newer_schema_is_refused_untouched(database: Database, path: Path, opt
         "  hint: upgrade kdx"
     )
     assert digest(path) == before
+    figure(f"refused; SHA-256 {before[:8]} before, {digest(path)[:8]} after")
 
 
 def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(database: Database, path: Path):
@@ -638,12 +650,13 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(database: Databas
         ),
     ],
 )
-def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode, folder_mode, write, message):
+def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode, folder_mode, write, message, figure):
     path = common_folder / "runs.db"
     open_database(path, write=True, create=True).close()
     path.chmod(mode)
     common_folder.chmod(folder_mode)
     assert in_processes(lambda: refusal(path, write=write), unprivileged=True) == [f"{path}: {message}"]
+    figure(f"file {mode:03o} in a folder {folder_mode:o}: exit {DatabaseError.exit_code}, with the remedy")
 
 
 @pytest.mark.parametrize(
@@ -683,7 +696,7 @@ GONE = (
 )
 
 
-def test_a_database_that_is_replaced_while_open_is_not_written(database: Database, path: Path, empty: Path):
+def test_a_database_that_is_replaced_while_open_is_not_written(database: Database, path: Path, empty: Path, figure):
     path.rename(path.with_name("aside.db"))
     shutil.copy(empty, path)
     before = digest(path)
@@ -691,6 +704,7 @@ def test_a_database_that_is_replaced_while_open_is_not_written(database: Databas
         add_cell(database)
     assert str(caught.value) == f"{path}: {GONE}"
     assert digest(path) == before
+    figure(f"exit {caught.value.exit_code}; SHA-256 of the other {before[:8]} before, {digest(path)[:8]} after")
     path.with_name("aside.db").replace(path)
     add_cell(database)
     assert cells(database) == ["c"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, select, update
 
@@ -259,7 +259,7 @@ def test_a_run_that_kills_every_worker_fails_in_the_end(database: Database, swee
     assert [attempt.outcome for attempt in reader.attempts(database, 1)] == ["lost"] * 3
 
 
-def test_eight_processes_claim_a_hundred_runs_once_each(database: Database, path: Path, plan_of, in_processes):
+def test_eight_processes_claim_a_hundred_runs_once_each(database: Database, path: Path, plan_of, in_processes, figure):
     writer.register(database, plan_of(10, 10), {})
     run_ids = [each.id for each in reader.runs(database, 1)]
 
@@ -272,8 +272,10 @@ def test_eight_processes_claim_a_hundred_runs_once_each(database: Database, path
         return json.dumps(mine)
 
     claimed = [json.loads(answer) for answer in in_processes(claim_all, 8)]
-    assert sorted(run_id for mine in claimed for run_id in mine) == sorted(run_ids)
+    taken = sorted(run_id for mine in claimed for run_id in mine)
+    assert taken == sorted(run_ids)
     assert {(each.state, each.attempt) for each in reader.runs(database, 1)} == {(RunState.RUNNING, 1)}
+    figure(f"{len(claimed)} processes claimed {len(taken)} runs, {len(taken) - len(set(taken))} of them twice")
 
 
 def test_renewing_extends_every_lease_of_the_owner_and_no_other(database: Database, sweep_id: int):
@@ -333,15 +335,21 @@ def test_a_run_that_may_live_is_abandoned_only_while_its_lease_has_lapsed(databa
 # Recording
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-@given(st.lists(FLOATS, min_size=1, max_size=20))
-def test_every_double_survives_storing(database: Database, plan_of, values: list[float]):
-    writer.register(database, plan_of(), {})
-    if state(database) is RunState.PENDING:
-        start(database)
-    RunWriter(database, 1, "me", 1).record([("valid/loss", step, value) for step, value in enumerate(values)], 0)
-    stored = reader.curve(database, 1, "valid/loss")[: len(values)]
-    assert [pattern(value) for _, value in stored] == [pattern(value) for value in values]
+def test_every_double_survives_storing(database: Database, sweep_id: int, figure):
+    hand, survived = start(database), []
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.lists(FLOATS, min_size=1, max_size=20))
+    @example(SPECIAL)
+    def survive(values: list[float]) -> None:
+        hand.record([("valid/loss", step, value) for step, value in enumerate(values)], 0)
+        stored = reader.curve(database, 1, "valid/loss")[: len(values)]
+        assert [pattern(value) for _, value in stored] == [pattern(value) for value in values]
+        survived.extend(values)
+
+    survive()
+    infinite = numpy.count_nonzero(~numpy.isfinite(survived))
+    figure(f"{len(survived)} numbers, {infinite} of them infinite or NaN, each back with the same bits")
 
 
 @pytest.mark.parametrize("score", SPECIAL)
@@ -396,7 +404,7 @@ def test_the_environment_is_kept_once_and_each_run_points_to_it(database: Databa
 
 
 @pytest.mark.parametrize("lines", [[], [""], ["a", ""], ["ein Hund", "\ud800", "two\nlines\r\n", "\x00\u2028", "🐈"]])
-def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines: list[str]):
+def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines: list[str], figure):
     hand = start(database)
     hand.outputs("test/translations", ["an earlier attempt's"])
     hand.outputs("test/translations", lines)
@@ -404,17 +412,19 @@ def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines
     (row,) = rows(database, output)
     assert row.count == len(lines)
     assert row.sha256 == hashlib.sha256(zlib.decompress(row.lines)).hexdigest()
+    figure(f"{row.count} lines of {sum(map(len, lines))} characters back as they were: {lines!a}")
 
 
-@pytest.mark.parametrize("value", [None, "1.5", [1.0], numpy.zeros(2), 10**400, 1j], ids=repr)
+@pytest.mark.parametrize("value", [None, "1.5", [1.0], numpy.zeros(2), 10**400, 1j], ids=lambda value: repr(value)[:20])
 def test_what_is_not_one_number_is_refused_and_nothing_of_its_batch_is_recorded(
-    database: Database, sweep_id: int, value: object
+    database: Database, sweep_id: int, value: object, figure
 ):
     hand = start(database)
     with pytest.raises(TypeError, match="train/loss at step 2 is not one number"):
         hand.record([("train/loss", 1, 1.0), ("train/loss", 2, value)], 2)
     assert rows(database, metric) == []
     assert record(database).progress_step == 0
+    figure(f"refused, {len(rows(database, metric))} rows of its batch recorded")
 
 
 @pytest.mark.parametrize("value", [numpy.float32(1.5), numpy.array(1.5), True, 3], ids=repr)
@@ -423,13 +433,16 @@ def test_one_number_of_any_type_will_do(database: Database, sweep_id: int, value
     assert reader.curve(database, 1, "train/loss") == [(1, float(value))]
 
 
-def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Database, sweep_id: int):
+def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Database, sweep_id: int, figure):
     start(database).record([("train/loss", 1, 1.0), ("train/loss", 1, 2.0)], 1)
     (row,) = rows(database, metric)
     assert (row.value, row.writes, row.differs) == (2.0, 2, 1)
+    figure(f"{row.writes} writes, 1 row: the last value; {row.differs} counted as different")
 
 
-def test_a_run_records_so_many_metrics_and_no_more(database: Database, sweep_id: int, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_records_so_many_metrics_and_no_more(
+    database: Database, sweep_id: int, monkeypatch: pytest.MonkeyPatch, figure
+):
     monkeypatch.setattr(writer, "MOST_NAMES", 50)
     hand = start(database)
     for step in range(3):
@@ -442,10 +455,11 @@ def test_a_run_records_so_many_metrics_and_no_more(database: Database, sweep_id:
             "  hint: a metric is a name with a value at each step; keep steps and items out of the name"
         )
     assert len(rows(database, metric)) == 150
+    figure(f"{writer.MOST_NAMES} metrics allowed, the next refused, {len(rows(database, metric))} rows stand")
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE run; --", '"; --', "%", "a\x00b", "run WHERE 1=1"])
-def test_a_name_is_never_a_statement(database: Database, plan_of, name: str):
+def test_a_name_is_never_a_statement(database: Database, plan_of, name: str, figure):
     sweep_id = writer.register(database, plan_of(1, 1, name), {})
     start(database).record([(name, 1, 1.0)], 1)
     assert reader.load_sweep(database, name).id == sweep_id
@@ -454,6 +468,7 @@ def test_a_name_is_never_a_statement(database: Database, plan_of, name: str):
     with pytest.raises(KdxError, match="there is no sweep"):
         reader.load_sweep(database, f"{name}' OR '1'='1")
     assert len(rows(database, run)) == len(rows(database, sweep)) == 1
+    figure(f"a name and no more: {len(rows(database, sweep))} of 1 sweeps, {len(rows(database, run))} of 1 runs stand")
 
 
 # Ending

@@ -1,5 +1,6 @@
 """A sweep on this machine: real processes, a real database."""
 
+import math
 import os
 import signal
 import socket
@@ -67,7 +68,7 @@ def records(database: Database, local: LocalSweep):
     return reader.load_sweep(database, local.plan.name).runs
 
 
-def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home):
+def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home, figure):
     heard = Heard()
     local = sweep(database, MIXED, heard)
     assert local.run() is None
@@ -89,6 +90,12 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
     again = Heard()
     assert sweep(database, MIXED, again).run() is None
     assert again.started_runs == []
+    losses = [loss for _, loss in reader.curve(database, diverges.id, "train/loss")]
+    nans = sum(map(math.isnan, losses))
+    figure(
+        f"{fails.state} with its traceback, {diverges.state} with {nans} of {len(losses)} losses no number, "
+        f"{learns.state}"
+    )
 
 
 def test_more_seeds_run_only_the_new_ones(database, data_home):
@@ -227,7 +234,7 @@ def complete(order: Order) -> int:
     return 0
 
 
-def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake):
+def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figure):
     fake(lambda order: -signal.SIGSEGV)
     heard = Heard()
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
@@ -235,6 +242,7 @@ def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake):
     assert [attempt for _, attempt in heard.started_runs] == [1, 2, 3]
     assert [record.state for record in heard.ended_runs] == [RunState.INTERRUPTED] * 2 + [RunState.FAILED]
     assert heard.ended_runs[-1].error == "killed by SIGSEGV"
+    figure(f"{len(heard.started_runs)} attempts, then {heard.ended_runs[-1].state}: {heard.ended_runs[-1].error}")
 
 
 @pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
@@ -297,7 +305,7 @@ def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake)
     assert [record.state for record in heard.ended_runs] == [RunState.COMPLETED] * 2
 
 
-def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(database, fake):
+def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(database, fake, figure):
     def sleeps(order):
         with database.write() as connection:
             connection.exec_driver_sql("UPDATE run SET lease_until = 0 WHERE state = 'running'")
@@ -314,6 +322,8 @@ def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(d
     local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
     assert local.run() == signal.SIGTERM
     assert [(seed, attempt) for (_, seed), attempt in heard.started_runs] == [(0, 1), (1, 1), (2, 1)]
+    twice = sum(attempt > 1 for _, attempt in heard.started_runs)
+    figure(f"the leases of {len(heard.started_runs)} runs lapsed, {twice} started twice")
 
 
 def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):

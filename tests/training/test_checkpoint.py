@@ -40,11 +40,12 @@ def test_any_flipped_bit_is_caught_and_the_file_set_aside(files):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100], ids=["empty", "zeros"])
-def test_a_damaged_file_gives_way_to_the_one_before(files, content):
+def test_a_damaged_file_gives_way_to_the_one_before(files, figure, content):
     good = files.write("step", 1, STATE)
     files.write("step", 2, STATE).write_bytes(content)
     found = [path for path in files.newest_first("step") if files.read(path) is not None]
     assert found == [good]
+    figure(f"{len(content)} bytes in place of the newest: the one before is used")
 
 
 def test_the_newest_come_first_and_only_those_named_are_kept(files):

@@ -17,10 +17,12 @@ def test_what_no_bit_depends_on_is_no_condition():
     assert changes(here, conditions(FACTS | {"host": "b", "cores": 2, "kdx": "2"}, "data", "code")) is None
 
 
-def test_each_change_is_told_and_hashes_are_short():
+def test_each_change_is_told_and_hashes_are_short(figure):
     before = conditions(FACTS, "a" * 64, "b" * 64)
     now = conditions(FACTS | {"torch": "2.13.0", "device": "cpu"}, "a" * 64, "c" * 64)
-    assert changes(before, now) == "torch 2.12.0 → 2.13.0, code bbbbbbbb → cccccccc, device not recorded → cpu"
+    told = changes(before, now)
+    assert told == "torch 2.12.0 → 2.13.0, code bbbbbbbb → cccccccc, device not recorded → cpu"
+    figure(f"told: {told}")
 
 
 @pytest.fixture
@@ -34,12 +36,14 @@ def stopped(home, tmp_path, unbroken, monkeypatch):
     return tmp_path
 
 
-def test_under_other_conditions_a_run_is_refused_and_nothing_changes(stopped, home):
+def test_under_other_conditions_a_run_is_refused_and_nothing_changes(stopped, home, figure):
     files = sorted(stopped.iterdir())
     with pytest.raises(ChangedError, match=r"came to step 7 under other conditions: torch .* → 3\.0\.0") as refused:
         run(cell("prediction"), stopped, home)
     assert "--if-changed restart" in str(refused.value)
-    assert sorted(stopped.iterdir()) == files
+    left = sorted(stopped.iterdir())
+    assert left == files
+    figure(f"refused: {refused.value.problem}; {len({*left} ^ {*files})} of {len(files)} files changed")
 
 
 def test_it_begins_anew_when_told_to_and_ends_as_one_that_was_never_stopped(stopped, home, unbroken):
@@ -64,9 +68,11 @@ def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):
     assert begin[4:] == (9, None)
 
 
-def test_the_checkpoint_of_another_run_is_set_aside(home, tmp_path, monkeypatch):
+def test_the_checkpoint_of_another_run_is_set_aside(home, tmp_path, monkeypatch, figure):
     save_every_step(monkeypatch)
     run(cell("prediction"), tmp_path, home, seed=1, stop_after=7)
     (begin,) = run(cell("prediction"), tmp_path, home).of("begin")
     assert begin[4:] == (0, None)
-    assert len(list(tmp_path.glob("step-*.corrupt"))) == 2
+    aside = len(list(tmp_path.glob("step-*.corrupt")))
+    assert aside == 2
+    figure(f"{aside} checkpoints of another seed set aside, begun at step {begin[4]}")

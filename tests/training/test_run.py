@@ -89,7 +89,7 @@ def test_another_seed_gives_another_run_on_the_same_text(task, train, unbroken):
     [(1, 0, range(1, STEPS)), (2, 0, range(1, STEPS)), (1, 2, (4, 5, 11))],
 )
 def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
-    task, accumulate, average, steps, home, tmp_path, unbroken
+    task, accumulate, average, steps, home, tmp_path, unbroken, figure
 ):
     whole = unbroken(task, accumulate, average)
     # The final weights are compared too: they are the best, or among those averaged.
@@ -102,6 +102,10 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
         resumed = run(whole.spec, folder, home)
         assert resumed.rows == rows_after(whole, step)
         assert_same_end(resumed, whole)
+    figure(
+        f"accumulate {accumulate}, average {average}: resumed from {len(steps)} of {STEPS - 1} steps, "
+        f"{len(steps)} identical"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,29 +118,37 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
     ],
 )
 def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation(
-    task, axes, training, home, tmp_path, monkeypatch
+    task, axes, training, home, tmp_path, monkeypatch, figure
 ):
     with monkeypatch.context() as patch:
         save_every_step(patch, keep_all=True)
         whole = run(cell(task, axes=axes, **training), tmp_path / "whole", home)
     assert len(whole.checkpoints()) == STEPS - 1
-    for step in (2, 5, 11):
+    steps = (2, 5, 11)
+    for step in steps:
         whole.left_at(step, tmp_path / str(step))
         resumed = run(whole.spec, tmp_path / str(step), home)
         assert resumed.rows == rows_after(whole, step)
         assert_same_end(resumed, whole)
+    figure(
+        f"{training['schedule']}, memory {axes.get('memory', 0)}: resumed from {len(steps)} steps, "
+        f"{len(steps)} identical"
+    )
 
 
 @pytest.mark.parametrize(("task", "average"), [*((task, 0) for task in TASKS), ("prediction", 2)])
-def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken):
-    whole, told = unbroken(task, average=average), []
+def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken, figure):
+    whole, told, stops = unbroken(task, average=average), [], 0
     for step in range(1, STEPS):
         stopped = train(whole.spec, stop_after=step)
         assert stopped.outcome is None
         told += stopped.of("metric")
+        stops += 1
     last = train(whole.spec)
-    assert told + last.of("metric") == whole.of("metric")
+    told += last.of("metric")
+    assert told == whole.of("metric")
     assert_same_end(last, whole)
+    figure(f"average {average}: {stops} stops in one run, {len(told)} rows told once each, identical")
 
 
 def test_best_weights_from_before_the_stop_are_tested_after_it(home, tmp_path):
@@ -151,7 +163,7 @@ def test_best_weights_from_before_the_stop_are_tested_after_it(home, tmp_path):
 
 @pytest.mark.parametrize(("damaged", "begins"), [(1, 7), (2, 1)], ids=["newest", "both"])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
-    damaged, begins, train, unbroken, monkeypatch
+    damaged, begins, train, unbroken, monkeypatch, figure
 ):
     whole = unbroken("prediction")
     save_every_step(monkeypatch)
@@ -163,10 +175,12 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     resumed = train(whole.spec)
-    assert min(resumed.column("train/loss")) == begins
+    begun, aside = min(resumed.column("train/loss")), len(list(resumed.folder.glob("*.corrupt")))
+    assert begun == begins
     assert resumed.rows == rows_after(whole, begins - 1)
     assert_same_end(resumed, whole)
-    assert len(list(resumed.folder.glob("*.corrupt"))) == damaged
+    assert aside == damaged
+    figure(f"{aside} of {len(kept)} set aside, goes on at step {begun}, identical")
 
 
 @pytest.mark.parametrize("average", [0, 2])
@@ -395,7 +409,7 @@ def test_a_run_leaves_its_best_weights_and_no_other_checkpoint(task, train):
     ],
     ids=["training", "validation"],
 )
-def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, recorded, train):
+def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, step, recorded, train, figure):
     done = train(cell("prediction", learning_rate=1e30, clip=None, **training))
     outcome = done.outcome
     assert outcome.diverged == reason and outcome.step == step
@@ -405,6 +419,8 @@ def test_a_loss_that_is_no_number_ends_the_run_as_diverged(training, reason, ste
     assert (outcome.valid_score, outcome.valid_step, outcome.test_score) == (None, None, None)
     assert not done.column("test/loss") and not list(done.folder.glob("*.ckpt"))
     assert outcome.definitions["valid/loss"]
+    values = done.rows.values()
+    figure(f"{outcome.diverged}: {len(values)} rows kept, {sum(map(math.isnan, values))} of them no number")
 
 
 def test_a_run_that_diverges_late_keeps_its_best_score_and_leaves_no_checkpoint(train, monkeypatch):
