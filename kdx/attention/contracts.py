@@ -104,6 +104,13 @@ class KernelFunction(nn.Module):
         """k(q, k), of any sign; None: `log_weight` gives the kernel."""
         return None
 
+    def feature_map(self, features: Tensor) -> Tensor | None:
+        """φ of queries or of keys, (B, H, T, D) to (B, H, T, C), where k(q, k) = ⟨φ(q), φ(k)⟩ and C is not large.
+
+        Then the sum over the keys can be made before it meets the query, without any pair. None: there is none such.
+        """
+        return None
+
     def of_keys(self, key: Tensor) -> Tensor:
         """What `weight_of` takes of keys, made once where it is used many times: (B, H, Tk, D) to (B, H, Tk, C)."""
         return key

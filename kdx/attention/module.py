@@ -40,6 +40,8 @@ WITH_TEMPERATURE = (Kernel.EXPONENTIAL, Kernel.RBF)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
+# Pairs from which on sums over the keys are quicker than a kernel of each pair, forward and backward with 64 features.
+FEWEST_PAIRS = 128 * 128
 # Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
 BLOCK = 2**21
 SMALLEST_BLOCK = 128  # queries
@@ -306,8 +308,11 @@ class KernelAttention(nn.Module):
     def _smoothed(self, projected: _Projected) -> Tensor:
         if self.path == "literal":
             return self._smooth_literally(projected)
-        output = self._smooth_in_one_call(projected)
-        return self._smooth_in_blocks(projected) if output is None else output
+        for smooth in (self._smooth_in_one_call, self._smooth_without_pairs):
+            output = smooth(projected)
+            if output is not None:
+                return output
+        return self._smooth_in_blocks(projected)
 
     def _smooth_literally(self, projected: _Projected) -> Tensor:
         return smoother.literal(
@@ -338,12 +343,27 @@ class KernelAttention(nn.Module):
             factor = scheme.log_weight(raw, at_query, at_key)
             if factor is not None:
                 bias = factor if bias is None else bias + factor
-        aligned = at_query.start is not None and at_query.start == at_key.start and query.size(2) == key.size(2)
-        causal = self.filter.triangular and aligned and padding is None and mask is None and bias is None
+        causal = self._triangular(projected) and padding is None and mask is None and bias is None
         if large and not causal and (self.filter.limits or mask is not None):
             return None
         visible = None if causal else self._visible(*projected[4:])
         return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
+
+    def _smooth_without_pairs(self, projected: _Projected) -> Tensor | None:
+        """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
+        query, key, (_, padding, mask) = projected.query, projected.key, projected.sight
+        causal = self._triangular(projected)
+        weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
+        if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.cancels:
+            return None
+        of_key = self.kernel.feature_map(key)
+        if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
+            return None
+        if padding is not None:
+            of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
+        of_query = self.kernel.feature_map(query)
+        assert of_query is not None
+        return smoother.without_pairs(of_query, of_key, projected.value, causal=causal)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
@@ -387,6 +407,12 @@ class KernelAttention(nn.Module):
 
         again = queries * key.size(2) > LARGEST_KEPT
         return smoother.in_blocks(block, queries, size, again=again, random=self._dropout > 0)
+
+    def _triangular(self, projected: _Projected) -> bool:
+        """Whether the filter leaves each query its own key and those before it, and all stand in order."""
+        first, start = projected.at_query.start, projected.at_key.start
+        aligned = first is not None and first == start and projected.query.size(2) == projected.key.size(2)
+        return self.filter.triangular and aligned
 
     def _seen(self, projected: _Projected, asked: slice) -> Part:
         """The keys that some of the queries may see."""

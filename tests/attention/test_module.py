@@ -275,7 +275,14 @@ def test_a_memory_of_the_source_is_seen_before_it() -> None:
 
 def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
     # Long enough for blocks that are computed again.
-    variants = ({"positions": ["lookup"]}, {"kernel": "polynomial", "filter": "fixed"}, {"filter": "strided"})
+    variants = (
+        {"positions": ["lookup"]},
+        {"kernel": "polynomial", "filter": "fixed"},
+        {"filter": "strided"},
+        # And for sums over keys.
+        {"kernel": "linear"},
+        {"kernel": "elu", "filter": "causal"},
+    )
     x = draw(1, 520, 8)
     for more in variants:
         module = KernelAttention(8, 2, stride=200, **more).double()
@@ -286,6 +293,33 @@ def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
             gradients.append([parameter.grad for parameter in module.parameters()])
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Kernel.LINEAR, Kernel.ELU])
+@pytest.mark.parametrize("filter", [Filter.FULL, Filter.CAUSAL, Filter.STRIDED])
+@pytest.mark.parametrize(
+    "more", [{}, {"positions": ("rotary",)}, {"positions": ("alibi",)}, {"value": "table"}], ids=str
+)
+@torch.no_grad()
+def test_what_needs_no_pairs_is_the_same_with_pairs(kernel: Kernel, filter: Filter, more: dict) -> None:
+    module, x = KernelAttention(8, 2, kernel=kernel, filter=filter, **more).double().eval(), draw(2, 140, 8)
+    padding = torch.zeros(2, 140, dtype=torch.bool)
+    padding[0, 100:], padding[1, :30] = True, True
+    mask = draw(140, 140) > 0
+    for where in ({}, {"key_padding": padding}, {"mask": mask}, {"query_positions": torch.arange(140) * 2}):
+        module.path = "literal"
+        expected, condition = module.smooth(x, **where), module.weights(x, **where).abs().sum(-1, keepdim=True)
+        module.path = "fused"
+        # The signed row sum of the linear kernel may nearly cancel.
+        assert ((module.smooth(x, **where) - expected).abs() <= 1e-10 * condition.clamp(min=1)).all()
+
+
+def test_dropout_falls_on_weights_where_no_pairs_are_needed() -> None:
+    x = draw(1, 200, 8)
+    module = KernelAttention(8, 2, kernel="elu", dropout=0.5).double()
+    dropped, other = module(x), module(x)
+    assert not torch.allclose(dropped, other)
+    torch.testing.assert_close(module.eval()(x), module(x))
 
 
 def test_it_compiles_to_machine_code_with_its_gradient() -> None:
@@ -307,6 +341,7 @@ COMPILED = [
     {"positions": ["relative"], "kernel": "rbf"},
     {"kernel": "linear", "positions": ["alibi", "rotary"]},
     {"kernel": "polynomial", "filter": "fixed"},
+    {"kernel": "elu"},
     {"kernel": "relu-squared", "positions": ["t5"], "filter": "strided"},
 ]
 

@@ -61,7 +61,7 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, 
     figure(f"exit {sweep.returncode}, {len(terminal.workers())} workers left, {len(made)} other databases made")
 
 
-def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed):
+def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed, figure):
     disk = terminal.folder / "disk"
     disk.mkdir()
     small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=170k", "tmpfs", str(disk)], capture_output=True)
@@ -79,6 +79,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
         assert resumed.returncode == 0, resumed.stderr
         assert set(before) <= set(rows(disk / "runs.db")) == set(undisturbed)
         assert {run.state for run in terminal.runs("disk/runs.db")} == {RunState.COMPLETED}
+        figure(f"exit {stopped.returncode} with {len(before)} rows, all there after it went on, identical")
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 

@@ -17,8 +17,11 @@ class ELU(KernelFunction):
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return self.weight_of(query, self.of_keys(key))
 
+    def feature_map(self, features: Tensor) -> Tensor:
+        return F.elu(features) + 1
+
     def of_keys(self, key: Tensor) -> Tensor:
-        return F.elu(key) + 1
+        return self.feature_map(key)
 
     def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
-        return (F.elu(query) + 1) @ of_key.transpose(-2, -1)
+        return self.feature_map(query) @ of_key.transpose(-2, -1)

@@ -14,5 +14,8 @@ from kdx.attention.contracts import KernelFunction
 class Linear(KernelFunction):
     """⟨q, k⟩."""
 
+    def feature_map(self, features: Tensor) -> Tensor:
+        return features
+
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return query @ key.transpose(-2, -1)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.contracts import Place, PositionScheme
-from kdx.attention.distances import known, of_pairs
+from kdx.attention.distances import known, laid_out, of_pairs
 
 
 class ByDistance(PositionScheme):
@@ -20,5 +20,4 @@ class ByDistance(PositionScheme):
             bias = self.bias(of_pairs(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
         each = self.bias(torch.arange(distances.start, distances.stop, device=query.device))
-        # A window of the keys, one distance further back with each query.
-        return each.unfold(-1, at_key.positions.size(-1), 1).flip(-2)
+        return laid_out(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))
