@@ -159,7 +159,7 @@ class PositionScheme(nn.Module):
         """
         return None
 
-    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor | None]:
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor | None]:
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 

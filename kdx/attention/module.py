@@ -380,7 +380,7 @@ class KernelAttention(nn.Module):
             compared, key = torch.split(dot_product[0] / math.sqrt(width), size, 2), dot_product[1]
         weighed = torch.split(raw, size, 2)
         keys, values = pieces_of(key), pieces_of(value)
-        factors = [scheme.by_part(at_query, at_key) for scheme in self._schemes if scheme.weighs]
+        factors = [scheme.by_part(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
             here, seen = asked.start // size, self._seen(projected, asked)

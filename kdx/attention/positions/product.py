@@ -30,9 +30,9 @@ class Product(PositionScheme):
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
         everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(at_query, at_key)(query, *everything)
+        return self.by_part(query, at_query, at_key)(query, *everything)
 
-    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
         asked, seen = self._columns(at_query, at_key)
         asked = asked / math.sqrt(self.shape[1])
         return lambda _, some, others: taken(asked, some) @ taken(seen, others).transpose(-2, -1)

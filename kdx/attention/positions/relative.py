@@ -44,9 +44,9 @@ class Relative(PositionScheme):
 
     def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
         everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(at_query, at_key)(query, *everything)
+        return self.by_part(query, at_query, at_key)(query, *everything)
 
-    def by_part(self, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
+    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
         distances = known(at_query, at_key)
         if distances is None and self.dropout and self.training:
             # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
@@ -60,15 +60,17 @@ class Relative(PositionScheme):
                 return columns @ taken(sinusoid, seen).transpose(-2, -1).to(columns.dtype)
 
             return by_columns
+        # For each row of the batch, once, where each product of each part would do it again.
         first, projected = distances.start, self._projected(distances, at_key.positions.device)
+        table = projected.expand(query.size(0), -1, -1, -1).contiguous()
 
         def by_distance(query: Tensor, asked: slice, seen: Part) -> Tensor:
             query, at_asked, at_seen = self._asked(query), at_query.part(asked), at_key.part(seen)
             some = known(at_asked, at_seen)
             if some is not None:
-                table = taken(projected, slice(some.start - first, some.stop - first))
-                return laid_out(query @ table.transpose(-2, -1))
-            scores = query @ projected.transpose(-2, -1)
+                near = taken(table, slice(some.start - first, some.stop - first))
+                return laid_out(query @ near.transpose(-2, -1))
+            scores = query @ table.transpose(-2, -1)
             index = of_pairs(at_asked, at_seen) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
             return scores.gather(-1, index.expand(*scores.shape[:-1], -1))

@@ -42,8 +42,8 @@ def _first_long(device):
 def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
     right = Lookup.by_part
 
-    def off(self, at_query, at_key):
-        part = right(self, at_query, at_key)
+    def off(self, *places):
+        part = right(self, *places)
         return lambda query, asked, seen: part(query, asked, seen) + 1e-3 * (asked.start > 0) * query[..., :1]
 
     monkeypatch.setattr(Lookup, "by_part", off)
