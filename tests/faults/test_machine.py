@@ -183,11 +183,14 @@ def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure
 
 
 def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, figure, tmp_path, data_home):
-    (tmp_path / "grid.yaml").write_text(GRID)
-    both = [kdx(tmp_path, "sweep", "grid.yaml", "--workers", "1") for _ in range(2)]
+    folder = tmp_path / "one" / "two"
+    folder.mkdir(parents=True)
+    # A name is no place.
+    (folder / "grid.yaml").write_text(GRID.replace("name: machine", "name: ../../machine"))
+    both = [kdx(folder, "sweep", "grid.yaml", "--workers", "1") for _ in range(2)]
     assert [process.wait(600) for process in both] == [0, 0]
-    assert rows(tmp_path) == unbroken
-    with open_database(tmp_path / "runs.db", write=False) as database:
+    assert rows(folder) == unbroken
+    with open_database(folder / "runs.db", write=False) as database:
         found = [a for run in reader.load_sweep(database).runs for a in reader.attempts(database, run.id)]
     assert [(attempt.number, attempt.outcome) for attempt in found] == [(1, "completed")] * 4
     owners = {attempt.owner for attempt in found}
@@ -195,9 +198,11 @@ def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, 
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) > 8
     hits = sum(secret.encode() in path.read_bytes() for path in written for secret in (SECRET, "SERVICE_TOKEN"))
-    assert hits == 0
+    outside = sum(not path.is_relative_to(folder) for path in written)
+    assert hits == outside == 0
     figure(
-        f"{len(found)} runs by {len(owners)} sweeps, each once, identical; {hits} of {len(written)} files tell secrets"
+        f"{len(found)} runs by {len(owners)} sweeps, each once, identical; "
+        f"{hits} of {len(written)} files tell secrets, {outside} lie outside"
     )
 
 

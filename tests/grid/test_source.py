@@ -116,6 +116,12 @@ def test_nested_aliases_do_not_unfold(tmp_path, figure):
     figure(f"{len(bomb)} bytes for {leaves:,} leaves refused in {seconds:.3f} s with {peak / 1e3:.0f} kB")
 
 
+def test_two_ways_to_write_a_letter_are_one(tmp_path, figure):
+    composed, apart = (parse(tmp_path, f"name: {letter}tude")[0].value["name"].value for letter in ("é", "e\u0301"))
+    assert composed == apart == "étude"
+    figure(f"{apart!a} in both forms")
+
+
 def test_a_file_that_is_not_text_is_refused_at_its_byte(tmp_path):
     file = tmp_path / "grid.yaml"
     file.write_bytes(b"name: x\nkey: \xff\n")
