@@ -28,7 +28,7 @@ lint: .venv/installed-dev  ## check format, style and types
 	$(BIN)/mypy
 
 faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=500, or one of RUN_KILLS, TREE_KILLS, GRIDS …
-	$(BIN)/pytest -m fault
+	$(BIN)/pytest -m fault -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks

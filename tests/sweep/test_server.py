@@ -121,3 +121,17 @@ def test_a_worker_whose_server_died_before_it_could_notice_ends():
         server._die_with(os.getpid())  # as any process but its parent
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 70
+
+
+def test_what_a_worker_frees_it_keeps():
+    """Else each step would ask the system for the same pages again."""
+    code = (
+        "import sys; from pathlib import Path; from kdx.sweep import server\n"
+        "if sys.argv[1:]: server._keep_memory()\n"
+        "held = lambda: int(Path('/proc/self/statm').read_text().split()[1]) * 4096\n"
+        "before = held(); freed = b'x' * 2**26; del freed\n"
+        "print(held() - before)"
+    )
+    asked = [[sys.executable, "-c", code], [sys.executable, "-c", code, "keep"]]
+    without, kept = (int(subprocess.run(one, capture_output=True, check=True).stdout) for one in asked)
+    assert without < 2**24 and kept >= 2**26
