@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from kdx.sweep.orders import Order, receive, send
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
-# Options of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD and M_TOP_PAD, bytes.
+# Of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD and M_TOP_PAD, bytes.
 MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26}
 UNHEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
