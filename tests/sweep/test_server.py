@@ -70,9 +70,8 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
 
     # A worker that is killed leaves its run to the sweep.
     send(here, start(killed))
-    wait_until(lambda: children(process.pid))
-    (worker,) = children(process.pid)
     wait_until(lambda: (Path(killed.folder) / "log.txt").exists())
+    (worker,) = children(process.pid)
     os.kill(worker, signal.SIGKILL)
     assert exit_of(here) == {"event": "exit", "run": killed.run_id, "code": -signal.SIGKILL}
     assert reader.load_sweep(database).runs[0].state is RunState.RUNNING
