@@ -63,6 +63,7 @@ def test_what_drives_a_terminal_comes_out_inert_everywhere(figure):
         assert not set(text) & {"\x1b", "‮", "\u200b", "\r", "\udcff"}, writer
         told += text
     active = sum(not sign.isprintable() for sign in told.replace("\n", ""))
+    assert active == 0
     figure(f"{len(told.encode())} bytes of text, CSV and JSON, {active} signs that drive anything")
 
 
