@@ -37,15 +37,19 @@ class Call(NamedTuple):
     to: Path | None = None
 
 
+def require_strace() -> None:
+    """To be asked before there is a process that waits for it."""
+    if shutil.which("strace") is None:
+        reason = "no strace here (Debian: strace)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
 class Traced:
     """Traces a process, which must wait until it is `traced`."""
 
     def __init__(self, pid: int, log: Path) -> None:
-        if shutil.which("strace") is None:
-            reason = "no strace here (Debian: strace)"
-            if os.environ.get("CI"):
-                pytest.fail(reason)
-            pytest.skip(reason)
         self.log = log
         options = ["-f", "-qq", "-y", "-xx", "-s", str(2**24), "-e", f"trace={CALLS}"]
         self.process = subprocess.Popen(["strace", *options, "-o", log, "-p", str(pid)])

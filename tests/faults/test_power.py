@@ -6,7 +6,7 @@ import shutil
 import time
 
 from conftest import count
-from disk import Call, Disk, Traced, traced
+from disk import Call, Disk, Traced, require_strace, traced
 from victims import SPECS, Run
 
 from kdx.store.records import FINAL
@@ -43,6 +43,7 @@ def acknowledged_in(call: Call) -> set[tuple[str, int]]:
 
 
 def test_a_run_goes_on_from_whatever_a_cut_of_the_power_leaves(series, figure, tmp_path, data_home):
+    require_strace()
     run = Run(tmp_path / "run", SPECS["averaged"])
     pid = run.attempt(lambda: acknowledging(run))
     disk, trace = Disk(run.folder), Traced(pid, tmp_path / "strace.txt")
