@@ -13,7 +13,7 @@ from kdx.cli.options import DATABASE, Db, Json, in_database
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kdx.report.claims import Answer
+    from kdx.report.claims import Answer, Finding
     from kdx.report.html.page import Curves
     from kdx.report.table import Table
     from kdx.store.database import Database
@@ -31,6 +31,13 @@ class Format(StrEnum):
     LATEX = "latex"
     CSV = "csv"
     HTML = "html"
+
+
+class Notes(StrEnum):
+    """How much is said below a table."""
+
+    SHORT = "short"
+    FULL = "full"
 
 
 class Report(TyperCommand):
@@ -72,10 +79,17 @@ def report(
     statistics: Annotated[
         bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
     ] = False,
-    bootstrap: Annotated[
+    paired_ar: Annotated[
         bool,
-        typer.Option("--bootstrap", envvar="KDX_BOOTSTRAP", help="Differences of BLEU over resampled test sentences."),
+        typer.Option(
+            "--paired-ar",
+            envvar="KDX_PAIRED_AR",
+            help="Differences of BLEU with translations exchanged at random, as sacrebleu's --paired-ar.",
+        ),
     ] = False,
+    notes: Annotated[
+        Notes, typer.Option("--notes", envvar="KDX_NOTES", help="What is said below a table.")
+    ] = Notes.SHORT,
     claims: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +116,7 @@ def report(
             "--table": table,
             "--against": against,
             "--statistics": statistics,
-            "--bootstrap": bootstrap,
+            "--paired-ar": paired_ar,
         }
         if given := [option for option, value in of_tables.items() if value]:
             from kdx.errors import KdxError
@@ -119,13 +133,13 @@ def report(
     from kdx.report.tables import tables
     from kdx.store.reader import curves, load_sweep, outputs_of
 
-    shows_bootstrap = False
+    shows_randomisation = False
     if check:
         from kdx.report.check import asked_in
 
         # What the file shows is made again.
         asked = asked_in(check)
-        sweep, against, shows_bootstrap = sweep or asked.sweep, against or asked.paper, asked.bootstrap
+        sweep, against, shows_randomisation = sweep or asked.sweep, against or asked.paper, asked.randomisation
     paper = _paper(against) if against else None
     name = sweep and _sweep_name(sweep)
     drawn: Curves = {}
@@ -137,9 +151,10 @@ def report(
             from kdx.report.html.page import curves_wanted
 
             drawn = curves(database, record.id, curves_wanted(record))
-        if bootstrap or shows_bootstrap:
+        if paired_ar or shows_randomisation:
             lines = outputs_of(database, selected_runs(record), "test/translations")
     shown = tables(record, db)
+    full = notes is Notes.FULL
     if table is not None:
         shown = _named(shown, table)
     if paper:
@@ -148,8 +163,8 @@ def report(
         from kdx.report.against import beside
 
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
-    if bootstrap or shows_bootstrap:
-        shown = _bootstrapped(shown, record, lines, needed=bootstrap)
+    if paired_ar or shows_randomisation:
+        shown = _randomised(shown, record, lines, needed=paired_ar)
     if check:
         raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
@@ -159,11 +174,11 @@ def report(
     elif format is Format.MARKDOWN:
         from kdx.report.markdown import to_markdown
 
-        out("\n".join(to_markdown(one, statistics=statistics) for one in shown))
+        out("\n".join(to_markdown(one, statistics=statistics, full=full) for one in shown))
     elif format is Format.LATEX:
         from kdx.report.latex import PREAMBLE, to_latex
 
-        out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics) for one in shown))
+        out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics, full=full) for one in shown))
     elif format is Format.CSV:
         from kdx.report.as_csv import to_csv
 
@@ -176,7 +191,7 @@ def report(
         from kdx.report.text import TextTable
 
         for one in shown:
-            out(TextTable(one, statistics=statistics))
+            out(TextTable(one, statistics=statistics, full=full))
             out("")
     say(_closing(record.name, shown, db))
 
@@ -193,7 +208,7 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
 
     papers = [_paper(name) for name in (shipped() if named == SHIPPED else [named])]
     answers = [(paper, [answer(claim, sweeps) for claim in paper.claims]) for paper in papers]
-    told = [one for _, those in answers for one in those]
+    told = [finding for _, those in answers for one in those for finding in one.findings]
     if json:
         from kdx.report.as_json import claim_to_json
 
@@ -232,7 +247,7 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
 def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None:
     from kdx.report.listings import claim
 
-    listings = [claim(one) for one in answers]
+    listings = [listing for one in answers for listing in claim(one)]
     if format is Format.MARKDOWN:
         from kdx.report.markdown import listing_to_markdown, plain
 
@@ -252,15 +267,15 @@ def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None
         out("")
 
 
-def _verdicts(answers: "Sequence[Answer]") -> str:
+def _verdicts(findings: "Sequence[Finding]") -> str:
     from kdx.report.claims import Verdict
 
-    counts = {verdict: sum(one.verdict is verdict for one in answers) for verdict in Verdict}
+    counts = {verdict: sum(one.verdict is verdict for one in findings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
     told = ", ".join(
         f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}" for verdict, count in counts.items()
     )
-    return f"{len(answers)} claim{'' if len(answers) == 1 else 's'}: {told}"
+    return f"{len(findings)} verdict{'' if len(findings) == 1 else 's'}, one a claim and setting: {told}"
 
 
 def _paper(name: str) -> Any:
@@ -269,7 +284,7 @@ def _paper(name: str) -> Any:
     return load_paper(name)
 
 
-def _bootstrapped(
+def _randomised(
     tables: "tuple[Table, ...]", sweep: "SweepRecord", lines: "Mapping[int, Sequence[str]]", *, needed: bool
 ) -> "tuple[Table, ...]":
     """The tables with BLEU resampled wherever two selected runs are compared; references come from the corpus.
@@ -289,7 +304,7 @@ def _bootstrapped(
     from kdx.data.storage import data_home
     from kdx.errors import KdxError
     from kdx.grid.sections import Data
-    from kdx.report.resampling import Translated, bootstrapped, compared
+    from kdx.report.resampling import Translated, compared, randomised
 
     @cache
     def references(data: Data) -> Sequence[str]:
@@ -306,11 +321,11 @@ def _bootstrapped(
             for run, cell in runs.items()
             if run in lines
         }
-        return tuple(bootstrapped(table, translated) for table in tables)
+        return tuple(randomised(table, translated) for table in tables)
     except KdxError as error:
         if needed:
             raise
-        say(f"no bootstrap: {error}")
+        say(f"BLEU is not compared over sentences: {error}")
         return tables
 
 

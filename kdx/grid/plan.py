@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from kdx.grid.sections import Positive, Section
+from kdx.grid.sections import Margin, Section
 from kdx.grid.spec import CellSpec
 from kdx.grid.where import Where
 
@@ -36,8 +36,8 @@ class TableSpec(Section):
     """What each place holds."""
     baseline: Where = Field(default_factory=dict)
     """Row or column factor → word. A cell is compared with the one that has these words and else its own."""
-    margin: dict[str, Positive] = Field(default_factory=dict)
-    """Metric → the difference, in its units, below which two cells count as equal."""
+    margin: dict[str, Margin] = Field(default_factory=dict)
+    """Metric → the difference below which two cells count as equal: in its units, or as a share such as 1%."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from kdx.axes import (
@@ -32,6 +34,20 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, strict=True)]
+
+
+def _margin(value: Any) -> float | str:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf:
+        return float(value)
+    if isinstance(value, str) and _SHARE.fullmatch(value) and float(value[:-1]) > 0:
+        return value
+    allowed = "a number above 0, in units of the metric, or a share of the other score such as 1%"
+    raise refuse("", f"`{value}` as margin", allowed=allowed)
+
+
+_SHARE = re.compile(r"\d+(\.\d+)?%", re.ASCII)
+Margin = Annotated[float | str, BeforeValidator(_margin)]
+"""How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
 
 
 @dataclass(frozen=True)

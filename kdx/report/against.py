@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kdx.axes import Direction
 from kdx.grid.where import matches
 from kdx.report.cells import Cell, Metric, State
-from kdx.report.comparisons import Address
+from kdx.report.layout import Address
 from kdx.report.papers import NOT_CONVERGE, Paper, PublishedCell
 from kdx.store.records import CellRecord
 

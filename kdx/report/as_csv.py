@@ -46,28 +46,31 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
             "paper": paper.name,
             "claim": answer.claim.id,
             "statement": answer.claim.statement,
-            "claim_verdict": answer.verdict.value,
+            "setting": setting(finding.setting),
+            "claim_verdict": finding.verdict.value,
+            "claim_confounded_by": ", ".join(finding.confounders),
             "a": setting(one.contrast.a),
             "b": setting(one.contrast.b),
-            "where": setting({**one.contrast.where, **one.setting}),
+            "where": setting(one.contrast.where),
             "expected": one.contrast.expect.value,
             "margin": one.contrast.margin,
             "metric": one.metric.name if one.metric else one.contrast.metric,
             "n": one.n,
-            **_estimate(one.estimate, one.level),
-            "level": one.level,
+            **_estimate(one.estimate),
             "verdict": one.verdict.value,
+            "confounded_by": ", ".join(one.confounders),
             "more_seeds": one.more,
         }
         for paper, those in answers
         for answer in those
-        for one in answer.outcomes
+        for finding in answer.findings
+        for one in finding.outcomes
     ]
     return _written(rows)
 
 
 def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str, Any]:
-    summary = cell.summary
+    summary, draws = cell.summary, max(0, table.fewest - 1)
     half = summary.half_width if summary else None
     low, high = (summary.mean - half, summary.mean + half) if summary and half is not None else (None, None)
     return {
@@ -78,7 +81,7 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "score": cell.score,
         "best": int(cell.best),
         "near_best": int(cell.near),
-        "ahead_of_best": int(cell.ahead),
+        "not_compared_with_best": int(cell.untested),
         "seed": cell.seed,
         "run": cell.run_id,
         "selected_by": cell.selected_by.name,
@@ -88,11 +91,12 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "sd": summary.sd if summary else None,
         "mean_low": low,
         "mean_high": high,
-        "expected_best": cell.expected(table.fewest),
-        "expected_best_of": table.fewest,
+        "expected_best": cell.expected(draws),
+        "expected_best_of": draws,
         "planned": cell.planned,
         "completed": cell.completed,
         "diverged": cell.diverged,
+        "undertrained": cell.undertrained,
         "failed": cell.failed,
         "out_of_memory": cell.out_of_memory,
         "unfinished": cell.unfinished,
@@ -103,15 +107,15 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
 
 
 def _difference(one: Difference | None) -> dict[str, float | None]:
-    estimate, boot = (one.estimate, one.bootstrap) if one else (None, None)
+    estimate, over = (one.estimate, one.randomisation) if one else (None, None)
     return {
         **_estimate(estimate),
-        "p_holm": one.p if one else None,
+        "p_corrected": one.p if one else None,
         "effect": estimate.effect if estimate else None,
         "margin": one.margin if one else None,
         "p_equivalent": one.p_equivalent if one else None,
-        "bootstrap_better_by": boot.gain if boot else None,
-        "bootstrap_p": boot.p if boot else None,
+        "sentences_better_by": over.gain if over else None,
+        "sentences_p": over.p if over else None,
     }
 
 
@@ -120,8 +124,8 @@ def _published(pair: Pair | None) -> dict[str, Any]:
     return {"published": pair.published if pair else None, "published_state": state}
 
 
-def _estimate(estimate: Estimate | None, *level: float) -> dict[str, float | None]:
-    low, high = estimate.interval(*level) if estimate else (None, None)
+def _estimate(estimate: Estimate | None) -> dict[str, float | None]:
+    low, high = estimate.interval() if estimate else (None, None)
     return {"better_by": estimate.value if estimate else None, "better_by_low": low, "better_by_high": high}
 
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from kdx.report.against import Beside
-from kdx.report.cells import Cell
-from kdx.report.claims import Answer, Outcome
-from kdx.report.comparisons import Difference, Pool
-from kdx.report.statistics import LEVEL, Estimate
+from kdx.report.cells import Cell, Metric
+from kdx.report.claims import Answer, Finding, Outcome
+from kdx.report.comparisons import Difference, Group, ratio
+from kdx.report.statistics import LEVEL, MOST_DRAWS, Estimate
 from kdx.report.table import Table
 
 
@@ -25,7 +25,8 @@ def to_json(table: Table) -> dict[str, Any]:
         "shown": table.shown.value,
         "notes": list(table.notes),
         "cells": [{**_place(table, at), **_values(cell)} for at, cell in table.places.items()],
-        "errors": [_pool(pool) for pool in table.pools],
+        "definitions": list(table.definitions),
+        "errors": [_group(group) for group in table.groups],
         "baseline": dict(table.baseline),
         "differences": [_difference(table, one) for one in table.differences],
         "unequal": [
@@ -34,6 +35,7 @@ def to_json(table: Table) -> dict[str, Any]:
                 "task": one.task,
                 "metric": one.metric.name,
                 "compared": one.compared,
+                "instead": one.instead or None,
                 "values": {told: [_place(table, at) for at in places] for told, places in one.values.items()},
             }
             for one in table.audit
@@ -43,15 +45,23 @@ def to_json(table: Table) -> dict[str, Any]:
 
 
 def claim_to_json(answer: Answer) -> dict[str, Any]:
-    """A claim with its verdict and every comparison that it rests on."""
+    """A claim with what each setting says of it."""
     claim = answer.claim
     return {
         "id": claim.id,
         "statement": claim.statement,
         "source": claim.source,
-        "verdict": answer.verdict.value,
-        "more_seeds": answer.more,
-        "contrasts": [_outcome(one) for one in answer.outcomes],
+        "settings": [_finding(one) for one in answer.findings],
+    }
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    return {
+        "setting": dict(one.setting),
+        "verdict": one.verdict.value,
+        "confounded_by": list(one.confounders),
+        "more_seeds": one.more,
+        "contrasts": [_outcome(outcome) for outcome in one.outcomes],
     }
 
 
@@ -66,7 +76,7 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
 def _values(cell: Cell) -> dict[str, Any]:
     summary = cell.summary
     half = summary.half_width if summary else None
-    finished = sum(one.score is not None for one in cell.seeds)
+    finished = min(MOST_DRAWS, sum(one.score is not None for one in cell.seeds))
     return {
         "cell": cell.id,
         "state": cell.state.value,
@@ -76,7 +86,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "score": cell.score,
         "best": cell.best,
         "near_best": cell.near,
-        "ahead_of_best": cell.ahead,
+        "not_compared_with_best": cell.untested,
         "run": cell.run_id,
         "seed": cell.seed,
         "selected_by": cell.selected_by.name,
@@ -90,6 +100,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "completed": cell.completed,
         "diverged": cell.diverged,
         "divergence_rate": list(cell.divergence_rate) if cell.diverged else None,
+        "undertrained": cell.undertrained,
         "out_of_memory": cell.out_of_memory,
         "failed": cell.failed,
         "unfinished": cell.unfinished,
@@ -97,44 +108,57 @@ def _values(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _pool(pool: Pool) -> dict[str, Any]:
+def _group(group: Group) -> dict[str, Any]:
+    low, usual, high = group.spread or (None, None, None)
+    effect = group.seed_effect
     return {
-        "task": pool.task,
-        "metric": pool.metric.name,
-        "cells": pool.cells,
-        "seeds": pool.seeds,
-        "residual_sd": pool.model.sd if pool.model else None,
-        "degrees_of_freedom": pool.model.df if pool.model else None,
-        "detectable_difference": pool.detectable,
-        "comparisons": pool.comparisons,
-        "detectable_corrected": pool.detectable_corrected,
-        "p_equal_spread": pool.unequal,
+        "task": group.task,
+        "metric": group.metric.name,
+        "scale": _scale(group.metric),
+        "cells": group.cells,
+        "seeds": group.seeds,
+        "lowest_sd": low,
+        "usual_sd": usual,
+        "highest_sd": high,
+        "detectable_difference": group.detectable,
+        "comparisons": group.comparisons,
+        "detectable_corrected": group.detectable_corrected,
+        "seed_effect": {"f": effect.f, "p": effect.p} if effect else None,
     }
 
 
+def _scale(metric: Metric) -> str:
+    """The unit of differences."""
+    return "nats" if metric.in_nats else metric.unit
+
+
 def _difference(table: Table, one: Difference) -> dict[str, Any]:
-    estimate, boot = one.estimate, one.bootstrap
+    estimate, over = one.estimate, one.randomisation
     return {
         **_place(table, one.at),
         "against": _place(table, one.against),
         "metric": one.metric.name,
+        "scale": _scale(one.metric),
         "n": one.n,
-        **_estimate(estimate, LEVEL),
-        "p_holm": one.p,
+        **_estimate(estimate),
+        "ratio": ratio(estimate.value) if estimate and one.metric.in_nats else None,
+        "p_corrected": one.p,
         "effect": estimate.effect if estimate else None,
-        "p_pair_alone": one.alone.p if one.alone else None,
+        "p_paired": one.paired.p if one.paired else None,
         "margin": one.margin,
         "p_equivalent": one.p_equivalent,
-        "bootstrap": asdict(boot) if boot else None,
+        "randomisation": asdict(over) if over else None,
     }
 
 
-def _estimate(estimate: Estimate | None, level: float) -> dict[str, Any]:
+def _estimate(estimate: Estimate | None) -> dict[str, Any]:
     return {
         "better_by": estimate.value if estimate else None,
-        "interval": list(estimate.interval(level)) if estimate else None,
-        "level": level,
+        "interval": list(estimate.interval()) if estimate else None,
+        "level": LEVEL,
         "p": estimate.p if estimate else None,
+        "sd": estimate.sd if estimate else None,
+        "degrees_of_freedom": estimate.df if estimate else None,
     }
 
 
@@ -183,17 +207,15 @@ def _outcome(one: Outcome) -> dict[str, Any]:
         "b": dict(contrast.b),
         "expect": contrast.expect.value,
         "margin": contrast.margin,
+        "margin_on_scale": one.margin,
         "metric": one.metric.name if one.metric else contrast.metric,
-        "setting": dict(one.setting),
+        "scale": _scale(one.metric) if one.metric else None,
         "averaged_over": list(one.over),
-        "also_different": list(one.also),
+        "confounded_by": list(one.confounders),
         "cells": {"a": list(one.a), "b": list(one.b)},
         "n": one.n,
-        **_estimate(one.estimate, one.level),
-        "pooled_cells": one.pooled,
-        "residual_sd": one.estimate.sd if one.estimate else None,
-        "degrees_of_freedom": one.estimate.df if one.estimate else None,
-        "p_equal_spread": one.unequal,
+        **_estimate(one.estimate),
+        "allowed_errors": one.errors._asdict(),
         "diverged": {"a": one.diverged[0], "b": one.diverged[1]},
         "ended": {"a": one.ended[0], "b": one.ended[1]},
         "divergence_difference": list(one.rates) if one.rates else None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from math import isfinite
+from math import isfinite, log
 
 from kdx.axes import Direction, Task
 from kdx.grid.plan import Shown
@@ -45,8 +45,19 @@ class Metric:
         """The name under which runs record it, such as test/bleu."""
         return self.name if "/" in self.name else f"test/{self.name}"
 
+    @property
+    def in_nats(self) -> bool:
+        """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
+        return self.unit.endswith("perplexity")
+
+    def on_scale(self, score: float) -> float | None:
+        """A score on the scale on which it is compared; None where there is none, as for an infinite one."""
+        if not isfinite(score) or (self.in_nats and score <= 0):
+            return None
+        return log(score) if self.in_nats else score
+
     def gain(self, difference: float) -> float:
-        """A difference of scores as what it gains: positive is better."""
+        """A difference as what it gains: positive is better."""
         return difference if self.direction is Direction.MAX else -difference
 
 
@@ -61,6 +72,8 @@ class Seed:
     """Its best validation score."""
     score: float | None
     """Its test score, or what stands for it, see `Cell`; None unless completed."""
+    undertrained: str | None = None
+    """Why its score says little: it learned no more than how often each token comes."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +107,11 @@ class Cell:
     shown: Shown = Shown.BEST_SEED
     """Whether `value` is the selected test score or the mean."""
     best: bool = False
-    """Whether no other cell of its column, on the same task, data and metric, has a better value."""
+    """Whether no other cell of its column that it compares with has a better mean."""
     near: bool = False
     """Whether its mean is not distinguishable from that of the best one."""
-    ahead: bool = False
-    """Whether its mean is better than that of the best one, though its value is not."""
+    untested: bool = False
+    """Whether it could not be compared with the best one."""
 
     @property
     def value(self) -> float | None:
@@ -109,8 +122,15 @@ class Cell:
 
     @cached_property
     def scores(self) -> dict[int, float]:
-        """Seed → test score, where it is a finite number."""
-        return {one.seed: one.score for one in self.seeds if one.score is not None and isfinite(one.score)}
+        """Seed → test score on the scale on which it is compared, where it has one."""
+        scaled = {one.seed: self.metric.on_scale(one.score) for one in self.seeds if one.score is not None}
+        return {seed: score for seed, score in scaled.items() if score is not None}
+
+    @cached_property
+    def compared(self) -> Summary | None:
+        """Mean and spread of `scores`; None where a score is missing on that scale, or there are fewer than two."""
+        whole = self.summary is not None and len(self.scores) == self.summary.n > 1
+        return summarise([*self.scores.values()]) if whole else None
 
     @property
     def planned(self) -> int:
@@ -124,6 +144,11 @@ class Cell:
     @property
     def diverged(self) -> int:
         return self._count(RunState.DIVERGED)
+
+    @property
+    def undertrained(self) -> int:
+        """Completed runs that learned no more than how often each token comes."""
+        return sum(one.undertrained is not None for one in self.seeds)
 
     @property
     def failed(self) -> int:
@@ -142,13 +167,19 @@ class Cell:
 
     def expected(self, draws: int) -> float | None:
         """The expected test score of the best-validation seed among `draws` seeds; None when there are not as many."""
+        ranked = self._by_validation
+        return expected_best(ranked, draws) if 1 <= draws <= len(ranked) else None
+
+    @cached_property
+    def _by_validation(self) -> list[float]:
+        """Scores from the worst to the best by validation."""
         sign = 1 if self.selected_by.direction is Direction.MAX else -1
         ranked = sorted(
             (sign * one.validation, -one.seed, one.score)
             for one in self.seeds
             if one.score is not None and one.validation is not None and isfinite(one.validation)
         )
-        return expected_best([score for *_, score in ranked], draws) if 1 <= draws <= len(ranked) else None
+        return [score for *_, score in ranked]
 
     def _count(self, state: RunState) -> int:
         return sum(one.state is state for one in self.seeds)
@@ -170,11 +201,11 @@ def cell_of(
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
     """
-    known = TEST_METRICS[Task(record.spec["task"])]
+    known = metrics_of(record.spec["task"])
     selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
     own = selected_by.name.removeprefix("valid/")
     name = metric or own
-    if name not in known and name != selected_by.name:
+    if name not in known and name not in (own, selected_by.name):
         return None
 
     def score_of(run: RunRecord) -> float | None:
@@ -185,7 +216,9 @@ def cell_of(
         return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
 
     standing = _standing(runs)
-    seeds = tuple(Seed(run.seed, run.id, run.state, run.valid_score, score_of(run)) for run in standing)
+    seeds = tuple(
+        Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
+    )
     best = best_seed(standing, selected_by.direction)
     score = score_of(best) if best else None
     summary = summarise([one.score for one in seeds if one.score is not None])
@@ -193,7 +226,7 @@ def cell_of(
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
-        metric=selected_by if name == selected_by.name else Metric(name, known[name]),
+        metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
         selected_by=selected_by,
         state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
         run_id=best.id if best else None,
@@ -205,6 +238,11 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
     )
+
+
+def metrics_of(task: str) -> Mapping[str, Direction]:
+    """The test metrics of a task; none are known of a task that another kdx has."""
+    return TEST_METRICS[Task(task)] if task in list(Task) else {}
 
 
 def selected_runs(sweep: SweepRecord) -> list[int]:

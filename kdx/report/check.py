@@ -4,7 +4,8 @@ A file of `kdx report --json` is compared number by number in full precision. A 
 paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now,
 with the statistics, differences and published values that stand there too. Captions are the paper's own.
 
-What a file tells of these tables and cannot be compared, such as a bootstrap that was not made again, is no match.
+What a file tells of these tables and cannot be compared, such as a randomisation of sentences that was not made again,
+is no match.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
 from kdx.report.latex import label, tex, to_latex
-from kdx.report.listings import OF_BOOTSTRAP
+from kdx.report.listings import OVER_SENTENCES
 from kdx.report.markdown import plain, to_markdown
 from kdx.report.papers import load_paper, shipped
 from kdx.report.table import Table
@@ -26,8 +27,8 @@ from kdx.report.wording import LEVELS
 
 _NEVER = frozenset({"run", "run_id"})
 """Keys that tell no number: a repeated run has another id."""
-_BOOTSTRAP = frozenset({"bootstrap", *OF_BOOTSTRAP})
-"""Keys and columns that tell nothing, or are not there, unless a bootstrap is asked for."""
+_RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})
+"""Keys and columns that tell nothing, or are not there, unless a randomisation is asked for."""
 _THERE, _NOT_THERE = "there", "not there"
 _ROUNDING = 1e-9
 """Relative: another processor or library may sum in another order."""
@@ -80,7 +81,7 @@ class Asked:
     sweep: str | None
     paper: str | None
     """The paper inside kdx whose values stand beside ours."""
-    bootstrap: bool
+    randomisation: bool
 
 
 def asked_in(path: Path) -> Asked:
@@ -93,11 +94,11 @@ def asked_in(path: Path) -> Asked:
     if form is _JSON:
         report = _json(text, path)
         beside = [table["published"].get("paper") for table in report["tables"] if table.get("published")]
-        bootstrap = any(one.get("bootstrap") for table in report["tables"] for one in table["differences"])
+        randomisation = any(one.get("randomisation") for table in report["tables"] for one in table["differences"])
     else:
         beside = [name for name in shipped() if form.plain(f"beside {load_paper(name).title}") in text]
-        report, bootstrap = {}, all(header in text for header in OF_BOOTSTRAP)
-    return Asked(report.get("sweep"), next((name for name in beside if name in shipped()), None), bootstrap)
+        report, randomisation = {}, all(header in text for header in OVER_SENTENCES)
+    return Asked(report.get("sweep"), next((name for name in beside if name in shipped()), None), randomisation)
 
 
 def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Checked:
@@ -125,10 +126,10 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     changes, left_out = [], [then[at].title for at in unsure]
     for at, (index, part) in pairs.items():
         for one in _changes(tables[index].name, then[at], part):
-            if not _of_bootstrap(one) or not {one.was, one.now} & {_NOT_THERE, "null"}:
+            if not _of_randomisation(one) or not {one.was, one.now} & {_NOT_THERE, "null"}:
                 changes.append(one)
             elif one.was not in (_NOT_THERE, "null"):
-                left_out.append(f"{one.table}: bootstrap")
+                left_out.append(f"{one.table}: randomisation of sentences")
     its = tuple(form.belonging(name) for name in compared)
     left_out += [
         old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
@@ -200,8 +201,8 @@ def _changes(table: str, then: _Part, now: _Part) -> Iterator[Change]:
                 yield Change(table, place, what, _told(was), _told(new.get(what)))
 
 
-def _of_bootstrap(change: Change) -> bool:
-    return bool(_BOOTSTRAP & {change.what.partition(".")[0], change.place.rpartition(", ")[2]})
+def _of_randomisation(change: Change) -> bool:
+    return bool(_RANDOMISATION & {change.what.partition(".")[0], change.place.rpartition(", ")[2]})
 
 
 def _equal(was: Any, now: Any) -> bool:

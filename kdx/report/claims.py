@@ -1,33 +1,35 @@
 """Does a claim hold in the runs at hand?
 
 A contrast compares two sets of cells that agree in everything it does not name. Where other factors vary too (say, the
-kernel), each side is averaged over them, choice by choice. Means are compared within seeds, with one residual variance
-for all cells at hand of the same setting, that is task, data, size and training (`SeedModel`): whether the claim speaks
-of them or not, they tell how far seeds scatter. Where a side diverges, the
-divergence rates are compared first: a cell that does not converge is worse than one that does. While too few runs tell
-the rates apart, the scores of those that completed decide nothing in favour of the side that diverged more often.
+kernel), each side is averaged over them, choice by choice. Means are compared with the spreads of the very cells
+(`kdx.report.statistics.contrast`), perplexities by their logarithm. Where a side diverges, the divergence rates are
+compared first: a cell that does not converge is worse than one that does. While too few runs tell the rates apart, the
+scores of those that completed decide nothing in favour of the side that diverged more often.
 
-Each contrast holds, does not hold, or cannot be told:
+There is a verdict for each setting, that is task, data, size and training: a smoke run says nothing of the paper's
+scale. In it each contrast holds, does not hold, or cannot be told:
 
-    better       holds: the whole 95% interval is above the margin (0 if none is given). Does not: all of it is below.
-    no-worse     holds: the 90% interval is above −margin. Does not: the whole 95% interval is below −margin.
-    equivalent   holds: the 90% interval is within ±margin (TOST). Does not: the 95% interval is wholly outside.
+    better       holds: the whole interval is above the margin (0 if none is given). Does not: all of it is below.
+    no-worse     holds: the lower end is above −margin. Does not: the whole interval is below −margin.
+    equivalent   holds: the interval is within ±margin (TOST). Does not: it is wholly outside.
 
-`all` holds if every part does and fails if any part does, each at its own 5%; `any` the other way round, and shares its
-5% out among its parts (Bonferroni), since a claim that has several chances is right more often by luck.
+A false "holds" and a false "does not hold" have 5% each, which parts share that could each bring it about (Bonferroni):
+those of `any` share the 5% of "holds", those of `all` the 5% of "does not hold".
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from kdx.grid.where import choice, factors, matches
 from kdx.report.cells import Cell, Metric, cell_of
-from kdx.report.comparisons import Pool, pool
+from kdx.report.comparisons import margin_on_scale
 from kdx.report.papers import Claim, Contrast, Expect, Rule
-from kdx.report.statistics import LEVEL, Estimate, rate_difference
+from kdx.report.statistics import LEVEL, Estimate, Summary, contrast, p_rates, rate_difference
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 # What a factor decides about other fields: naming it names them, unless the contrast names them itself.
@@ -56,9 +58,6 @@ _SURVIVORS = (
     "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
 )
 _MOST_RUNS = 1000
-_FEWEST_RUNS = 3
-"""On each side, before divergence rates decide: of two runs that diverge against two that do not, Newcombe's interval
-is so narrow that it misses 0 in up to 12% of the cases though the rates are equal; from three on in 9% at the worst."""
 
 
 class Verdict(StrEnum):
@@ -69,38 +68,44 @@ class Verdict(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
+class Errors(NamedTuple):
+    """The chance that each verdict may have to be false, of a two-sided comparison."""
+
+    holds: float
+    does_not_hold: float
+
+
+_WHOLE = Errors(1 - LEVEL, 1 - LEVEL)
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """A contrast in one setting: the same task, data, size and training."""
+    """A contrast in one setting."""
 
     contrast: Contrast
     verdict: Verdict
-    setting: Mapping[str, str]
-    """Factor → word, of `TOLD`; empty where there are no such cells."""
-    level: float
-    """Of the interval, above 0.95 where the claim has several chances."""
+    errors: Errors
     metric: Metric | None = None
+    """None where there are no such cells."""
     a: tuple[str, ...] = ()
     """Ids of the cells of side a, and of b below."""
     b: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     """Factors that the contrast is averaged over."""
-    also: tuple[str, ...] = ()
-    """Factors in which all of a differ from all of b though the contrast does not speak of them."""
+    confounders: tuple[str, ...] = ()
+    """Factors in which all of a differ from all of b beside the first one that the contrast names."""
     estimate: Estimate | None = None
-    """a over b, as what is gained: positive is better. None where no seeds tell it."""
+    """a over b, as what is gained: positive is better; of perplexities in nats. None where no seeds tell it."""
+    margin: float | None = None
+    """On the same scale."""
     n: int = 0
-    """Seeds with a score on both sides."""
+    """Seeds of the cell that has the fewest."""
     diverged: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that diverged."""
-    pooled: int = 0
-    """Cells that the error is pooled over."""
-    unequal: float | None = None
-    """p-value of Bartlett's test that they spread alike."""
     ended: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that completed or diverged."""
     rates: tuple[float, float] | None = None
-    """Interval of b's divergence rate minus a's, where either diverged."""
+    """95% interval of b's divergence rate minus a's, where either diverged."""
     more: int | None = None
     """More seeds that would tell with probability 0.8, if the difference stays; None: no number in sight, or told."""
     reason: str = ""
@@ -108,17 +113,24 @@ class Outcome:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the estimate, at `level`."""
-        return self.estimate.interval(self.level) if self.estimate else None
+        """95% interval of the estimate."""
+        return self.estimate.interval() if self.estimate else None
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A claim, and what the runs say of it."""
+class Finding:
+    """What the runs of one setting say of a claim."""
 
-    claim: Claim
+    setting: Mapping[str, str]
+    """Factor → word, of `TOLD`; empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def confounders(self) -> tuple[str, ...]:
+        """In what else the sides differ of contrasts that hold."""
+        held = (one for one in self.outcomes if one.verdict is Verdict.HOLDS)
+        return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
 
     @property
     def more(self) -> int | None:
@@ -127,28 +139,62 @@ class Answer:
         known = [one for one in wanted if one is not None]
         return max(known) if known and len(known) == len(wanted) else None
 
+    def __str__(self) -> str:
+        """Such as `holds, confounded by memory`."""
+        doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
+        return f"{self.verdict}{doubt if self.confounders else ''}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim, and what the runs say of it in each setting."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
 
 def answer(claim: Claim, sweeps: Sequence[SweepRecord]) -> Answer:
     """Decide `claim` from all runs of these sweeps; a cell that several have counts once."""
     runs = _Runs(sweeps)
-    comparisons = {id(contrast): tuple(_comparisons(contrast, runs)) for contrast in _contrasts(claim.holds)}
-    pools: dict[tuple[str, Metric], Pool] = {}
-    for one in (one for those in comparisons.values() for one in those):
-        if one.group not in pools:
-            pools[one.group] = pool((*one.a, *one.b, *one.pooled), one.words.get("task", ""))
+    contrasts = list(_contrasts(claim.holds))
+    # What decides no setting, since some contrast varies it.
+    varied = frozenset[str]().union(*(_named(one) | following(_named(one)) for one in contrasts))
+    comparisons = {id(one): _comparisons(one, runs, varied) for one in contrasts}
+    settings = {key: one.words for those in comparisons.values() for key, one in those.items()}
+    findings = [_finding(claim, comparisons, key, words) for key, words in settings.items()]
+    if not findings:
+        nothing = tuple(Outcome(one, Verdict.CANNOT_TELL, _WHOLE, reason="no such cells") for one in contrasts)
+        findings = [Finding({}, Verdict.CANNOT_TELL, nothing)]
+    return Answer(claim, tuple(findings))
+
+
+def _finding(
+    claim: Claim, comparisons: "Mapping[int, Mapping[str, _Comparison]]", key: str, words: Mapping[str, str]
+) -> Finding:
     outcomes: list[Outcome] = []
 
-    def decided(part: Rule | Contrast, level: float) -> Verdict:
+    def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
         if isinstance(part, Rule):
-            inner = 1 - (1 - level) / len(part.of) if part.any else level
-            return _together([decided(one, inner) for one in part.of], any=part.any)
-        found = [_outcome(one, pools[one.group], level) for one in comparisons[id(part)]]
-        found = found or [Outcome(part, Verdict.CANNOT_TELL, {}, level, reason="no such cells")]
-        outcomes.extend(found)
-        return _together([one.verdict for one in found], any=False)
+            its = [one for one in part.of if _speaks_of(one, words["task"])]
+            holds, does_not = errors
+            inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
+            return _together([decided(one, inner) for one in its], any=part.any)
+        found = comparisons[id(part)].get(key)
+        outcome = (
+            _outcome(found, errors) if found else Outcome(part, Verdict.CANNOT_TELL, errors, reason="no such cells")
+        )
+        outcomes.append(outcome)
+        return outcome.verdict
 
-    verdict = decided(claim.holds, LEVEL)
-    return Answer(claim, verdict, tuple(outcomes))
+    verdict = decided(claim.holds, _WHOLE)
+    return Finding(words, verdict, tuple(outcomes))
+
+
+def _speaks_of(part: Rule | Contrast, task: str) -> bool:
+    """Whether the part asks something of this task."""
+    if isinstance(part, Rule):
+        return any(_speaks_of(one, task) for one in part.of)
+    return all(side.get("task", task) == task for side in (part.where, part.a, part.b))
 
 
 class _Runs:
@@ -180,13 +226,10 @@ class _Comparison:
     """A contrast's cells in one setting, in pairs of sides that agree in everything that is not named."""
 
     contrast: Contrast
-    setting: str
     words: Mapping[str, str]
     over: tuple[str, ...]
-    also: tuple[str, ...]
+    confounders: tuple[str, ...]
     sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
-    pooled: tuple[Cell, ...]
-    """Every cell of the setting that has scores of the metric."""
 
     @property
     def a(self) -> tuple[Cell, ...]:
@@ -197,25 +240,42 @@ class _Comparison:
         return tuple(cell for _, side in self.sides for cell in side)
 
     @property
-    def group(self) -> tuple[str, Metric]:
-        """Cells of one group share their error."""
-        return self.setting, self.a[0].metric
+    def metric(self) -> Metric:
+        return self.a[0].metric
 
-    @property
-    def weights(self) -> dict[str, float]:
-        """Cell id → weight, such that the sum is what a gains over b."""
-        found: dict[str, float] = {}
-        sign = self.a[0].metric.gain(1.0) / len(self.sides)
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """What a gains over b; None where a cell has no spread to judge by."""
+        cells = {cell.id: cell for cell in (*self.a, *self.b)}
+        weights = dict.fromkeys(cells, 0.0)
+        sign = self.metric.gain(1.0) / len(self.sides)
         for pair in self.sides:
             for side, direction in zip(pair, (sign, -sign), strict=True):
                 for cell in side:
-                    found[cell.id] = found.get(cell.id, 0.0) + direction / len(side)
-        return found
+                    weights[cell.id] += direction / len(side)
+        parts: list[tuple[float, Summary]] = []
+        for id, weight in weights.items():
+            if (summary := cells[id].compared) is None:
+                return None
+            parts.append((weight, summary))
+        return contrast(parts)
+
+    @property
+    def margin(self) -> float | None:
+        """On the scale of the estimate."""
+        means = [cell.summary.mean for cell in self.b if cell.summary]
+        if self.contrast.margin is None or not means:
+            return None
+        return margin_on_scale(self.metric, self.contrast.margin, sum(means) / len(means))
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
     """Factors that these decide, or at least limit."""
     return frozenset[str]().union(*(_FOLLOWS.get(factor, frozenset()) for factor in named))
+
+
+def _named(contrast: Contrast) -> frozenset[str]:
+    return frozenset(contrast.a.keys() | contrast.b.keys())
 
 
 def _contrasts(rule: Rule) -> Iterator[Contrast]:
@@ -226,63 +286,68 @@ def _contrasts(rule: Rule) -> Iterator[Contrast]:
             yield part
 
 
-def _comparisons(contrast: Contrast, runs: _Runs) -> Iterator[_Comparison]:
-    """One for each setting that has both sides."""
-    named = contrast.a.keys() | contrast.b.keys()
+def _comparisons(contrast: Contrast, runs: _Runs, varied: frozenset[str]) -> dict[str, _Comparison]:
+    """Setting → the contrast in it, for each setting that has both sides."""
+    named = _named(contrast)
     follows = following(named) - named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
-    alike: dict[str, list[CellRecord]] = {}
     for record in runs.records.values():
-        rest = {one: word for one, word in runs.words[record.id].items() if one not in named | follows}
-        recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING)}
-        # What a cell was selected by decides what its score is, but is no factor.
-        setting = json.dumps([recipe, record.spec["select"]])
-        alike.setdefault(setting, []).append(record)
         if not matches(contrast.where, record.spec):
             continue
-        background = json.dumps({one: word for one, word in rest.items() if not one.startswith(_SETTING)})
+        rest = {one: word for one, word in runs.words[record.id].items() if one not in named | follows}
+        recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
+        # What a cell was selected by decides what its score is, but is no factor.
+        setting = json.dumps([recipe, record.spec["select"]])
+        background = json.dumps({one: word for one, word in rest.items() if one not in recipe})
         for index, side in enumerate((contrast.a, contrast.b)):
             if matches(side, record.spec):
                 settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
+    found = {}
     for setting, by_background in settings.items():
         sides = []
         used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
         for halves in by_background.values():
             cells = [[(one, runs.cell(one, contrast.metric)) for one in half] for half in halves]
-            told = [[(one, cell) for one, cell in half if cell and (cell.scores or cell.diverged)] for half in cells]
+            told = [[(one, cell) for one, cell in half if cell and (cell.scores or _lost(cell))] for half in cells]
             if all(told):
                 sides.append((tuple(cell for _, cell in told[0]), tuple(cell for _, cell in told[1])))
                 for records, half in zip(used, told, strict=True):
                     records.extend(one for one, _ in half)
         if sides:
             spec = used[0][0].spec
-            words = {one: choice(spec, one) or "none" for one in TOLD if one not in named}
-            over, also = _unspoken(used, named, follows)
-            at_hand = (runs.cell(one, contrast.metric) for one in alike[setting])
-            metric = sides[0][0][0].metric
-            pooled = tuple(cell for cell in at_hand if cell and cell.scores and cell.metric == metric)
-            yield _Comparison(contrast, setting, words, over, also, tuple(sides), pooled)
+            words = {one: choice(spec, one) or "none" for one in TOLD if one not in varied}
+            over, confounders = _unspoken(used, contrast, follows)
+            found[setting] = _Comparison(contrast, words, over, confounders, tuple(sides))
+    return found
+
+
+def _lost(cell: Cell) -> int:
+    """Runs that diverged, or completed with a score that is no finite number."""
+    return cell.diverged + (cell.summary.n - len(cell.scores) if cell.summary else 0)
 
 
 def _unspoken(
-    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], named: Iterable[str], follows: Iterable[str]
+    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], contrast: Contrast, follows: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Factors that the contrast does not name: those that vary, and those in which the sides differ.
+    """Factors that vary within the sides, and those in which the sides differ beside the first that is named.
 
     What only one side has, such as an encoding, is no difference.
     """
-    over, also = [], []
+    named = _named(contrast)
+    about = next(iter(contrast.a))
+    over, confounders = [], []
     for factor in factors():
         a, b = ({_word(record, factor) for record in side} for side in sides)
-        if factor in named:
+        if factor == about:
             continue
-        if factor not in follows:
-            over += [factor] if len(a | b) > 1 else []
-        elif len(a) > 1 or len(b) > 1:
+        if factor in named or factor in follows:
+            if not a & b and "none" not in a | b:
+                confounders.append(factor)
+            elif factor not in named and (len(a) > 1 or len(b) > 1):
+                over.append(factor)
+        elif len(a | b) > 1:
             over.append(factor)
-        elif a != b and "none" not in a | b:
-            also.append(factor)
-    return tuple(over), tuple(also)
+    return tuple(over), tuple(confounders)
 
 
 def _word(record: CellRecord, factor: str) -> str | None:
@@ -291,111 +356,111 @@ def _word(record: CellRecord, factor: str) -> str | None:
     return "none" if unused else choice(record.spec, factor)
 
 
-def _outcome(one: _Comparison, shared: Pool, level: float) -> Outcome:
-    seeds = [{seed for cell in side for seed in cell.scores} for side in (one.a, one.b)]
-    n = len(seeds[0] & seeds[1])
-    diverged = (sum(cell.diverged for cell in one.a), sum(cell.diverged for cell in one.b))
-    ended = (
-        diverged[0] + sum(cell.completed for cell in one.a),
-        diverged[1] + sum(cell.completed for cell in one.b),
-    )
-    estimate = shared.model.contrast(one.weights) if shared.model else None
-    rates = rate_difference(diverged[::-1], ended[::-1], level) if any(diverged) else None
-    verdict = _by_rates(one.contrast, rates, ended)
-    contrary = verdict is None and estimate is not None and _contrary(one.contrast, estimate, diverged, ended)
+def _outcome(one: _Comparison, errors: Errors) -> Outcome:
+    n = min((len(cell.scores) for cell in (*one.a, *one.b)), default=0)
+    diverged = (sum(map(_lost, one.a)), sum(map(_lost, one.b)))
+    ended = (diverged[0] + sum(len(cell.scores) for cell in one.a), diverged[1] + sum(len(c.scores) for c in one.b))
+    estimate, margin = one.estimate, one.margin
+    verdict = _by_rates(one.contrast, diverged, ended, errors) if any(diverged) else None
+    contrary = verdict is None and estimate is not None and _contrary(one.contrast, margin, estimate, diverged, ended)
     if verdict is None and estimate and not contrary:
-        verdict = _by_scores(one.contrast, estimate, level)
+        verdict = _by_scores(one.contrast, margin, estimate, errors)
     more = None
     if verdict is None and estimate and not contrary:
-        more = _more_scores(one.contrast, estimate, n, level)
+        more = _more_scores(one.contrast, margin, estimate, n, errors)
     elif verdict is None:
-        more = _more_rates(one.contrast, diverged, ended, level) if rates else max(1, 2 - n)
+        more = _more_rates(one.contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - n)
     return Outcome(
         contrast=one.contrast,
         verdict=verdict or Verdict.CANNOT_TELL,
-        setting=one.words,
-        level=level,
-        metric=one.a[0].metric,
+        errors=errors,
+        metric=one.metric,
         a=tuple(cell.id for cell in one.a),
         b=tuple(cell.id for cell in one.b),
         over=one.over,
-        also=one.also,
+        confounders=one.confounders,
         estimate=estimate,
+        margin=margin,
         n=n,
         diverged=diverged,
-        pooled=shared.cells,
-        unequal=shared.unequal,
         ended=ended,
-        rates=rates,
+        rates=rate_difference(diverged[::-1], ended[::-1]) if any(diverged) else None,
         more=more,
-        reason=_SURVIVORS if contrary else "" if estimate or rates else "too few seeds in common",
+        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else "a cell has a single seed",
     )
 
 
-def _by_rates(contrast: Contrast, rates: tuple[float, float] | None, ended: tuple[int, int]) -> Verdict | None:
+def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> Verdict | None:
     """What divergence alone decides: a diverges less than b, or more; None when it does not."""
-    if rates is None or min(ended) < _FEWEST_RUNS or rates[0] <= 0 <= rates[1]:
-        return None
-    good = rates[0] > 0 and contrast.expect is not Expect.EQUIVALENT
-    return Verdict.HOLDS if good else Verdict.DOES_NOT_HOLD
-
-
-def _contrary(contrast: Contrast, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]) -> bool:
-    """Whether runs that diverged point the other way than the scores of those that did not."""
     # Rates as wholes, so that equal ones are equal.
+    less = diverged[0] * ended[1] < diverged[1] * ended[0]
+    verdict = Verdict.HOLDS if less and contrast.expect is not Expect.EQUIVALENT else Verdict.DOES_NOT_HOLD
+    allowed = errors.holds if verdict is Verdict.HOLDS else errors.does_not_hold
+    return verdict if p_rates(diverged, ended) <= allowed else None
+
+
+def _contrary(
+    contrast: Contrast, margin: float | None, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]
+) -> bool:
+    """Whether runs that diverged point the other way than the scores of those that did not."""
     a, b = diverged[0] * ended[1], diverged[1] * ended[0]
-    margin = contrast.margin or 0.0
+    margin = margin or 0.0
     if contrast.expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
         return a != b
     return a > b if estimate.value > (-margin if contrast.expect is Expect.NO_WORSE else margin) else a < b
 
 
-def _regions(contrast: Contrast, level: float) -> tuple[tuple[Verdict, float, float, float], ...]:
+def _regions(
+    contrast: Contrast, margin: float | None, errors: Errors
+) -> tuple[tuple[Verdict, float, float, float], ...]:
     """What is decided where the whole interval lies between two bounds; at the end, the level of that interval.
 
-    A bound that is tested on one side alone takes the interval whose end leaves out as much as both ends do of `level`.
+    A bound that is tested on one side alone takes the interval whose end leaves out as much as both ends do otherwise.
     """
-    margin, one_sided = contrast.margin or 0.0, 1 - 2 * (1 - level)
+    margin = margin or 0.0
+    holds, one_sided, does_not = 1 - errors.holds, 1 - 2 * errors.holds, 1 - errors.does_not_hold
     return {
         Expect.BETTER: (
-            (Verdict.HOLDS, margin, inf, level),
-            (Verdict.DOES_NOT_HOLD, -inf, margin, level),
+            (Verdict.HOLDS, margin, inf, holds),
+            (Verdict.DOES_NOT_HOLD, -inf, margin, does_not),
         ),
         Expect.NO_WORSE: (
             (Verdict.HOLDS, -margin, inf, one_sided),
-            (Verdict.DOES_NOT_HOLD, -inf, -margin, level),
+            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
         ),
         Expect.EQUIVALENT: (
             (Verdict.HOLDS, -margin, margin, one_sided),
-            (Verdict.DOES_NOT_HOLD, margin, inf, level),
-            (Verdict.DOES_NOT_HOLD, -inf, -margin, level),
+            (Verdict.DOES_NOT_HOLD, margin, inf, does_not),
+            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
         ),
     }[contrast.expect]
 
 
-def _by_scores(contrast: Contrast, estimate: Estimate, level: float) -> Verdict | None:
-    for verdict, low, high, at in _regions(contrast, level):
+def _by_scores(contrast: Contrast, margin: float | None, estimate: Estimate, errors: Errors) -> Verdict | None:
+    for verdict, low, high, at in _regions(contrast, margin, errors):
         below, above = estimate.interval(at)
         if low < below and above < high:
             return verdict
     return None
 
 
-def _more_scores(contrast: Contrast, estimate: Estimate, n: int, level: float) -> int | None:
+def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n: int, errors: Errors) -> int | None:
     """Seeds to add so that the interval lies where something is decided, if the difference stays what it is."""
-    # Cells that share no seed, but are joined by others, count as if they shared one.
-    needed = [estimate.seeds_to_show(low, high, max(n, 1), at) for _, low, high, at in _regions(contrast, level)]
+    regions = _regions(contrast, margin, errors)
+    needed = [estimate.seeds_to_show(low, high, max(n, 1), at) for _, low, high, at in regions]
     known = [seeds for seeds in needed if seeds is not None]
-    return min(known) - n if known else None
+    return max(1, min(known) - n) if known else None
 
 
-def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], level: float) -> int | None:
+def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> int | None:
     """Runs to add on each side so that the rates are told apart, if they stay what they are."""
-    for more in range(1, _MOST_RUNS):
+    more = 1
+    while more < _MOST_RUNS:
         of = (ended[0] + more, ended[1] + more)
-        hits = tuple(round(k / n * m) for k, n, m in zip(diverged, ended, of, strict=True))
-        if _by_rates(contrast, rate_difference((hits[1], hits[0]), of[::-1], level), of):
+        hits = (round(diverged[0] / ended[0] * of[0]), round(diverged[1] / ended[1] * of[1]))
+        if _by_rates(contrast, hits, of, errors):
             return more
+        more += max(1, more // 4)
     return None
 
 

@@ -1,31 +1,30 @@
 """What keeps a comparison from being fair: cells that differ in more than the factors of their table.
 
-Seeds, budgets, sizes and parameter counts, the text, the libraries and the code behind the compared cells. Nothing is
-judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know. Cells of one column that learn
-from other data are not compared at all, which a reader has to know, too.
+Every factor of the cells, seeds, parameter counts, the text, the libraries and the code behind the compared cells.
+Nothing is judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know. Cells of one column
+whose numbers do not compare are not compared at all, which a reader has to know, too, and why.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kdx.grid.where import choice, factors
 from kdx.report.cells import Cell, Metric
-from kdx.report.comparisons import Address, Pool
+from kdx.report.comparable import BITS_PER_BYTE, Trait, compares_by_bytes
+from kdx.report.comparisons import Groups
+from kdx.report.layout import Address, Layout
 from kdx.store.records import CellRecord, Provenance, SweepRecord
-
-if TYPE_CHECKING:
-    from kdx.report.table import Table
 
 PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
 
 CHANGED = "conditions while training"
 """Topic of runs that went on with other libraries, threads, data or code than they had begun with."""
+UNKNOWN = "unknown to this kdx"
+"""Topic of cells with words of another kdx."""
 
-_RECIPE = ("model.", "training.", "evaluation.")
-_DATA = "data."
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
 _SHORT = 8
@@ -34,7 +33,7 @@ _SHORT = 8
 
 @dataclass(frozen=True)
 class Finding:
-    """One fact in which compared cells differ."""
+    """One fact in which cells differ."""
 
     topic: str
     """Such as `seeds`, `training.steps`, `parameters` or `torch`."""
@@ -44,56 +43,56 @@ class Finding:
     """What the fact is → the places where it is so; the commonest first."""
     compared: bool = True
     """Whether the cells are compared all the same."""
+    instead: str = ""
+    """A metric by which they could be compared; empty: none was recorded, or they are compared."""
 
 
 def audit(
-    table: "Table",
-    comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]],
-    records: Mapping[Address, CellRecord],
-    sweep: SweepRecord,
+    layout: Layout, groups: Groups, alike: Mapping[Address, Sequence[Trait]], sweep: SweepRecord
 ) -> tuple[Finding, ...]:
-    """Every fact in which comparable cells with a score differ, beyond the factors of their table, and the data in
-    which cells of one column differ that would be comparable otherwise.
+    """Every fact in which compared cells with a score differ, beyond the factors of their table, and why cells of one
+    column are not compared.
+
+    Args:
+        alike: what has to be the same for two cells' numbers to compare.
     """
-    meant = {*table.row_factors, *table.column_factors}
-    found = list(_unequal_data(table, comparable, records, meant))
-    for shared, cells in comparable:
+    meant = {*layout.row_factors, *layout.column_factors}
+    found = list(_not_compared(groups, alike, sweep))
+    for shared, cells in groups:
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in cells.items():
             if cell.value is None:
                 continue
-            for topic, told in _facts(cell, records[at], sweep):
+            for topic, told in _facts(cell, layout.records[cell.id], sweep):
                 if topic not in meant:
                     by_topic.setdefault(topic, {}).setdefault(told, []).append(at)
         for topic, values in by_topic.items():
-            # What went on under other conditions is told even where all of them did.
-            if len(values) > 1 or topic == CHANGED:
+            # What went on under other conditions, or has words that nobody here knows, is told of every cell.
+            if len(values) > 1 or topic in (CHANGED, UNKNOWN):
                 found.append(Finding(topic, shared.task, shared.metric, _commonest_first(values)))
     return tuple(found)
 
 
-def _unequal_data(
-    table: "Table",
-    comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]],
-    records: Mapping[Address, CellRecord],
-    meant: Container[str],
-) -> Iterator[Finding]:
-    alike: dict[tuple[str, Metric], list[Address]] = {}
-    for shared, cells in comparable:
-        alike.setdefault((shared.task, shared.metric), []).extend(
-            at for at, cell in cells.items() if cell.value is not None
-        )
-    for (task, metric), those in alike.items():
-        for factor in factors():
-            if not factor.startswith(_DATA) or factor in meant:
-                continue
-            values: dict[str, list[Address]] = {}
-            for column in dict.fromkeys(column for _, column in those):
-                told = {at: str(choice(records[at].spec, factor)) for at in those if at[1] == column}
-                for at, word in told.items() if len({*told.values()}) > 1 else ():
-                    values.setdefault(word, []).append(at)
-            if values:
-                yield Finding(factor, task, metric, _commonest_first(values), compared=False)
+def _not_compared(groups: Groups, alike: Mapping[Address, Sequence[Trait]], sweep: SweepRecord) -> Iterator[Finding]:
+    apart: dict[tuple[str, Metric], dict[Address, Cell]] = {}
+    for shared, cells in groups:
+        scored = {at: cell for at, cell in cells.items() if cell.value is not None}
+        apart.setdefault((shared.task, shared.metric), {}).update(scored)
+    for (task, metric), those in apart.items():
+        by_topic: dict[str, dict[str, list[Address]]] = {}
+        for column in dict.fromkeys(column for _, column in those):
+            its: dict[str, dict[Address, Trait]] = {}
+            for at in those:
+                for trait in alike[at] if at[1] == column else ():
+                    its.setdefault(trait.topic, {})[at] = trait
+            for topic, told in its.items():
+                if len({trait.key for trait in told.values()}) > 1 or len(told) < sum(at[1] == column for at in those):
+                    for at, trait in told.items():
+                        by_topic.setdefault(topic, {}).setdefault(trait.told, []).append(at)
+        bytewise = metric.unit != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
+        instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
+        for topic, values in by_topic.items():
+            yield Finding(topic, task, metric, _commonest_first(values), compared=False, instead=instead)
 
 
 def _commonest_first(values: Mapping[str, Sequence[Address]]) -> dict[str, tuple[Address, ...]]:
@@ -102,10 +101,11 @@ def _commonest_first(values: Mapping[str, Sequence[Address]]) -> dict[str, tuple
 
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
+    yield from ((UNKNOWN, word) for word in record.unknown)
     yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
-    for factor in factors():
-        if factor.startswith(_RECIPE) and factor not in _NO_MATTER:
-            yield factor, str(choice(record.spec, factor))
+    for factor in (*factors(), "select.metric"):
+        if factor not in _NO_MATTER:
+            yield factor, str(choice(record.spec, factor) or "none")
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
     # Runs share their origins; each is looked at once.

@@ -94,11 +94,12 @@ _GREEK = re.compile(
 )
 
 
-def to_latex(table: Table, *, statistics: bool = False) -> str:
+def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> str:
     """The table as a float with the caption that goes with the numbers, and what belongs to it in floats of its own.
 
     Args:
         statistics: see `kdx.report.listings.listings`.
+        full: see `kdx.report.wording.caption`.
     """
     names = len(table.row_factors)
     columns = [
@@ -112,7 +113,7 @@ def to_latex(table: Table, *, statistics: bool = False) -> str:
             lines.append("\\addlinespace")
         lines.append(_line([*map(tex, its), *(part for places, _ in columns for part in places[row])]))
     numbers = "".join("r@{\\quad}l" if width == 2 else "r" for width in widths)
-    said = caption(table, best="Bold")
+    said = caption(table, best="Bold", full=full)
     title = f"\\textbf{{{tex(table.name)}}}" + (f": {tex(table.caption)}" if table.caption else "")
     head = _caption(tex(table.caption or table.name), title, said)
     body = _float([head, f"\\label{{{label(table.name)}}}"], f"{'l' * names}{numbers}", lines)

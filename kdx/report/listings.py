@@ -3,20 +3,31 @@
 Each cell's statistics, differences between cells, published values beside ours, and the answers to claims.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kdx.grid.plan import Shown
 from kdx.report.against import Agreement, Beside
-from kdx.report.cells import Cell
-from kdx.report.claims import Answer, Outcome, Verdict, following
-from kdx.report.comparisons import Difference
-from kdx.report.papers import Contrast, Expect
+from kdx.report.cells import Cell, Metric
+from kdx.report.claims import Answer, Finding, Outcome, Verdict, following
+from kdx.report.comparisons import Difference, ratio
+from kdx.report.papers import Claim, Contrast, Expect
+from kdx.report.statistics import Estimate
 from kdx.report.table import Table
-from kdx.report.wording import LEVELS, equals, probability, rounded, setting, signed, told
+from kdx.report.wording import (
+    LEVELS,
+    difference,
+    equals,
+    interval,
+    probability,
+    rounded,
+    setting,
+    signed,
+    told,
+)
 
-OF_BOOTSTRAP = ("BLEU of the selected runs", "p over sentences")
-"""Headers of what a bootstrap adds to the differences."""
+OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
+"""Headers of what a randomisation of sentences adds to the differences."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
@@ -42,49 +53,58 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
     """
     if statistics and table.cells:
         yield _cells(table)
-    bootstrapped = any(one.bootstrap for one in table.differences)
-    if table.differences and (statistics or table.baseline or bootstrapped):
+    randomised = any(one.randomisation for one in table.differences)
+    if table.differences and (statistics or table.baseline or randomised):
         yield _differences(table)
     if table.beside:
         yield _beside(table, table.beside)
 
 
-def claim(answer: Answer) -> Listing:
-    """A claim's verdict, and each comparison that it rests on; those without cells are named in a note."""
+def claim(answer: Answer) -> Iterator[Listing]:
+    """What each setting says of a claim, and each contrast that it rests on; those without cells are in a note."""
+    for index, one in enumerate(answer.findings):
+        yield _claim(answer.claim, one, first=index == 0)
+
+
+def _claim(claim: Claim, finding: Finding, *, first: bool) -> Listing:
+    there = [one for one in finding.outcomes if one.metric]
+    # What all contrasts have in common need not stand on each line.
+    wheres = [_where(one, finding.setting) for one in there]
+    varying = [factor for where in wheres for factor in where if len({other.get(factor) for other in wheres}) > 1]
     rows = []
-    for one in answer.outcomes:
-        if not one.metric:
-            continue
-        metric, interval = one.metric.name, one.interval
+    for one, where in zip(there, wheres, strict=True):
+        assert one.metric
+        words = setting({factor: word for factor, word in where.items() if factor in varying})
         rows.append(
             (
-                _contrast(one.contrast),
+                _contrast(one.contrast) + (f" ({words})" if words else ""),
                 _expected(one.contrast),
-                _where(one),
-                signed(one.estimate.value, metric) if one.estimate else "–",
-                _interval(interval, metric) if interval else "–",
+                difference(one.estimate.value, one.metric) if one.estimate else "–",
+                interval(one.interval, one.metric) if one.interval else "–",
                 str(one.n),
                 str(one.verdict),
                 _more(one),
             )
         )
-    notes = [f"Source: {answer.claim.source}."] if answer.claim.source else []
+    at = f" ({setting(finding.setting)})" if finding.setting else ""
+    notes = [f"Source: {claim.source}."] if claim.source and first else []
     return Listing(
-        title=f"{answer.claim.id}: {answer.verdict}: {answer.claim.statement}",
-        key=(answer.claim.id,),
-        headers=("a over b", "expected", "where", "a better by", "interval", "n", "verdict", "more seeds"),
-        names=3,
+        title=f"{claim.id}: {finding}{at}: {claim.statement}",
+        key=(claim.id, *finding.setting.values()),
+        headers=("a over b", "expected", "a better by", "95% interval", "n", "verdict", "more seeds"),
+        names=2,
         rows=tuple(rows),
-        notes=(*notes, *dict.fromkeys(_remarks(answer.outcomes))),
+        notes=(*notes, *dict.fromkeys(_remarks(finding))),
     )
 
 
 def _cells(table: Table) -> Listing:
     cells = table.places
-    fewest = table.fewest
+    # Of as many seeds as there are it would be the selected score again.
+    draws = table.fewest - 1
     diverged = any(cell.diverged for cell in table.cells)
     factors = (*table.row_factors, *table.column_factors)
-    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {fewest}"] if fewest else [])]
+    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {draws}"] if draws > 0 else [])]
     rows = []
     for at, cell in cells.items():
         metric, summary = cell.metric.name, cell.summary
@@ -95,18 +115,18 @@ def _cells(table: Table) -> Listing:
             str(summary.n if summary else 0),
             rounded(summary.mean, metric) if summary else "–",
             rounded(summary.sd, metric) if summary and summary.sd is not None else "–",
-            _interval((summary.mean - half, summary.mean + half), metric) if summary and half is not None else "–",
+            interval((summary.mean - half, summary.mean + half), metric) if summary and half is not None else "–",
         ]
-        if fewest:
-            expected = cell.expected(fewest)
+        if draws > 0:
+            expected = cell.expected(draws)
             row.append(rounded(expected, metric) if expected is not None else "–")
         if diverged:
             row.append(_rate(cell))
         rows.append(tuple(row))
     notes = ["95% interval of the mean by Student's t, of each cell alone."]
-    if fewest:
+    if draws > 0:
         notes.append(
-            f"best of {fewest}: expected score of the best-validation seed among {fewest}, unbiased (Tang et al. "
+            f"best of {draws}: expected score of the best-validation seed among {draws}, unbiased (Tang et al. "
             "2020); unlike the selected score it does not grow with the number of seeds."
         )
     if diverged:
@@ -119,57 +139,72 @@ def _cells(table: Table) -> Listing:
 def _differences(table: Table) -> Listing:
     found = table.differences
     margins = any(one.margin is not None for one in found)
-    bootstrapped = any(one.bootstrap for one in found)
+    randomised = any(one.randomisation for one in found)
+    nats = any(one.metric.in_nats for one in found)
     factors = (*table.row_factors, *table.column_factors)
     names = [*factors] if table.baseline else [*factors, "against"]
-    headers = [*names, "better by", "95% interval", "p", "effect", "n"]
+    headers = [*names, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
     headers += ["within margin"] if margins else []
-    headers += OF_BOOTSTRAP if bootstrapped else []
+    headers += OVER_SENTENCES if randomised else []
     rows = []
     for one in found:
-        metric, estimate = one.metric.name, one.estimate
+        metric, estimate = one.metric, one.estimate
         row = [
             *table.header(one.at).values(),
             *([] if table.baseline else [_other(table, one)]),
-            signed(estimate.value, metric) if estimate else "–",
-            _interval(estimate.interval(), metric) if estimate else "–",
+            difference(estimate.value, metric) if estimate else "–",
+            interval(estimate.interval(), metric) if estimate else "–",
+            *([_ratio(estimate, metric)] if nats else []),
             probability(one.p) if one.p is not None else "–",
-            signed(estimate.effect, metric) if estimate else "–",
+            signed(estimate.effect, "effect") if estimate else "–",
             str(one.n),
         ]
         if margins:
             row.append(
                 "–"
                 if one.margin is None or one.p_equivalent is None
-                else f"{rounded(one.margin, metric)}: {'yes' if one.equivalent else 'not shown'} "
+                else f"{difference(one.margin, metric).lstrip('+')}: {'yes' if one.equivalent else 'not shown'} "
                 f"(p {probability(one.p_equivalent)})"
             )
-        if bootstrapped:
-            boot = one.bootstrap
-            row += [signed(boot.gain, "bleu"), probability(boot.p)] if boot else ["–", "–"]
+        if randomised:
+            over = one.randomisation
+            row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
-    tested = next((pool.comparisons for pool in table.pools), 0)
-    over = f"{tested} difference{'' if tested == 1 else 's'}"
+    tested = next((group.comparisons for group in table.groups), 0)
+    over_all = f"{tested} difference{'' if tested == 1 else 's'}"
+    correction = f"two-sided, Holm's correction over {over_all}"
     if not table.baseline:
         # The best was chosen by the same runs.
-        over = f"{tested} pair{'' if tested == 1 else 's'} of cells, all that stand in one column"
+        correction = (
+            f"that it is no worse, one-sided, times {tested} comparison{'' if tested == 1 else 's'} with the best"
+        )
     notes = [
-        "better by: difference of the means, positive where the cell is better than the one it stands against.",
-        f"p: two-sided, paired by seed, residual variance pooled over comparable cells, Holm's correction over {over}.",
+        "better by: difference of the means, positive where the cell is better than the one it stands against"
+        + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
+        f"p: Welch's t from the spread of these two cells alone; {correction}.",
         "95% interval: of each difference alone, not corrected.",
-        "effect: in residual standard deviations (Hedges' g).",
+        "effect: in standard deviations over seeds (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
-    first = next((one.bootstrap for one in found if one.bootstrap), None)
+    first = next((one.randomisation for one in found if one.randomisation), None)
     if first:
         notes.append(
-            f"p over sentences: paired bootstrap of BLEU, {first.samples:,} resamples of {first.sentences:,} test "
-            "sentences, for the one selected run of each cell and each difference alone, not corrected; it says "
-            "nothing about other seeds."
+            f"p over sentences: approximate randomisation of BLEU, {first.trials:,} exchanges of translations of "
+            f"{first.sentences:,} test sentences, for the one selected run of each cell and each difference alone, not "
+            "corrected; it says nothing about other seeds."
         )
     title, key = f"{table.name}: differences from {against}", (table.name, "differences")
     return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
+
+
+def _ratio(estimate: Estimate | None, metric: Metric) -> str:
+    """A gain in nats as perplexity over perplexity, with its interval."""
+    if estimate is None or not metric.in_nats:
+        return "–"
+    low, high = estimate.interval()
+    value, below, above = (f"{ratio(one):.3f}" for one in (estimate.value, high, low))
+    return f"{value} ({below} to {above})"
 
 
 def _other(table: Table, one: Difference) -> str:
@@ -233,11 +268,6 @@ def _rate(cell: Cell) -> str:
     return f"{cell.diverged}/{ended} ({low:.0%} to {high:.0%})"
 
 
-def _interval(interval: tuple[float, float], metric: str) -> str:
-    low, high = interval
-    return f"{rounded(low, metric)} to {rounded(high, metric)}".replace("-", "−")
-
-
 def _contrast(contrast: Contrast) -> str:
     """Both sides, each by the words in which they differ, without what only follows from others that both have."""
     differ = {
@@ -255,11 +285,12 @@ def _expected(contrast: Contrast) -> str:
     if contrast.margin is None:
         return str(contrast.expect)
     joint = {Expect.BETTER: "from", Expect.NO_WORSE: "than", Expect.EQUIVALENT: "within"}[contrast.expect]
-    return f"{contrast.expect} {joint} {contrast.margin:g}"
+    margin = contrast.margin if isinstance(contrast.margin, str) else f"{contrast.margin:g}"
+    return f"{contrast.expect} {joint} {margin}"
 
 
-def _where(one: Outcome) -> str:
-    return setting({**one.setting, **{k: word for k, word in one.contrast.where.items() if k not in one.setting}})
+def _where(one: Outcome, of: Mapping[str, str]) -> dict[str, str]:
+    return {factor: word for factor, word in one.contrast.where.items() if factor not in of}
 
 
 def _more(one: Outcome) -> str:
@@ -268,35 +299,38 @@ def _more(one: Outcome) -> str:
     return str(one.more) if one.more is not None else "none in sight"
 
 
-def _remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    levels = sorted({one.level for one in outcomes if one.estimate})
-    if levels:
-        intervals = " and ".join(f"{100 * level:.4g}%" for level in levels)
+def _remarks(finding: Finding) -> Iterator[str]:
+    outcomes = finding.outcomes
+    tested = [one for one in outcomes if one.estimate]
+    if tested:
+        nats = any(one.metric and one.metric.in_nats for one in tested)
+        levels = sorted({1 - error for one in tested for error in one.errors})
         yield (
-            "Differences of means, paired by seed, residual variance pooled over all cells at hand of the same "
-            f"setting; {intervals} intervals; more seeds: for a decision with probability 0.8 if the difference stays."
+            f"Differences of means{', of perplexities in nats' if nats else ''}, Welch's t from the spread of these "
+            f"cells alone; decided at {' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share "
+            "5%; "
+            "more seeds: for a decision with probability 0.8 if the difference stays."
         )
     for one in outcomes:
-        if one.estimate and one.unequal is not None and one.unequal < 0.05:
-            yield (
-                f"Beware: the {one.pooled} cells of {setting(one.setting)} spread unequally (Bartlett's p "
-                f"{equals(one.unequal)}), so this is too strict for the steady ones and too lenient for the others."
-            )
         if one.rates:
             yield (
                 f"{_contrast(one.contrast)}: {one.diverged[0]}/{one.ended[0]} against {one.diverged[1]}/{one.ended[1]} "
                 f"runs diverged; difference of the rates {one.rates[0]:.0%} to {one.rates[1]:.0%}."
             )
-        if one.over:
-            yield f"{_contrast(one.contrast)}: averaged over {', '.join(one.over)}."
-        if one.also:
-            yield f"{_contrast(one.contrast)}: the sides differ in {', '.join(one.also)}, too."
+    for told_of, what in (("over", "averaged over"), ("confounders", "the sides differ also in")):
+        by_factors: dict[tuple[str, ...], dict[str, None]] = {}
+        for one in outcomes:
+            if its := getattr(one, told_of):
+                by_factors.setdefault(its, {})[_contrast(one.contrast)] = None
+        for factors, contrasts in by_factors.items():
+            yield f"{'; '.join(contrasts)}: {what} {', '.join(factors)}."
+    for one in outcomes:
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
-    missing = [
-        _contrast(one.contrast) + (f" ({where})" if (where := _where(one)) else "")
+    missing = dict.fromkeys(
+        _contrast(one.contrast) + (f" ({where})" if (where := setting(_where(one, finding.setting))) else "")
         for one in outcomes
         if not one.metric
-    ]
+    )
     if missing:
         yield f"No cells here for {'; '.join(missing)}."

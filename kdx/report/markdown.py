@@ -13,11 +13,12 @@ from kdx.report.wording import LEVELS, caption, column_headers, mark, words
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
-def to_markdown(table: Table, *, statistics: bool = False) -> str:
+def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -> str:
     """The table with its title above and its caption below, and what belongs to it; names come out as plain text.
 
     Args:
         statistics: see `kdx.report.listings.listings`.
+        full: see `kdx.report.wording.caption`.
     """
     headers = [*map(plain, table.row_factors), *(LEVELS.join(map(plain, header)) for header in column_headers(table))]
     rules = [":---"] * len(table.row_factors) + ["---:"] * len(table.columns)
@@ -26,7 +27,7 @@ def to_markdown(table: Table, *, statistics: bool = False) -> str:
         lines.append([*map(plain, names), *(_body(cell, show_n=table.n is None) for cell in cells)])
     title = f"**{plain(table.name)}**" + (f": {plain(table.caption)}" if table.caption else "")
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "\n\n".join(map(plain, caption(table, best="Bold")))
+    notes = "\n\n".join(map(plain, caption(table, best="Bold", full=full)))
     below = "".join(f"\n{listing_to_markdown(one)}" for one in listings(table, statistics=statistics))
     return f"{title}\n\n{body}\n\n{notes}\n{below}"
 

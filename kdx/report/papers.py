@@ -32,7 +32,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from kdx.axes import Task
 from kdx.errors import Faults, KdxError, by_place, did_you_mean
 from kdx.grid.faults import located
-from kdx.grid.sections import Positive, Section, refuse
+from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
 from kdx.grid.spec import TEST_METRICS
 from kdx.grid.where import Where, factors, unknown
@@ -92,13 +92,16 @@ class Contrast(Section):
     expect: Expect
     metric: Metric | None = None
     """None: the one that the cells were selected by."""
-    margin: Positive | None = None
-    """The difference, in units of the metric, below which the two sides count as equal; `better` may do without."""
+    margin: Margin | None = None
+    """The difference below which the two sides count as equal: in units of the metric, or as a share of b such as 1%;
+    `better` may do without."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.margin is None and self.expect is not Expect.BETTER:
-            raise refuse("margin", f"`{self.expect}` needs a margin", hint="write margin: 0.3, in units of the metric")
+            raise refuse(
+                "margin", f"`{self.expect}` needs a margin", hint="write margin: 0.3, in units of the metric, or 1%"
+            )
         twice = self.where.keys() & (self.a.keys() | self.b.keys())
         if twice:
             name = sorted(twice)[0]

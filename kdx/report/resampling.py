@@ -1,11 +1,11 @@
-"""The paired bootstrap of BLEU for the differences of a table, from the translations of the selected runs."""
+"""The randomisation of BLEU for the differences of a table, from the translations of the selected runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdx.errors import KdxError
-from kdx.report.bootstrap import Bootstrap, paired_bootstrap, score
 from kdx.report.comparisons import Difference
+from kdx.report.randomisation import Randomisation, paired_randomisation, score
 from kdx.report.table import Table
 
 _SAME = 1e-6
@@ -34,8 +34,8 @@ def compared(tables: Iterable[Table]) -> dict[int, str]:
     return runs
 
 
-def bootstrapped(table: Table, translated: Mapping[int, Translated]) -> Table:
-    """The table with a bootstrap in each difference of BLEU whose two selected runs have translations.
+def randomised(table: Table, translated: Mapping[int, Translated]) -> Table:
+    """The table with a randomisation in each difference of BLEU whose two selected runs have translations.
 
     Raises:
         KdxError: translations do not give the BLEU that the run recorded, so these are not its references.
@@ -46,7 +46,7 @@ def bootstrapped(table: Table, translated: Mapping[int, Translated]) -> Table:
         run, other = places[one.at].run_id, places[one.against].run_id
         if one.metric.name == "bleu" and run is not None and other is not None and {run, other} <= translated.keys():
             wanted.setdefault(other, {}).setdefault(run, []).append(one)
-    found: dict[int, Bootstrap] = {}
+    found: dict[int, Randomisation] = {}
     for other, runs in wanted.items():
         for run in (other, *runs):
             recorded = next(cell.score for cell in table.cells if cell.run_id == run)
@@ -56,9 +56,9 @@ def bootstrapped(table: Table, translated: Mapping[int, Translated]) -> Table:
         if not alike:
             continue
         systems = {other: baseline.lines, **alike}
-        results = paired_bootstrap(systems, other, baseline.references, baseline.signature)
+        results = paired_randomisation(systems, other, baseline.references, baseline.signature)
         found |= {id(one): results[run] for run in alike for one in runs[run]}
-    differences = tuple(replace(one, bootstrap=found.get(id(one))) for one in table.differences)
+    differences = tuple(replace(one, randomisation=found.get(id(one))) for one in table.differences)
     return replace(table, differences=differences)
 
 

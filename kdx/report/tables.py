@@ -1,29 +1,32 @@
 """From a sweep's records to its tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 from pydantic import ValidationError
 
 from kdx.errors import KdxError
-from kdx.grid.placing import Placing, factor_value, place
+from kdx.grid.placing import factor_value
 from kdx.grid.plan import TableSpec
-from kdx.report.cells import Cell, Metric, cell_of
+from kdx.report.cells import Cell
+from kdx.report.comparable import Trait, traits
 from kdx.report.comparisons import (
-    Address,
     Difference,
-    Pool,
+    Groups,
     Rival,
-    best_of,
+    best_of_columns,
     corrected,
     differences,
-    pairs,
-    pool,
+    group,
+    rivals,
+    worse_than_best,
 )
 from kdx.report.fairness import audit
-from kdx.report.notes import notes
+from kdx.report.layout import Address, Layout, lay_out
+from kdx.report.notes import definitions, notes
 from kdx.report.table import Table
-from kdx.store.records import CellRecord, RunRecord, SweepRecord
+from kdx.store.records import SweepRecord
 
 
 def tables(sweep: SweepRecord, database: str = "") -> tuple[Table, ...]:
@@ -57,68 +60,46 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
     Raises:
         KdxError: see `tables`.
     """
-    placing = place([(cell.labels, cell.spec) for cell in sweep.cells], asked)
-    runs = by_cell(sweep.runs)
-    cells: dict[Address, Cell] = {}
-    records: dict[Address, CellRecord] = {}
-    for at, index in sorted(placing.at.items()):
-        record = sweep.cells[index]
-        cell = cell_of(record, runs.get(record.id, ()), sweep.metrics, metric=asked.metric, shown=asked.cell)
-        if cell:
-            cells[at], records[at] = cell, record
-    comparable = [_pooled(cells, records, places) for places in _comparable(cells, records)]
-    best = _best(comparable)
-    alike = pairs(comparable)
-    found = differences(comparable, lambda at: best[at][0] if at in best else None, {})
-    ids = {at: cell.id for at, cell in cells.items()}
-    from_best = tuple(replace(one, p=alike.get(frozenset((ids[one.at], ids[one.against])))) for one in found)
-    from_baseline = None
+    layout = lay_out(sweep, asked)
+    alike = traits(layout, sweep)
+    groups = _groups(layout, alike)
+    best = best_of_columns(groups)
+    comparisons = rivals(groups, best)
+    from_best = differences(groups, lambda at: best[at][0] if at in best else None, {})
+    from_best = worse_than_best(from_best, comparisons)
+    found, sides = from_best, 1
     if asked.baseline:
-        from_baseline = corrected(differences(comparable, _baseline(placing, asked), asked.margin))
-    _mark(cells, best, from_best)
-    count = sum(one.p is not None for one in from_baseline) if from_baseline is not None else len(alike)
-    # Marking made new cells.
-    comparable = [
-        (replace(shared, comparisons=count), {at: cells[at] for at in places}) for shared, places in comparable
+        found, sides = corrected(differences(groups, _baseline(layout, asked), asked.margin)), 2
+        comparisons = sum(one.p is not None for one in found)
+    layout = _marked(layout, best, from_best)
+    places = layout.places
+    groups = [
+        (replace(shared, comparisons=comparisons, sides=sides), {at: places[at] for at in cells})
+        for shared, cells in groups
     ]
-    columns = range(len(placing.columns))
-    laid_out = Table(
-        name=asked.name,
-        caption=asked.caption,
-        shown=asked.cell,
-        row_factors=asked.rows,
-        column_factors=asked.columns,
-        rows=placing.rows,
-        columns=placing.columns,
-        metrics=tuple(_only(cell.metric for (_, c), cell in cells.items() if c == column) for column in columns),
-        body=tuple(tuple(cells.get((row, column)) for column in columns) for row in range(len(placing.rows))),
+    untested = any(cell.untested for cell in places.values())
+    return Table(
+        **{one.name: getattr(layout, one.name) for one in fields(layout)},
         baseline=asked.baseline,
-        pools=tuple(shared for shared, _ in comparable),
-        differences=from_best if from_baseline is None else from_baseline,
+        groups=tuple(shared for shared, _ in groups),
+        differences=found,
+        audit=audit(layout, groups, alike, sweep),
+        notes=notes(layout),
+        definitions=definitions(layout, sweep.provenance),
+        best=_best_of(groups) if best else "",
+        near=_near(comparisons if not asked.baseline else rivals(groups, best))
+        if any(cell.near for cell in places.values())
+        else "",
+        untested=UNTESTED if untested else "",
     )
-    laid_out = replace(laid_out, audit=audit(laid_out, comparable, records, sweep))
-    return replace(
-        laid_out,
-        notes=notes(laid_out, {cell.id: str(records[at].spec["task"]) for at, cell in cells.items()}, sweep.provenance),
-        best=_best_of(comparable) if best else "",
-        near=NEAR if any(cell.near for cell in cells.values()) else "",
-        ahead=AHEAD if any(cell.ahead for cell in cells.values()) else "",
-    )
 
 
-NEAR = (
-    "not distinguishable from it (paired by seed, p ≥ 0.05 after Holm's correction over all pairs of the table's "
-    "columns)"
-)
-AHEAD = "better than it by the mean over seeds (p < 0.05, corrected likewise)"
+UNTESTED = "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
 
 
-def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    """Cell id → its runs."""
-    found: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        found.setdefault(run.cell_id, []).append(run)
-    return found
+def _near(comparisons: int) -> str:
+    over = "" if comparisons == 1 else f" times the table's {comparisons} comparisons with the best"
+    return f"not distinguishable from it (Welch's t, one-sided p{over} ≥ 0.05)"
 
 
 def _default(sweep: SweepRecord) -> TableSpec:
@@ -133,67 +114,53 @@ def _default(sweep: SweepRecord) -> TableSpec:
     return TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
 
 
-def _comparable(cells: Mapping[Address, Cell], records: Mapping[Address, CellRecord]) -> list[list[Address]]:
-    """Places of the same task, data and metric."""
-    groups: dict[tuple[object, ...], list[Address]] = {}
-    for at, cell in cells.items():
-        spec = records[at].spec
-        groups.setdefault((cell.metric, spec["task"], repr(spec["data"])), []).append(at)
-    return list(groups.values())
+def _groups(layout: Layout, alike: Mapping[Address, tuple[Trait, ...]]) -> Groups:
+    """Cells whose numbers compare."""
+    found: dict[Any, dict[Address, Cell]] = {}
+    for at, cell in layout.places.items():
+        same = tuple((one.topic, one.key) for one in alike[at])
+        found.setdefault((cell.metric, str(layout.spec(at)["task"]), same), {})[at] = cell
+    return [(group([*cells.values()], task), cells) for (_, task, _), cells in found.items()]
 
 
-def _pooled(
-    cells: Mapping[Address, Cell], records: Mapping[Address, CellRecord], places: Sequence[Address]
-) -> tuple[Pool, dict[Address, Cell]]:
-    its = {at: cells[at] for at in places}
-    return pool(list(its.values()), str(records[places[0]].spec["task"])), its
+def _marked(layout: Layout, best: Mapping[Address, tuple[Address, ...]], from_best: Sequence[Difference]) -> Layout:
+    """The best of each column marked, what cannot be told from it, and what could not be compared."""
+    told = {one.at: one for one in from_best}
+    ids = {at: {layout.places[one].id for one in those} for at, those in best.items()}
+
+    def marked(at: Address, cell: Cell) -> Cell:
+        if at not in best:
+            return cell
+        if cell.id in ids[at]:
+            return replace(cell, best=True)
+        one = told.get(at)
+        if one is None or one.p is None:
+            return replace(cell, untested=cell.value is not None and cell.metric.on_scale(cell.value) is not None)
+        return replace(cell, near=not one.told_apart)
+
+    body = tuple(
+        tuple(cell and marked((r, c), cell) for c, cell in enumerate(row)) for r, row in enumerate(layout.body)
+    )
+    return replace(layout, body=body)
 
 
-def _best(comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]]) -> dict[Address, tuple[Address, ...]]:
-    """Place → where the best value of its column stands; several times when values are equal."""
-    found: dict[Address, tuple[Address, ...]] = {}
-    for _, places in comparable:
-        for column in dict.fromkeys(column for _, column in places):
-            its = {at: cell for at, cell in places.items() if at[1] == column}
-            if best := tuple(best_of(its)):
-                found |= dict.fromkeys(its, best)
-    return found
-
-
-def _mark(
-    cells: dict[Address, Cell], best: Mapping[Address, tuple[Address, ...]], from_best: Iterable[Difference]
-) -> None:
-    """Marks the best of each column, what cannot be told from it, and what is better by its mean."""
-    for at in {one for those in best.values() for one in those}:
-        cells[at] = replace(cells[at], best=True)
-    for one in from_best:
-        if one.estimate and not cells[one.at].best:
-            ahead = one.told_apart and one.estimate.value > 0
-            cells[one.at] = replace(cells[one.at], near=not one.told_apart, ahead=ahead)
-
-
-def _baseline(placing: Placing, asked: TableSpec) -> Rival:
+def _baseline(layout: Layout, asked: TableSpec) -> Rival:
     """The place with the baseline's words where it has them, and with one's own words for the rest."""
-    rows = {header: index for index, header in enumerate(placing.rows)}
-    columns = {header: index for index, header in enumerate(placing.columns)}
+    rows = {header: index for index, header in enumerate(layout.rows)}
+    columns = {header: index for index, header in enumerate(layout.columns)}
 
     def replaced(factors: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
         return tuple(asked.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
 
     def rival(at: Address) -> Address | None:
-        row = rows.get(replaced(asked.rows, placing.rows[at[0]]))
-        column = columns.get(replaced(asked.columns, placing.columns[at[1]]))
+        row = rows.get(replaced(asked.rows, layout.rows[at[0]]))
+        column = columns.get(replaced(asked.columns, layout.columns[at[1]]))
         return None if row is None or column is None or (row, column) == at else (row, column)
 
     return rival
 
 
-def _best_of(comparable: Sequence[tuple[Pool, Mapping[Address, Cell]]]) -> str:
-    columns = [column for _, places in comparable for column in {column for _, column in places}]
-    among = "" if len(columns) == len(set(columns)) else ", among cells of the same task, data and metric"
-    return f"best of its column{among}"
-
-
-def _only(metrics: Iterable[Metric]) -> Metric | None:
-    found = set(metrics)
-    return found.pop() if len(found) == 1 else None
+def _best_of(groups: Groups) -> str:
+    columns = [column for _, cells in groups for column in {column for _, column in cells}]
+    among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
+    return f"best mean of its column{among}"

@@ -28,8 +28,9 @@ _CAPTION = 80
 class TextTable:
     """What rich prints; a table wider than the console goes on below, with its row names repeated."""
 
-    def __init__(self, table: Table, *, statistics: bool = False) -> None:
+    def __init__(self, table: Table, *, statistics: bool = False, full: bool = False) -> None:
         self.table = table
+        self.full = full
         self.statistics = statistics
         self._names = [[inert(word) for word in row] for row in table.rows]
         self._factors = [inert(factor) for factor in table.row_factors]
@@ -48,7 +49,7 @@ class TextTable:
             width = min(console.measure(piece, options=options).maximum, options.max_width)
             widest = max(widest, width)
             yield from (Text(_RULE * width), piece, Text(_RULE * width))
-        said = caption(self.table, best="* and bold")
+        said = caption(self.table, best="* and bold", full=self.full)
         yield from (Constrain(Text(inert(paragraph)), widest) for paragraph in said)
         for listing in listings(self.table, statistics=self.statistics):
             yield Text("")

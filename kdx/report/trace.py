@@ -11,8 +11,8 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.identity import canonical
 from kdx.grid.spec import CellSpec
 from kdx.report.cells import Cell
-from kdx.report.comparisons import Address
 from kdx.report.inert import inert
+from kdx.report.layout import Address
 from kdx.report.table import Table
 from kdx.report.wording import LEVELS, column_headers
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord

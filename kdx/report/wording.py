@@ -6,10 +6,11 @@ from itertools import groupby
 from math import isfinite, isnan
 
 from kdx.grid.plan import Shown
-from kdx.report.cells import Cell, State
-from kdx.report.comparisons import Address, Pool
-from kdx.report.fairness import Finding
-from kdx.report.statistics import POWER
+from kdx.report.cells import Cell, Metric, State
+from kdx.report.comparisons import Group, ratio
+from kdx.report.fairness import CHANGED, UNKNOWN, Finding
+from kdx.report.layout import Address
+from kdx.report.statistics import LEVEL
 from kdx.report.table import Table
 
 LEVELS = " / "
@@ -19,6 +20,10 @@ _LONGEST = 1e6
 """From here on a number is written with an exponent: a perplexity can be astronomical."""
 _MOST_NAMED = 4
 """So many cells are named in one note; of more, the number is told."""
+_MOST_VALUES, _LONGEST_WORD = 3, 48
+"""So many values of a factor are named in a short note, each of so many letters."""
+_NATS = 3
+"""Decimals of a difference in nats."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,24 @@ def rounded(value: float, metric: str) -> str:
 
 def signed(value: float, metric: str) -> str:
     """`value`, rounded, with its sign; a true minus."""
-    text = rounded(abs(value), metric)
+    return _with_sign(value, rounded(abs(value), metric))
+
+
+def difference(value: float, metric: Metric) -> str:
+    """A difference on the scale on which the metric is compared: of perplexities in nats."""
+    if not metric.in_nats:
+        return signed(value, metric.name)
+    text = "nan" if isnan(value) else "∞" if not isfinite(value) else f"{abs(value):.{_NATS}f}"
+    return _with_sign(value, text)
+
+
+def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
+    """An interval of scores, or of differences of a metric."""
+    low, high = (rounded(one, metric) if isinstance(metric, str) else difference(one, metric) for one in bounds)
+    return f"{low} to {high}".replace("-", "−")
+
+
+def _with_sign(value: float, text: str) -> str:
     return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
 
 
@@ -66,7 +88,9 @@ def words(cell: Cell | None, *, show_n: bool) -> Words:
         return Words()
     broken = cell.failed - cell.out_of_memory
     counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
-    notes = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
+    notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
+    if cell.undertrained:
+        notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
     if cell.state in counts:
         note = ", ".join(text for state, text in notes.items() if state is not cell.state)
         return Words(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
@@ -138,21 +162,27 @@ def column_headers(table: Table) -> list[tuple[str, ...]]:
 
 def mark(cell: Cell | None) -> str:
     """What stands behind a score that is not the best: † or ‡, see `kdx.report.tables`, or nothing."""
-    return "" if cell is None else "†" if cell.near else "‡" if cell.ahead else ""
+    return "" if cell is None else "†" if cell.near else "‡" if cell.untested else ""
 
 
-def caption(table: Table, *, best: str) -> list[str]:
+def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
     """The paragraphs below a table: how its numbers came about and what its marks mean, what its seeds can show, and
     what to beware of.
 
     Args:
         best: how the format marks the best cell, such as `* and bold`.
+        full: also how the metrics were made, how cells spread, and every fact in which they differ, in full.
     """
-    told = ((best, table.best), ("†", table.near), ("‡", table.ahead))
+    told = ((best, table.best), ("†", table.near), ("‡", table.untested))
     marks = [f"{mark}: {means}" for mark, means in told if means]
-    numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else [])))
-    resolution = [_resolution(pool, only=len(table.pools) == 1) for pool in table.pools]
-    return [*filter(None, (numbers, *resolution)), *(_finding(table, one) for one in table.audit)]
+    numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
+    paragraphs = [numbers, *([" ".join(table.definitions)] if full else []), _resolution(table)]
+    paragraphs += [_spread(group, only=len(table.groups) == 1) for group in table.groups] if full else []
+    plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
+    paragraphs += [_finding(table, one) for one in (table.audit if full else plain)]
+    if not full:
+        paragraphs.append(_beside(table, [one for one in table.audit if one not in plain]))
+    return [*filter(None, paragraphs)]
 
 
 def told(factor: str, word: str) -> str:
@@ -166,29 +196,74 @@ def place(table: Table, at: Address) -> str:
     return LEVELS.join(told(factor, word) for factor, word in table.header(at).items())
 
 
-def _resolution(pool: Pool, *, only: bool) -> str:
+def _without_marks(table: Table) -> list[str]:
+    """Why no cell is marked best, where several stand in one column."""
+    columns = [[row[index] for row in table.body] for index in range(len(table.columns))]
+    several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
+    return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
+
+
+def _resolution(table: Table) -> str:
     """What the seeds at hand can show."""
-    metric, among = pool.metric.name, "" if only else f" ({pool.task})"
-    if pool.cells < 2:
+    able = [group for group in table.groups if group.cells > 1]
+    shown: list[str] = []
+    for group in able:
+        if (smallest := group.detectable_corrected) is not None:
+            among = "" if len(able) == 1 else f" ({group.task})"
+            shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
+    if not shown:
         return ""
-    alone, corrected = pool.detectable, pool.detectable_corrected
-    if pool.model is None or alone is None or corrected is None:
-        return f"Differences{among}: too few seeds in common to tell them from chance."
-    degrees = f"{pool.model.df} degree{'' if pool.model.df == 1 else 's'} of freedom"
-    many = pool.comparisons
-    shown = f"{rounded(alone, metric)} {metric} and more"
-    if many > 1:
-        shown += f" in one comparison alone, {rounded(corrected, metric)} and more after the correction for all {many}"
+    corrected = max(group.comparisons for group in able)
+    over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
+    told = dict.fromkeys(shown)
+    rest = f"; {len(told) - _MOST_VALUES} more" if len(told) > _MOST_VALUES else ""
+    few = "; ".join([*told][:_MOST_VALUES])
+    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}."
+
+
+def _size(value: float, metric: Metric) -> str:
+    """A difference on the metric's scale, in words."""
+    if metric.in_nats:
+        return f"{rounded(ratio(-value), 'ratio')} times the {metric.unit}"
+    return f"{rounded(value, metric.name)} {metric.unit}"
+
+
+def _spread(group: Group, *, only: bool) -> str:
+    """How the seeds of compared cells spread, and whether common seeds move them together."""
+    alone = group.detectable
+    if group.spread is None or alone is None:
+        return ""
+    low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
+    unit = "nats" if group.metric.in_nats else group.metric.unit
+    among = "" if only else f" ({group.task})"
     line = (
-        f"Differences{among}: n = {pool.seeds} seeds show {shown} (probability {POWER}; paired by seed, residual sd "
-        f"{rounded(pool.model.sd, metric)}, {degrees})."
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}; in one "
+        f"comparison alone, the smallest difference that two such cells can show is {_size(alone, group.metric)}."
     )
-    if pool.unequal is not None and pool.unequal < 0.05:
-        line += (
-            f" Beware: the cells spread unequally (Bartlett's p {equals(pool.unequal)}), so this is too strict for "
-            "the steady ones and too lenient for the others."
+    effect = group.seed_effect
+    if effect is not None:
+        line += f" Effect of common seeds: F = {effect.f:.2f}, p {equals(effect.p)}" + (
+            "; they move the cells together, which these comparisons do not use: they are too cautious."
+            if effect.p < 1 - LEVEL
+            else "; pairing by seed would gain nothing."
         )
     return line
+
+
+def _beside(table: Table, findings: Sequence[Finding]) -> str:
+    """In what compared cells differ beside the factors of their table, each fact once."""
+    topics: dict[str, dict[str, None]] = {}
+    for one in findings:
+        topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
+    if not topics:
+        return ""
+    told = []
+    for topic, values in topics.items():
+        words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
+        more = ["…"] if len(words) > _MOST_VALUES else []
+        told.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+    factors = " and ".join(filter(None, (", ".join(table.row_factors), ", ".join(table.column_factors))))
+    return f"Compared cells also differ in what {factors} do not name: {'; '.join(told)}."
 
 
 def _finding(table: Table, finding: Finding) -> str:
@@ -200,9 +275,13 @@ def _finding(table: Table, finding: Finding) -> str:
         else:
             cells = ", ".join(place(table, at) for at in places)
         told.append(f"{word} in {cells}")
-    among = "" if len(table.pools) == 1 else f" ({finding.task}, {finding.metric.name})"
-    apart = "" if finding.compared else ", so these are not compared with each other"
-    return f"Unequal {finding.topic}{among}: {'; '.join(told)}{apart}."
+    among = "" if len(table.groups) == 1 else f" ({finding.task}, {finding.metric.name})"
+    if finding.topic == UNKNOWN:
+        return f"This kdx does not know {'; '.join(told)}: shown as recorded, and not to be run here."
+    if finding.compared:
+        return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
+    instead = f"; metric: {finding.instead} in a table compares them" if finding.instead else ""
+    return f"Not compared with each other{among}, for unequal {finding.topic}: {'; '.join(told)}{instead}."
 
 
 def setting(words: Mapping[str, str]) -> str:

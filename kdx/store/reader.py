@@ -316,7 +316,9 @@ def _records(
         "test_score": each.c.test_bits,
         "seconds": seconds.scalar_subquery(),
     }
-    columns = [made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields]
+    columns = [
+        made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields if name != "undertrained"
+    ]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
     state, valid, test = (RunRecord._fields.index(name) for name in ("state", "valid_score", "test_score"))
     records = []

@@ -57,6 +57,8 @@ class RunRecord(NamedTuple):
     """One line: why it failed or diverged."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
+    undertrained: str | None = None
+    """One line: how its final validation loss compares with that of the unigram distribution, where it is no better."""
 
     @property
     def out_of_memory(self) -> bool:
@@ -78,6 +80,8 @@ class Provenance:
     """Metric → its definition or signature, once it has ended."""
     changes: str | None = None
     """What changed while it was computed, so that it is not bit-exact; None: nothing."""
+    facts: Mapping[str, Any] | None = None
+    """Vocabulary, texts and what of them was read, as recorded; None for runs of an older kdx."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class CellRecord:
     """Axis → the choice as the grid words it."""
     spec: Mapping[str, Any]
     """The resolved cell, every field of it."""
+    unknown: tuple[str, ...] = ()
+    """Words and keys of it that this kdx does not know, such as "kernel `mine`"."""
 
 
 @dataclass(frozen=True)

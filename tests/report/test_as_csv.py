@@ -13,9 +13,9 @@ from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.against import beside
 from kdx.report.as_csv import claims_to_csv, to_csv
-from kdx.report.bootstrap import Bootstrap
 from kdx.report.claims import answer
 from kdx.report.papers import Paper, PublishedTable, load_paper
+from kdx.report.randomisation import Randomisation
 from kdx.report.tables import tables
 from kdx.store.records import RunState, SweepRecord
 
@@ -73,9 +73,9 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     record = sweep(cells, runs, tables=[asked])
     (table,) = tables(record)
     first, _ = table.differences
-    boot = Bootstrap(1.25, 0.01, 1000, 40, "s")
+    boot = Randomisation(1.25, 0.01, 1000, 40, "s")
     paper = Paper("p", "P", "", "", {}, (PublishedTable.model_validate(PUBLISHED),), ())
-    table = replace(table, differences=(replace(first, bootstrap=boot),), beside=beside(table, paper, cells))
+    table = replace(table, differences=(replace(first, randomisation=boot),), beside=beside(table, paper, cells))
     rbf, exponential, linear = read(to_csv([table], record))
     assert first.estimate and float(rbf["effect"]) == first.estimate.effect
     assert (float(rbf["margin"]), float(rbf["p_equivalent"])) == (2.0, first.p_equivalent)

@@ -13,11 +13,11 @@ from sweeps import cell, run, scored, sweep
 from kdx.errors import KdxError
 from kdx.report.against import beside
 from kdx.report.as_json import to_json
-from kdx.report.bootstrap import Bootstrap
 from kdx.report.check import Asked, Change, asked_in, check
 from kdx.report.latex import to_latex
 from kdx.report.markdown import to_markdown
 from kdx.report.papers import load_paper
+from kdx.report.randomisation import Randomisation
 from kdx.report.tables import tables
 from kdx.store.records import RunState
 
@@ -231,21 +231,21 @@ def test_published_values_are_compared_and_without_them_the_file_does_not_match(
 
 
 def resampled(shown):
-    boot = Bootstrap(1.5, 0.01, 1000, 40, "s")
-    return [replace(one, differences=tuple(replace(of, bootstrap=boot) for of in one.differences)) for one in shown]
+    boot = Randomisation(1.5, 0.01, 1000, 40, "s")
+    return [replace(one, differences=tuple(replace(of, randomisation=boot) for of in one.differences)) for one in shown]
 
 
 @FORMATS
 def test_a_bootstrap_is_compared_where_it_is_made_again_and_told_where_it_is_not(written, name):
     shown = made(specs=SPECS[:1])
     path = written(resampled(shown), name)
-    assert asked_in(path).bootstrap
+    assert asked_in(path).randomisation
     assert check(path, resampled(shown)).changes == check(path, resampled(shown)).left_out == ()
     found = check(path, shown)
     assert (found.changes, found.left_out) == ((), ("main: bootstrap",))
     # One that the file does not show is nobody's business.
     plain = written(shown, name)
-    assert not asked_in(plain).bootstrap
+    assert not asked_in(plain).randomisation
     assert check(plain, resampled(shown)).changes == check(plain, resampled(shown)).left_out == ()
 
 

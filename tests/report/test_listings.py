@@ -11,10 +11,10 @@ from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.against import beside
-from kdx.report.bootstrap import Bootstrap
 from kdx.report.claims import answer
 from kdx.report.listings import Listing, claim, listings
 from kdx.report.papers import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
+from kdx.report.randomisation import Randomisation
 from kdx.report.table import Table
 from kdx.report.tables import tables
 from kdx.store.records import CellRecord, RunRecord, RunState
@@ -68,7 +68,7 @@ def test_what_belongs_to_a_table_is_what_it_declares_or_is_asked_for() -> None:
         "t: differences from exponential",
         "t: beside Paper",
     ]
-    resampled = replace(made(RBF, EXP).differences[0], bootstrap=Bootstrap(1.0, 0.01, 1000, 40, "s"))
+    resampled = replace(made(RBF, EXP).differences[0], randomisation=Randomisation(1.0, 0.01, 1000, 40, "s"))
     assert titles(replace(made(RBF, EXP), differences=(resampled,)), statistics=False) == [differences]
 
 
@@ -167,7 +167,9 @@ def test_what_cannot_be_told_is_a_dash() -> None:
 def test_resampled_sentences_are_told_beside_seeds() -> None:
     table = made(RBF, EXP, POLY)
     first, second = table.differences
-    table = replace(table, differences=(replace(first, bootstrap=Bootstrap(-1.25, 0.0004, 1000, 2000, "s")), second))
+    table = replace(
+        table, differences=(replace(first, randomisation=Randomisation(-1.25, 0.0004, 1000, 2000, "s")), second)
+    )
     found = named(table, "Differences")
     assert column(found, "BLEU of the selected runs") == ["−1.25", "–"]
     assert column(found, "p over sentences") == ["< 0.001", "–"]

@@ -6,8 +6,8 @@ import pytest
 from sweeps import cell, run, sweep
 
 from kdx.errors import KdxError
-from kdx.report.bootstrap import score
-from kdx.report.resampling import Translated, bootstrapped, compared
+from kdx.report.randomisation import score
+from kdx.report.resampling import Translated, compared, randomised
 from kdx.report.table import Table
 from kdx.report.tables import tables
 
@@ -45,9 +45,9 @@ def translated(**changed: object) -> dict[int, Translated]:
 def test_the_selected_runs_are_compared() -> None:
     table = made()
     assert compared([table]) == {11: "a", 20: "b"}
-    (one,) = bootstrapped(table, translated()).differences
-    assert one.bootstrap and one.bootstrap.gain == pytest.approx(BLEU[11] - BLEU[20])
-    assert one.bootstrap.p < 0.05
+    (one,) = randomised(table, translated()).differences
+    assert one.randomisation and one.randomisation.gain == pytest.approx(BLEU[11] - BLEU[20])
+    assert one.randomisation.p < 0.05
 
 
 def test_only_bleu_is_resampled() -> None:
@@ -56,15 +56,15 @@ def test_only_bleu_is_resampled() -> None:
 
 def test_runs_without_translations_or_of_another_scorer_are_left_as_they_are() -> None:
     table = made()
-    assert bootstrapped(table, {11: translated()[11]}).differences[0].bootstrap is None
+    assert randomised(table, {11: translated()[11]}).differences[0].randomisation is None
     other = {**translated(), 11: translated(signature=SIGNATURE.replace("tok:none", "tok:13a"))[11]}
     recorded = score(LINES[11], REFERENCES, other[11].signature)
     if recorded == BLEU[11]:
-        assert bootstrapped(table, other).differences[0].bootstrap is None
+        assert randomised(table, other).differences[0].randomisation is None
 
 
 def test_other_references_than_the_runs_own_are_refused() -> None:
     with pytest.raises(KdxError) as caught:
-        bootstrapped(made(), translated(references=REFERENCES[::-1]))
+        randomised(made(), translated(references=REFERENCES[::-1]))
     assert str(caught.value).startswith("the translations of run ")
     assert str(caught.value).endswith("was recorded\n  hint: prepare the corpus that it was tested on")

@@ -88,7 +88,9 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
 def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
     """One page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
-    return _rendered(title=title, lead=lead, listings=[claim(one) for _, those in answers for one in those])
+    return _rendered(
+        title=title, lead=lead, listings=[listing for _, those in answers for one in those for listing in claim(one)]
+    )
 
 
 def _rendered(**shown: Any) -> str:
@@ -151,7 +153,7 @@ def _table(table: Table, id: str) -> dict[str, Any]:
             for level in range(levels)
         ],
         "rows": rows,
-        "notes": caption(table, best="Bold"),
+        "notes": caption(table, best="Bold", full=True),
         "figures": [*_scatters(table), *_forests(table)],
         "listings": list(listings(table, statistics=True)),
     }

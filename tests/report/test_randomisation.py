@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from kdx.errors import KdxError
-from kdx.report.bootstrap import RESAMPLES, bleu_of, paired_bootstrap, score
+from kdx.report.randomisation import TRIALS, bleu_of, paired_randomisation, score
 
 SIGNATURE = "sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
 
@@ -52,11 +52,11 @@ def test_the_score_is_sacrebleus() -> None:
 
 def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
     systems = {"base": noisy(0.3, 1), "better": noisy(0.1, 2), "same": noisy(0.3, 3)}
-    found = paired_bootstrap(systems, "base", REFERENCES, SIGNATURE)
+    found = paired_randomisation(systems, "base", REFERENCES, SIGNATURE)
     assert set(found) == {"better", "same"}
     assert found["better"].p < 0.01 and found["better"].gain > 10
     assert found["same"].p > 0.05
-    assert found["better"].sentences == 60 and found["better"].samples == RESAMPLES
+    assert found["better"].sentences == 60 and found["better"].samples == TRIALS
     assert found["better"].gain == pytest.approx(
         score(systems["better"], REFERENCES, SIGNATURE) - score(systems["base"], REFERENCES, SIGNATURE)
     )
@@ -64,7 +64,7 @@ def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
 
 def test_the_p_value_is_that_of_resampling_by_hand() -> None:
     one, other = noisy(0.3, 1), noisy(0.27, 2)
-    (found,) = paired_bootstrap({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
+    (found,) = paired_randomisation({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
     draw = np.random.default_rng(7)
     differences = []
     for _ in range(500):
@@ -79,5 +79,5 @@ def test_the_p_value_is_that_of_resampling_by_hand() -> None:
 
 def test_it_comes_out_the_same_each_time() -> None:
     systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
-    first = paired_bootstrap(systems, "a", REFERENCES, SIGNATURE)
-    assert paired_bootstrap(systems, "a", REFERENCES, SIGNATURE) == first
+    first = paired_randomisation(systems, "a", REFERENCES, SIGNATURE)
+    assert paired_randomisation(systems, "a", REFERENCES, SIGNATURE) == first
