@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -33,6 +33,9 @@ faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks
 
+calibration: .venv/installed-dev  ## simulate how often the report's statistics err (half an hour); quicker by DRAWS=100
+	$(BIN)/python -m tests.report.calibration $(DRAWS)
+
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 	rm -rf runs.db.example runs.db.example-journal runs.db.example-files
 	$(BIN)/kdx sweep quickstart --db runs.db.example
@@ -42,4 +45,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint faults bench example clean
+.PHONY: help demo test lint faults bench calibration example clean

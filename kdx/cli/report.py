@@ -203,12 +203,12 @@ def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]
 
 
 def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json: bool, db: str) -> None:
-    from kdx.report.claims import answer
+    from kdx.report.claims import answers
     from kdx.report.papers import shipped
 
     papers = [_paper(name) for name in (shipped() if named == SHIPPED else [named])]
-    answers = [(paper, [answer(claim, sweeps) for claim in paper.claims]) for paper in papers]
-    told = [finding for _, those in answers for one in those for finding in one.findings]
+    found = [(paper, answers(paper.claims, sweeps)) for paper in papers]
+    told = [finding for _, those in found for one in those for finding in one.findings]
     if json:
         from kdx.report.as_json import claim_to_json
 
@@ -222,24 +222,24 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
                         "source": paper.source,
                         "claims": [claim_to_json(one) for one in those],
                     }
-                    for paper, those in answers
+                    for paper, those in found
                 ],
             }
         )
     elif format is Format.CSV:
         from kdx.report.as_csv import claims_to_csv
 
-        out(claims_to_csv(answers))
+        out(claims_to_csv(found))
     elif format is Format.HTML:
         from kdx.report.html.page import claims_to_html
 
-        out(claims_to_html(answers, _verdicts(told)))
+        out(claims_to_html(found, _verdicts(told)))
     else:
         if format is Format.LATEX:
             from kdx.report.latex import PREAMBLE
 
             out(PREAMBLE)
-        for paper, those in answers:
+        for paper, those in found:
             _out_claims(f"{paper.title or paper.name}. {paper.source}".rstrip(), those, format)
     say(_verdicts(told))
 

@@ -25,7 +25,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
-from kdx.grid.where import choice, factors, matches
+from kdx.grid.where import factors
 from kdx.report.cells import Cell, Metric, cell_of
 from kdx.report.comparisons import margin_on_scale
 from kdx.report.papers import Claim, Contrast, Expect, Rule
@@ -153,9 +153,13 @@ class Answer:
     findings: tuple[Finding, ...]
 
 
-def answer(claim: Claim, sweeps: Sequence[SweepRecord]) -> Answer:
-    """Decide `claim` from all runs of these sweeps; a cell that several have counts once."""
+def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
+    """Decide each claim from all runs of these sweeps; a cell that several have counts once."""
     runs = _Runs(sweeps)
+    return [_answer(claim, runs) for claim in claims]
+
+
+def _answer(claim: Claim, runs: "_Runs") -> Answer:
     contrasts = list(_contrasts(claim.holds))
     # What decides no setting, since some contrast varies it.
     varied = frozenset[str]().union(*(_named(one) | following(_named(one)) for one in contrasts))
@@ -202,9 +206,6 @@ class _Runs:
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
         self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
-        self.words = {
-            id: {factor: choice(record.spec, factor) for factor in factors()} for id, record in self.records.items()
-        }
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         self._metrics: dict[int, Mapping[str, float]] = {}
         self._runs: dict[str, dict[int, RunRecord]] = {}
@@ -292,16 +293,18 @@ def _comparisons(contrast: Contrast, runs: _Runs, varied: frozenset[str]) -> dic
     follows = following(named) - named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
     for record in runs.records.values():
-        if not matches(contrast.where, record.spec):
+        if not _matches(contrast.where, record):
             continue
-        rest = {one: word for one, word in runs.words[record.id].items() if one not in named | follows}
+        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if _matches(side, record)]
+        if not sides_of:
+            continue
+        rest = {one: word for one, word in record.words.items() if one not in named | follows}
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
         # What a cell was selected by decides what its score is, but is no factor.
         setting = json.dumps([recipe, record.spec["select"]])
         background = json.dumps({one: word for one, word in rest.items() if one not in recipe})
-        for index, side in enumerate((contrast.a, contrast.b)):
-            if matches(side, record.spec):
-                settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
+        for index in sides_of:
+            settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
     found = {}
     for setting, by_background in settings.items():
         sides = []
@@ -314,11 +317,14 @@ def _comparisons(contrast: Contrast, runs: _Runs, varied: frozenset[str]) -> dic
                 for records, half in zip(used, told, strict=True):
                     records.extend(one for one, _ in half)
         if sides:
-            spec = used[0][0].spec
-            words = {one: choice(spec, one) or "none" for one in TOLD if one not in varied}
+            words = {one: used[0][0].words[one] or "none" for one in TOLD if one not in varied}
             over, confounders = _unspoken(used, contrast, follows)
             found[setting] = _Comparison(contrast, words, over, confounders, tuple(sides))
     return found
+
+
+def _matches(where: Mapping[str, str], record: CellRecord) -> bool:
+    return all(record.words.get(factor) == word for factor, word in where.items())
 
 
 def _lost(cell: Cell) -> int:
@@ -353,7 +359,7 @@ def _unspoken(
 def _word(record: CellRecord, factor: str) -> str | None:
     # A spec names sinusoids even where nothing uses them.
     unused = factor == "sinusoids" and record.spec["encoding"] != "sinusoidal"
-    return "none" if unused else choice(record.spec, factor)
+    return "none" if unused else record.words[factor]
 
 
 def _outcome(one: _Comparison, errors: Errors) -> Outcome:

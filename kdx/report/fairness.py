@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdx.grid.where import choice, factors
+from kdx.grid.where import choice
 from kdx.report.cells import Cell, Metric
 from kdx.report.comparable import BITS_PER_BYTE, Trait, compares_by_bytes
 from kdx.report.comparisons import Groups
@@ -103,9 +103,9 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
     runs = [one.run_id for one in cell.seeds if one.score is not None]
     yield from ((UNKNOWN, word) for word in record.unknown)
     yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
-    for factor in (*factors(), "select.metric"):
+    for factor, word in (*record.words.items(), ("select.metric", choice(record.spec, "select.metric"))):
         if factor not in _NO_MATTER:
-            yield factor, str(choice(record.spec, factor) or "none")
+            yield factor, word or "none"
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
     # Runs share their origins; each is looked at once.

@@ -98,8 +98,11 @@ UNTESTED = "not compared with it: a single seed, or a score that is not finite, 
 
 
 def _near(comparisons: int) -> str:
-    over = "" if comparisons == 1 else f" times the table's {comparisons} comparisons with the best"
-    return f"not distinguishable from it (Welch's t, one-sided p{over} ≥ 0.05)"
+    many = f"{comparisons} comparison{'' if comparisons == 1 else 's'}"
+    return (
+        "may be the best as well: with 95% confidence the best of each column is among those so marked and the bold "
+        f"one (Hsu 1984; Welch's t, {many})"
+    )
 
 
 def _default(sweep: SweepRecord) -> TableSpec:

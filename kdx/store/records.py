@@ -5,7 +5,10 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple
+
+from kdx.grid.where import choice, factors
 
 
 class RunState(StrEnum):
@@ -97,6 +100,11 @@ class CellRecord:
     """The resolved cell, every field of it."""
     unknown: tuple[str, ...] = ()
     """Words and keys of it that this kdx does not know, such as "kernel `mine`"."""
+
+    @cached_property
+    def words(self) -> Mapping[str, str | None]:
+        """Factor → the cell's word for it."""
+        return {factor: choice(self.spec, factor) for factor in factors()}
 
 
 @dataclass(frozen=True)

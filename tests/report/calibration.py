@@ -1,0 +1,243 @@
+"""How often the report's statistics err, by simulation: `make calibration` prints the table (DRAWS=200 is quicker).
+
+Each rate is of kdx's own functions (`contrast`, `tables`, `answers`) on scores drawn from a normal distribution. Rates
+of errors are to be at most 5%; a rate of 5% from D draws has a Monte-Carlo standard error of √(0.05 · 0.95 / D).
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from kdx.grid.load import load_grid
+from kdx.grid.where import matches
+from kdx.report.claims import Verdict, answers
+from kdx.report.papers import Claim, Contrast, Rule, load_paper
+from kdx.report.statistics import contrast, summarise
+from kdx.report.tables import tables
+from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
+
+SEEDS = (3, 5, 10)
+BLEU, PERPLEXITY = 34.0, 24.0
+SD = {"translation": 0.15, "prediction": 0.08}
+"""Over seeds at the paper's scale, in BLEU and in perplexity."""
+GRIDS = [f"tsai2019/table{number}-mini" for number in (1, 2, 3, 4)]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How scores scatter."""
+
+    name: str
+    noisy: float = 1.0
+    """How many times as much the polynomial kernel scatters; in a table, the last row."""
+    missing: float = 0.0
+    """Share of runs that are not there."""
+    diverging: float = 0.0
+    """Share of runs that diverge."""
+
+
+SCENARIOS = (
+    Scenario("equal spread"),
+    Scenario("one 3 times as noisy", noisy=3),
+    Scenario("one 8 times as noisy", noisy=8),
+    Scenario("20% of runs missing", missing=0.2),
+    Scenario("30% of runs diverging", diverging=0.3),
+)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often something happened."""
+
+    what: str
+    scenario: str
+    n: int
+    hits: int
+    draws: int
+
+    @property
+    def rate(self) -> float:
+        return self.hits / self.draws
+
+    @property
+    def error(self) -> float:
+        """Monte-Carlo standard error, were the rate 5% or what it is."""
+        likely = max(self.rate, 0.05)
+        return sqrt(likely * (1 - likely) / self.draws)
+
+
+def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> Rate:
+    """95% intervals of a difference between the noisy cell and a steady one that miss it."""
+    hits = made = 0
+    while made < draws:
+        cells = [_scores(1.0, n, scenario, rng), _scores(scenario.noisy, n, scenario, rng)]
+        summaries = [summarise(scores) for scores in cells if len(scores) > 1]
+        if len(summaries) < 2:
+            continue
+        found = contrast([(1.0, summaries[0]), (-1.0, summaries[1])])  # type: ignore[list-item]
+        assert found
+        low, high = found.interval()
+        made, hits = made + 1, hits + (not low <= 0 <= high)
+    return Rate("a claim's 95% interval misses", scenario.name, n, hits, draws)
+
+
+def _scores(sd: float, n: int, scenario: Scenario, rng: np.random.Generator) -> list[float]:
+    lost = scenario.missing + scenario.diverging
+    return [float(x) for x in rng.normal(0, sd, n) if rng.random() >= lost]
+
+
+def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> Iterator[Rate]:
+    """Cells of a table of six rows and two tasks, all equal, that are told to be worse than the best."""
+    records, rows = _table()
+    first = anyone = 0
+    for _ in range(draws):
+        runs = []
+        for index, record in enumerate(records):
+            sd = scenario.noisy if index % 6 == 5 else 1.0
+            runs += _runs(record, index, 30.0, sd, n, scenario, rng)
+        (made,) = tables(SweepRecord(1, "t", 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
+        worse = [
+            cell.compared is not None and not (cell.best or cell.near)
+            for column in (0, 1)
+            for cell in (row[column] for row in made.body)
+            if cell and any(other and other.best for other in (row[column] for row in made.body))
+        ]
+        # Each is as good as the best; whichever is taken for it beforehand, it must not be told to be worse.
+        first += sum(worse)
+        anyone += any(worse)
+    yield Rate("the marked cells of a table lack the best", scenario.name, n, round(first / 6), draws)
+    yield Rate("some of 12 equal cells is not marked*", scenario.name, n, anyone, draws)
+
+
+@cache
+def _table() -> tuple[list[CellRecord], list[dict[str, Any]]]:
+    grid = load_grid("quickstart")
+    cells = sorted(grid.cells, key=lambda cell: cell.spec.task)
+    records = [
+        CellRecord(cell.id, index, cell.labels, cell.spec.model_dump(mode="json", by_alias=True))
+        for index, cell in enumerate(cells)
+    ]
+    return records, [{"name": "t", "rows": ["approach", "kernel"], "columns": ["task"]}]
+
+
+def verdicts(
+    scenario: Scenario, n: int, draws: int, rng: np.random.Generator, *, published: bool = False, sd: float = 1.0
+) -> Mapping[str, Mapping[Verdict, int]]:
+    """Claim → verdict → draws that give it, of runs with equal means, or with the paper's.
+
+    Args:
+        sd: times `SD`.
+    """
+    records, values = _paper()
+    counts: dict[str, dict[str, dict[Verdict, int]]] = {}
+    for _ in range(draws):
+        runs = []
+        for index, (record, value) in enumerate(zip(records, values, strict=True)):
+            task = record.spec["task"]
+            mean = value if published else BLEU if task == "translation" else PERPLEXITY
+            spread = sd * SD[task] * (scenario.noisy if record.spec["kernel"] == "polynomial" else 1.0)
+            runs += _runs(record, index, mean, spread, n, scenario, rng)
+        sweep = SweepRecord(1, "t", 0.0, {"tables": [], "axes": []}, tuple(records), tuple(runs))
+        for one in answers(load_paper_once().claims, [sweep]):
+            its = counts.setdefault(one.claim.id, {})
+            for finding in one.findings:
+                its.setdefault(finding.setting.get("task", ""), dict.fromkeys(Verdict, 0))[finding.verdict] += 1
+    # Of the two tasks, that in which it errs more often, or on which it holds less often.
+    return {
+        claim: {verdict: (min if published else max)(task[verdict] for task in tasks.values()) for verdict in Verdict}
+        for claim, tasks in counts.items()
+    }
+
+
+@cache
+def load_paper_once() -> Any:
+    return load_paper("tsai2019")
+
+
+@cache
+def _paper() -> tuple[list[CellRecord], list[float]]:
+    """The cells of the four tables, each with its published value."""
+    cells = {cell.id: cell for grid in GRIDS for cell in load_grid(grid).cells}
+    paper = load_paper_once()
+    records, values = [], []
+    for index, cell in enumerate(cells.values()):
+        spec = cell.spec.model_dump(mode="json", by_alias=True)
+        met = [
+            one.value for table in paper.tables for one in table.cells if matches({**table.where, **one.where}, spec)
+        ]
+        number = next((float(value) for value in met if value != "not converge"), None)
+        records.append(CellRecord(cell.id, index, cell.labels, spec))
+        values.append(number if number is not None else (5.0 if spec["task"] == "translation" else 300.0))
+    return records, values
+
+
+def _runs(
+    record: CellRecord, index: int, mean: float, sd: float, n: int, scenario: Scenario, rng: np.random.Generator
+) -> list[RunRecord]:
+    runs = []
+    for seed in range(n):
+        score = float(rng.normal(mean, sd))
+        if rng.random() < scenario.missing:
+            continue
+        state = RunState.DIVERGED if rng.random() < scenario.diverging else RunState.COMPLETED
+        known = None if state is RunState.DIVERGED else max(score, 1.01)
+        runs.append(
+            RunRecord(1000 * index + seed, record.id, seed, 0, state, 1, None, None, 1, 0, known, 1, known, None, 1.0)
+        )
+    return runs
+
+
+def table(draws: int, seed: int = 0) -> Iterator[Rate]:
+    """Every rate of an error."""
+    rng = np.random.default_rng(seed)
+    claims: list[Claim] = list(load_paper_once().claims)
+    for scenario in SCENARIOS:
+        for n in SEEDS:
+            yield misses(scenario, n, 20 * draws, rng)
+            yield from marks(scenario, n, draws, rng)
+            found = verdicts(scenario, n, draws, rng)
+            for claim in claims:
+                if _asks_for_better(claim.holds):
+                    hits = found[claim.id][Verdict.HOLDS]
+                    yield Rate(f"{claim.id} holds, though all is equal", scenario.name, n, hits, draws)
+                else:
+                    hits = found[claim.id][Verdict.DOES_NOT_HOLD]
+                    yield Rate(f"{claim.id} does not hold, though all is equal", scenario.name, n, hits, draws)
+
+
+def power(draws: int, seed: int = 0) -> Iterator[Rate]:
+    """How often each claim holds on the paper's own values, and at wider spreads."""
+    rng = np.random.default_rng(seed)
+    for sd, told in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
+        for n in SEEDS:
+            for claim, its in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
+                yield Rate(f"{claim} holds on the paper's values", told, n, its[Verdict.HOLDS], draws)
+
+
+def _asks_for_better(rule: Rule) -> bool:
+    return all(one.expect == "better" if isinstance(one, Contrast) else _asks_for_better(one) for one in rule.of)
+
+
+def printed(rates: Iterator[Rate]) -> Iterator[str]:
+    """A line for each thing and scenario, its rates at each number of seeds beside each other."""
+    rows: dict[tuple[str, str], list[Rate]] = {}
+    for one in rates:
+        rows.setdefault((one.what, one.scenario), []).append(one)
+    yield f"{'':58} {'':32} " + "  ".join(f"{f'n = {n}':>13}" for n in SEEDS)
+    for (what, scenario), its in sorted(rows.items(), key=lambda entry: entry[0][0]):
+        yield f"{what:58} {scenario:32} " + "  ".join(f"{100 * one.rate:5.1f} ± {100 * one.error:3.1f}%" for one in its)
+
+
+if __name__ == "__main__":
+    many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    for line in printed(table(many)):
+        print(line, flush=True)
+    print()
+    for line in printed(power(max(200, many // 4))):
+        print(line, flush=True)
+    print("* told beside it; a mark promises the line below: whichever is the best cell, it is marked (Hsu 1984).")
