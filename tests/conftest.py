@@ -56,10 +56,15 @@ def figure(record_property):
     return lambda text: record_property(FIGURES, text)
 
 
-def pytest_collection_modifyitems(items) -> None:
+def pytest_collection_modifyitems(config, items) -> None:
     for item in items:
         if "figure" in item.fixturenames:
             item.add_marker(pytest.mark.fault)
+    if not config.option.markexpr:
+        # Long series run on request alone.
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -181,7 +181,9 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
                 "published_state": "not converge" if one.published is None else "value",
                 "ours": one.ours,
                 "ours_state": "not converge" if one.diverged else "hole" if one.ours is None else "value",
+                "same_corpus": one.same_corpus,
                 "better_by": one.gain,
+                "places": {"published": one.places[0], "ours": one.places[1]} if one.places else None,
             }
             for one in beside.pairs
         ],

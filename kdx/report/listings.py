@@ -215,6 +215,8 @@ def _other(table: Table, one: Difference) -> str:
 
 def _beside(table: Table, beside: Beside) -> Listing:
     factors = (*table.row_factors, *table.column_factors)
+    same = any(pair.same_corpus for pair in beside.pairs)
+    other = any(not pair.same_corpus for pair in beside.pairs)
     rows = []
     for pair in beside.pairs:
         metric = pair.metric.name
@@ -225,13 +227,16 @@ def _beside(table: Table, beside: Beside) -> Listing:
                 ", ".join(pair.tables),
                 "not converge" if pair.published is None else rounded(pair.published, metric),
                 "not converge" if pair.diverged else "–" if pair.ours is None else rounded(pair.ours, metric),
-                "–" if pair.gain is None else signed(pair.gain, metric),
+                *(["–" if pair.gain is None else signed(pair.gain, metric)] if same else []),
+                *((map(str, pair.places) if pair.places and not pair.same_corpus else ("–", "–")) if other else ()),
             )
         )
     paper = beside.paper
     shown = "the best-validation seed's score" if table.shown is Shown.BEST_SEED else "the mean over seeds"
     notes = [f"Published: {'; '.join(filter(None, (paper.source, paper.protocol)))}."]
-    notes.append(f"Ours: {shown}; better by: positive where ours is better.")
+    notes.append(f"Ours: {shown}{'; better by: positive where ours is better' if same else ''}.")
+    if other:
+        notes.append("Place: in the order of each side, 1 the best; numbers of another corpus compare by their order.")
     if not beside.pairs:
         notes = [notes[0], "It has no cell of this table."]
     noted: dict[str, dict[str, None]] = {}
@@ -243,10 +248,12 @@ def _beside(table: Table, beside: Beside) -> Listing:
         published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
         notes.append(f"Scale ({task}): ours {ours}{published}.")
     notes += [_agreement(one) for one in beside.agreement]
+    columns = ["published", "ours", *(["better by"] if same else [])]
+    columns += ["place, published", "place, ours"] if other else []
     return Listing(
         title=f"{table.name}: beside {paper.title or paper.name}",
         key=(table.name, "published"),
-        headers=(*factors, "metric", "from", "published", "ours", "better by"),
+        headers=(*factors, "metric", "from", *columns),
         names=len(factors) + 2,
         rows=tuple(rows),
         notes=tuple(notes),

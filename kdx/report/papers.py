@@ -4,6 +4,7 @@
     source: EMNLP 2019, arXiv 1908.11775
     protocol: five seeds, test score of the one with the best validation score
     scale: {translation: "IWSLT'14 De-En, d 512, 6+6 layers"}
+    corpora: {translation: iwslt14}
     tables:
       - table: Table 1
         where: {kernel: exponential}
@@ -138,6 +139,8 @@ class Paper:
     protocol: str
     scale: Mapping[str, str]
     """Task → corpus, size and training, in words."""
+    corpora: Mapping[str, str]
+    """Task → the corpus that its numbers are of, as grids name it; ours on another are set beside them by order alone."""
     tables: tuple[PublishedTable, ...]
     claims: tuple[Claim, ...]
 
@@ -147,6 +150,7 @@ class _Head(Section):
     source: str = ""
     protocol: str = ""
     scale: dict[Task, str] = Field(default_factory=dict)
+    corpora: dict[Task, str] = Field(default_factory=dict)
     tables: tuple[PublishedTable, ...] = ()
     claims: tuple[Any, ...] = ()
 
@@ -202,8 +206,8 @@ def _read(path: Path) -> Paper:
             claims[claim.id] = claim
     if faults:
         raise by_place(faults)
-    scale = {str(task): words for task, words in head.scale.items()}
-    return Paper(path.stem, head.title, head.source, head.protocol, scale, head.tables, tuple(claims.values()))
+    scale, corpora = ({str(task): words for task, words in of.items()} for of in (head.scale, head.corpora))
+    return Paper(path.stem, head.title, head.source, head.protocol, scale, corpora, head.tables, tuple(claims.values()))
 
 
 def _claim(node: Node, faults: list[KdxError]) -> Iterator[Claim]:
