@@ -3,7 +3,6 @@
 When nobody reads any more, as behind `head`, what is left goes nowhere and the command does its work to the end.
 """
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -35,7 +34,9 @@ def is_terminal() -> bool:
 
 def out_json(data: Any) -> None:
     """The result, for programs; NaN and ±Inf, which JSON lacks, are null."""
-    out(json.dumps(_finite(data), indent=2, allow_nan=False))
+    import orjson
+
+    out(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
 
 
 def say(text: str) -> None:
@@ -75,13 +76,3 @@ def _read_or_not(stream: TextIO) -> Iterator[None]:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    if isinstance(data, float) and (data != data or data in (float("inf"), float("-inf"))):
-        return None
-    return data

@@ -11,7 +11,7 @@ from kdx.report.against import Beside
 from kdx.report.cells import Cell, Metric
 from kdx.report.claims import Answer, Finding, Outcome
 from kdx.report.comparisons import Difference, Group, ratio
-from kdx.report.statistics import LEVEL, MOST_DRAWS, Estimate
+from kdx.report.statistics import LEVEL, Estimate
 from kdx.report.table import Table
 
 
@@ -76,7 +76,6 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
 def _values(cell: Cell) -> dict[str, Any]:
     summary = cell.summary
     half = summary.half_width if summary else None
-    finished = min(MOST_DRAWS, sum(one.score is not None for one in cell.seeds))
     return {
         "cell": cell.id,
         "state": cell.state.value,
@@ -95,7 +94,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "sd": summary.sd if summary else None,
         "interval": [summary.mean - half, summary.mean + half] if summary and half is not None else None,
         "n": summary.n if summary else 0,
-        "expected_best_of": [cell.expected(draws) for draws in range(1, finished + 1)],
+        "expected_best_of": cell.expected_best,
         "planned": cell.planned,
         "completed": cell.completed,
         "diverged": cell.diverged,
@@ -104,7 +103,17 @@ def _values(cell: Cell) -> dict[str, Any]:
         "out_of_memory": cell.out_of_memory,
         "failed": cell.failed,
         "unfinished": cell.unfinished,
-        "seeds": [asdict(one) for one in cell.seeds],
+        "seeds": [
+            {
+                "seed": one.seed,
+                "run_id": one.run_id,
+                "state": one.state.value,
+                "validation": one.validation,
+                "score": one.score,
+                "undertrained": one.undertrained,
+            }
+            for one in cell.seeds
+        ],
     }
 
 

@@ -45,7 +45,7 @@ class Metric:
         """The name under which runs record it, such as test/bleu."""
         return self.name if "/" in self.name else f"test/{self.name}"
 
-    @property
+    @cached_property
     def in_nats(self) -> bool:
         """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
         return self.unit.endswith("perplexity")
@@ -123,7 +123,8 @@ class Cell:
     @cached_property
     def scores(self) -> dict[int, float]:
         """Seed → test score on the scale on which it is compared, where it has one."""
-        scaled = {one.seed: self.metric.on_scale(one.score) for one in self.seeds if one.score is not None}
+        on_scale = self.metric.on_scale
+        scaled = {one.seed: on_scale(one.score) for one in self.seeds if one.score is not None}
         return {seed: score for seed, score in scaled.items() if score is not None}
 
     @cached_property
@@ -167,19 +168,18 @@ class Cell:
 
     def expected(self, draws: int) -> float | None:
         """The expected test score of the best-validation seed among `draws` seeds; None when there are not as many."""
-        ranked = self._by_validation
-        return expected_best(ranked, draws) if 1 <= draws <= len(ranked) else None
+        return self.expected_best[draws - 1] if 1 <= draws <= len(self.expected_best) else None
 
     @cached_property
-    def _by_validation(self) -> list[float]:
-        """Scores from the worst to the best by validation."""
+    def expected_best(self) -> list[float]:
+        """The same of 1, 2, … seeds."""
         sign = 1 if self.selected_by.direction is Direction.MAX else -1
         ranked = sorted(
             (sign * one.validation, -one.seed, one.score)
             for one in self.seeds
             if one.score is not None and one.validation is not None and isfinite(one.validation)
         )
-        return [score for *_, score in ranked]
+        return expected_best([score for *_, score in ranked])
 
     def _count(self, state: RunState) -> int:
         return sum(one.state is state for one in self.seeds)

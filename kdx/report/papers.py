@@ -140,7 +140,7 @@ class Paper:
     scale: Mapping[str, str]
     """Task → corpus, size and training, in words."""
     corpora: Mapping[str, str]
-    """Task → the corpus that its numbers are of, as grids name it; ours on another are set beside them by order alone."""
+    """Task → the corpus that its numbers are of, as grids name it; ours on another stand beside them by order alone."""
     tables: tuple[PublishedTable, ...]
     claims: tuple[Claim, ...]
 

@@ -8,15 +8,10 @@ SciPy's special functions do the work, and they load when first needed; `scipy.s
 left to rank agreement and to runs that diverge. Levels are two-sided unless said otherwise.
 """
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma, nan, sqrt
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
+from typing import Any
 
 LEVEL = 0.95
 """Of every interval that a report shows."""
@@ -54,20 +49,24 @@ def summarise(scores: Sequence[float]) -> Summary | None:
     n = len(scores)
     if not all(map(isfinite, scores)):
         return Summary(n, sum(scores) / n, nan if n > 1 else None)
-    # Scaled by a power of two, which loses nothing, so that no square overflows.
-    exponent = frexp(max(map(abs, scores)))[1]
+    low, high = min(scores), max(scores)
+    if low == high:
+        return Summary(n, low, 0.0 if n > 1 else None)
+    # Scaled by a power of two, which loses nothing, so that no square overflows; twice around the mean, so that none
+    # cancels.
+    exponent = frexp(max(-low, high))[1]
     scaled = [ldexp(score, -exponent) for score in scores]
-    mean = ldexp(statistics.mean(scaled), exponent)
-    if n == 1:
-        return Summary(n, mean, None)
+    middle = fsum(scaled) / n
+    squares = fsum((score - middle) ** 2 for score in scaled)
+    mean = min(high, max(low, ldexp(middle, exponent)))
     try:
-        return Summary(n, mean, ldexp(statistics.stdev(scaled), exponent))
+        return Summary(n, mean, ldexp(sqrt(squares / (n - 1)), exponent))
     except OverflowError:  # Between −1.8e308 and 1.8e308 lies more than a double holds.
         return Summary(n, mean, inf)
 
 
-def expected_best(scores: Sequence[float], draws: int) -> float:
-    """The expected score of the best of `draws` seeds, drawn from these without replacement.
+def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float]:
+    """The expected score of the best of 1, 2, … `most` seeds, drawn from these without replacement.
 
     The unbiased estimator of Tang et al. 2020 ("Showing Your Work Doesn't Always Work"): the i-th worst of n is the
     best of m draws with probability C(i − 1, m − 1) / C(n, m). What "best" means is the order of the scores, so ordered
@@ -75,28 +74,23 @@ def expected_best(scores: Sequence[float], draws: int) -> float:
 
     Args:
         scores: one a seed, from the worst to the best.
-        draws: m, from 1 to their number.
+
+    Returns:
+        One for each m up to `most` or the number of scores.
     """
     import numpy as np
 
     n = len(scores)
-    if not 1 <= draws <= n:
-        raise ValueError(f"{draws} draws of {n} scores")
-    with np.errstate(invalid="ignore"):
-        # A worst score that no draw takes for the best has no weight, even where it is infinite.
-        weights = _weights_of_best(n, draws)
-        counted = weights > 0
-        return float(np.array(scores)[counted] @ weights[counted])
-
-
-@cache
-def _weights_of_best(n: int, draws: int) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    import numpy as np
-
-    # From the best down, each probability is the one before times (r − m + 1) / r, r being the rank before.
-    ranks = np.arange(n - 1, 0, -1)
-    ratios = np.maximum(0, ranks - draws + 1) / np.maximum(1, ranks)
-    return np.concatenate([[draws / n], draws / n * np.cumprod(ratios)])[::-1]
+    ordered, below = np.array(scores, dtype=float), np.arange(n)
+    weights = np.full(n, 1 / n) if n else np.zeros(0)
+    found = []
+    with np.errstate(invalid="ignore", over="ignore"):
+        for draws in range(1, min(n, most) + 1):
+            if draws > 1:
+                weights = weights * (below - draws + 2) * (draws / ((draws - 1) * (n - draws + 1)))
+            # The worst m − 1 are never the best of m: what they are, infinite perhaps, does not matter.
+            found.append(float(ordered[draws - 1 :] @ weights[draws - 1 :]))
+    return found
 
 
 def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:

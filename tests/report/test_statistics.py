@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import inf, isnan, nan, sqrt
+from math import comb, inf, isnan, nan, sqrt
 
 import numpy as np
 import pytest
@@ -91,26 +91,29 @@ def test_the_interval_of_the_mean_is_students() -> None:
 scores_of_seeds = st.lists(st.floats(-100, 100), min_size=1, max_size=7)
 
 
-@given(scores_of_seeds, st.data())
-def test_the_expected_best_is_the_mean_over_all_draws(scores: list[float], data: st.DataObject) -> None:
+@given(scores_of_seeds)
+def test_the_expected_best_is_the_mean_over_all_draws(scores: list[float]) -> None:
     scores = sorted(scores)
-    draws = data.draw(st.integers(1, len(scores)))
-    over_all = [max(drawn) for drawn in combinations(scores, draws)]
-    assert expected_best(scores, draws) == pytest.approx(sum(over_all) / len(over_all), abs=1e-9)
+    for draws, found in enumerate(expected_best(scores), 1):
+        over_all = [max(drawn) for drawn in combinations(scores, draws)]
+        assert found == pytest.approx(sum(over_all) / len(over_all), abs=1e-9)
 
 
 def test_the_expected_test_score_goes_by_the_order_of_validation() -> None:
     by_validation = [31.0, 28.0, 34.0]
-    of_two = [28.0, 34.0, 34.0]
-    assert expected_best(by_validation, 2) == pytest.approx(sum(of_two) / 3)
-    assert expected_best(by_validation, 3) == 34.0
-    assert expected_best(by_validation, 1) == pytest.approx(31.0)
+    assert expected_best(by_validation) == pytest.approx([31.0, (28.0 + 34.0 + 34.0) / 3, 34.0])
+    assert expected_best(by_validation, 1) == pytest.approx([31.0]) and expected_best([]) == []
 
 
-@pytest.mark.parametrize("draws", [0, 3])
-def test_no_more_draws_than_scores(draws: int) -> None:
-    with pytest.raises(ValueError, match="draws of 2 scores"):
-        expected_best([1.0, 2.0], draws)
+def test_a_worst_score_that_is_never_the_best_does_not_matter() -> None:
+    assert expected_best([-inf, 1.0, 2.0]) == [-inf, pytest.approx(5 / 3), 2.0]
+
+
+def test_the_expected_best_of_a_thousand_seeds_is_that_of_exact_fractions() -> None:
+    scores = sorted(np.random.default_rng(0).normal(size=1000))
+    for draws in (1, 2, 500, 999, 1000):
+        exact = sum(Fraction(comb(rank, draws - 1), comb(1000, draws)) * Fraction(x) for rank, x in enumerate(scores))
+        assert expected_best(scores)[draws - 1] == pytest.approx(float(exact), rel=1e-9, abs=1e-12)
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.sampled_from([0.9, 0.95, 0.975]))
