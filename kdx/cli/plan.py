@@ -16,7 +16,7 @@ def plan(
     max_runs: MaxRuns = MOST_RUNS,
     json: Json = False,
 ) -> None:
-    """Say what `kdx sweep` would do, run by run, with the reason. Starts and writes nothing.
+    """Say what `kdx sweep` would do, run by run, with the reason. Starts nothing and writes no database.
 
     Example: kdx plan quickstart --seeds 5
     """
@@ -25,10 +25,12 @@ def plan(
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.reader import recorded
+    from kdx.sweep.corpora import prepare_data
     from kdx.sweep.decide import decide
     from kdx.sweep.owner import presence
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    notes = prepare_data(wanted, large=False)
     records = {}
     if "://" in db or Path(db).exists():
         with open_database(db, write=False) as database:
@@ -55,6 +57,8 @@ def plan(
 
     for decision in decisions:
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")
+    for note in notes:
+        say(f"note: {note}")
     counts = Counter(decision.action.value for decision in decisions)
     told = ", ".join(f"{count} to {action}" for action, count in counts.items())
     shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"

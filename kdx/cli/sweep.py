@@ -56,7 +56,7 @@ def sweep(
 
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
-    from kdx.sweep.local import prepare_data
+    from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)

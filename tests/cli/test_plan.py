@@ -1,6 +1,7 @@
 """`kdx plan` says what would be done, run by run, and does none of it."""
 
 import json
+import re
 
 import pytest
 from grids import PLANTED, TINY
@@ -16,7 +17,7 @@ GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, data_home):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grid.yaml").write_text(GRID)
     return tmp_path
@@ -103,6 +104,11 @@ def test_a_dry_run_of_a_sweep_is_the_plan(folder):
     planned = plan("grid.yaml", "--seeds", "3")
     assert (dry.stdout, dry.stderr) == (planned.stdout, planned.stderr)
     assert [path.name for path in folder.iterdir()] == ["grid.yaml"]
+
+
+def test_what_is_to_be_said_of_the_data_is_said_as_by_a_sweep(folder):
+    (folder / "grid.yaml").write_text(GRID.replace("train_lines: 300", "train_lines: 300, max_tokens: 8"))
+    assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out", plan("grid.yaml").stderr)
 
 
 def test_what_is_wrong_is_refused(folder):
