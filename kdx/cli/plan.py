@@ -20,6 +20,7 @@ def plan(
 
     Example: kdx plan quickstart --seeds 5
     """
+    from functools import partial
     from pathlib import Path
 
     from kdx.grid.load import load_grid
@@ -27,15 +28,17 @@ def plan(
     from kdx.store.reader import recorded
     from kdx.sweep.corpora import prepare_data
     from kdx.sweep.decide import decide
+    from kdx.sweep.files import files_beside, resume_step
     from kdx.sweep.owner import presence
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     notes = prepare_data(wanted, large=False)
-    records = {}
+    records, files = {}, Path()
     if "://" in db or Path(db).exists():
         with open_database(db, write=False) as database:
             records = recorded(database, [cell.id for cell in wanted.cells])
-    decisions = decide(wanted, records, presence)
+            files = files_beside(database.path)
+    decisions = decide(wanted, records, presence, partial(resume_step, files))
     if json:
         out_json(
             [

@@ -136,7 +136,9 @@ def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
 
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        steps = f"{attempt.first_step}–{_value(attempt.last_step)}"
+        # Of one that ended before it had begun, as of an older kdx, it is not known from where it went on.
+        first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
+        steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
         yield str(one.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
 

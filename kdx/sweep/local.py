@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from kdx.store import reader, writer
 from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.files import resume_step
 from kdx.sweep.orders import Order, receive, send, start, told
 from kdx.sweep.owner import Presence, owner, presence
 
@@ -151,7 +153,7 @@ class LocalSweep:
         self._signal(signal.SIGUSR1)
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decide(self.plan, self._records(), presence)
+        decisions = decide(self.plan, self._records(), presence, partial(resume_step, self.files))
         self.listener.decided(decisions)
         return decisions
 
