@@ -59,7 +59,14 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     assert str(refused("trace", "tinny", "translation")) == (
         "sweep `tiny` has no table `tinny`\n  allowed: tiny\n  hint: did you mean `tiny`?"
     )
-    assert refused("trace", "tiny", "prediction").problem == "table `tiny`: there is no row `prediction`"
+    planned(1, name="newer")
+    assert refused("trace", "tiny", "translation").hint == "sweep `tiny` has it: --sweep tiny"
+    assert refused("trace", "tinny", "translation", "--sweep", "tiny").hint == "did you mean `tiny`?"
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert (
+        refused("trace", "tiny", "prediction", "--sweep", "tiny").problem
+        == "table `tiny`: there is no row `prediction`"
+    )
     assert refused("trace", "tiny", "translation", "--sweep", "other").problem == "there is no sweep `other`"
     assert refused("trace", "tiny", "translation", "--db", "absent.db").exit_code == 3
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
