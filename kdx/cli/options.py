@@ -16,6 +16,11 @@ Seeds = Annotated[
     typer.Option("--seeds", envvar="KDX_SEEDS", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),
 ]
 MaxRuns = Annotated[int, typer.Option("--max-runs", envvar="KDX_MAX_RUNS", min=1, help="Refuse a larger grid.")]
+Replace = Annotated[
+    bool,
+    # Not in the environment: set there once, it would let every mistaken name through.
+    typer.Option("--replace", help="Take the place of another grid's sweep of the same name; nothing is deleted."),
+]
 Workers = Annotated[
     int | None,
     typer.Option(

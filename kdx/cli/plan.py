@@ -1,12 +1,15 @@
 """`kdx plan`: what a sweep would do, run by run, and why."""
 
 from collections import Counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Seeds, in_database, seeds_of
+from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Replace, Seeds, in_database, seeds_of
+
+if TYPE_CHECKING:
+    from kdx.grid.difference import Difference
 
 
 def plan(
@@ -14,39 +17,46 @@ def plan(
     db: Db = DATABASE,
     seeds: Seeds = None,
     max_runs: MaxRuns = MOST_RUNS,
+    replace: Replace = False,
     json: Json = False,
 ) -> None:
-    """Say what `kdx sweep` would do, run by run, with the reason. Starts and writes nothing.
+    """Say what `kdx sweep` would do, run by run, with the reason. Starts nothing and writes no database.
 
     Example: kdx plan quickstart --seeds 5
     """
+    from functools import partial
     from pathlib import Path
 
+    from kdx.cli.planned import change_of, leaving
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.reader import recorded
+    from kdx.sweep.corpora import prepare_data
     from kdx.sweep.decide import decide
+    from kdx.sweep.files import files_beside, resume_step
     from kdx.sweep.owner import presence
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
-    records = {}
+    notes = prepare_data(wanted, large=False)
+    records, change, files = {}, None, Path()
     if "://" in db or Path(db).exists():
-        with open_database(db, write=False) as database:
+        with open_database(db, write=False) as database, database.read():
+            change = change_of(database, wanted, grid, db, replaces=replace)
             records = recorded(database, [cell.id for cell in wanted.cells])
-    decisions = decide(wanted, records, presence)
+            files = files_beside(database.path)
+    decisions = decide(wanted, records, presence, partial(resume_step, files))
     if json:
-        out_json(
-            [
-                {
-                    "cell": decision.run.cell.id,
-                    "seed": decision.run.seed,
-                    "choices": dict(decision.run.cell.labels),
-                    "action": decision.action.value,
-                    "reason": decision.reason,
-                }
-                for decision in decisions
-            ]
-        )
+        runs = [
+            {
+                "cell": decision.run.cell.id,
+                "seed": decision.run.seed,
+                "choices": dict(decision.run.cell.labels),
+                "action": decision.action.value,
+                "reason": decision.reason,
+            }
+            for decision in decisions
+        ]
+        out_json({"sweep": wanted.name, "runs": runs, "leaving": _leaving(change)})
         return
     import shlex
 
@@ -55,9 +65,23 @@ def plan(
 
     for decision in decisions:
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")
+    for note in (*notes, change and leaving(change, wanted, db)):
+        if note:
+            say(f"note: {note}")
     counts = Counter(decision.action.value for decision in decisions)
     told = ", ".join(f"{count} to {action}" for action, count in counts.items())
     shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
     options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
+    options += " --replace" if replace else ""
     say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
+
+
+def _leaving(change: "Difference | None") -> dict[str, Any]:
+    """What the newest plan of the sweep has and this one has not, and why."""
+    return {
+        "runs": change.runs_gone if change else 0,
+        "cells": change.cells_that_lose_runs if change else [],
+        "seeds": change.seeds_gone if change else [],
+        "changes": [{"field": one.field, "gone": one.gone, "new": one.new} for one in change.changes] if change else [],
+    }

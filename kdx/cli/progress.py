@@ -12,7 +12,7 @@ from kdx.cli.console import inert, say
 from kdx.cli.wording import run_name
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import FINAL, RunRecord, RunState
-from kdx.sweep.decide import Decision
+from kdx.sweep.decide import Action, Decision
 
 
 class Lines:
@@ -24,11 +24,18 @@ class Lines:
         self.first = True
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
+        self.reasons: dict[tuple[str, int], str] = {}
+        """Of runs that had been started before: from where they go on."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         """Counts states; says at the start how much there is to do."""
         states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in decisions)
         self.counts = {state.value: states[state] for state in RunState if states[state]}
+        self.reasons = {
+            decision.run.key: decision.reason
+            for decision in decisions
+            if decision.record and decision.record.attempt and decision.action is not Action.SKIP
+        }
         if self.first:
             self.first = False
             over = sum(states[state] for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
@@ -37,7 +44,8 @@ class Lines:
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()
-        self.note(f"started {run_name(run)}" + (f" (attempt {attempt})" if attempt > 1 else ""))
+        told = ", ".join((f"attempt {attempt}", *filter(None, [self.reasons.get(run.key)])))
+        self.note(f"started {run_name(run)}" + (f" ({told})" if attempt > 1 else ""))
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         pass
@@ -104,6 +112,8 @@ class Live(Lines):
         self.bars.update(self.whole, completed=over, told=told)
 
     def started(self, run: PlannedRun, attempt: int) -> None:
+        if attempt > 1:
+            super().started(run, attempt)  # for its bar does not tell from where it goes on
         self.running[run.key] = time.monotonic()
         total = run.cell.spec.training.steps
         self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, told="starting")

@@ -13,6 +13,7 @@ from kdx.cli.options import DATABASE, Db, Json, in_database
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kdx.grid.plan import Plan
     from kdx.report.claims import Answer, Finding
     from kdx.report.html.page import Curves
     from kdx.report.table import Table
@@ -109,6 +110,7 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
+    from kdx.store.reader import load_sweeps
 
     if claims is not None:
         of_tables = {
@@ -125,13 +127,14 @@ def report(
                 f"--claims answers claims instead of showing tables, for which {', '.join(given)} would be",
                 hint=f"leave --claims or {', '.join(given)} out",
             )
-        with open_database(db, write=False) as database:
-            sweeps = _sweeps(database, sweep)
+        plan = _grid_of(sweep)
+        with open_database(db, write=False) as database, database.read():
+            sweeps = load_sweeps(database) if sweep is None else (_record(database, sweep, plan, db),)
         _claims(claims, sweeps, format, json, db)
         return
     from kdx.report.cells import selected_runs
     from kdx.report.tables import tables
-    from kdx.store.reader import curves, load_sweep, outputs_of
+    from kdx.store.reader import curves, outputs_of
 
     shows_randomisation = False
     if check:
@@ -141,12 +144,12 @@ def report(
         asked = asked_in(check)
         sweep, against, shows_randomisation = sweep or asked.sweep, against or asked.paper, asked.randomisation
     paper = _paper(against) if against else None
-    name = sweep and _sweep_name(sweep)
+    plan = _grid_of(sweep)
     drawn: Curves = {}
     lines: dict[int, list[str]] = {}
     # All of it as one state of the database.
     with open_database(db, write=False) as database, database.read():
-        record = load_sweep(database, name)
+        record = _record(database, sweep, plan, db)
         if format is Format.HTML and not (json or check):
             from kdx.report.html.page import curves_wanted
 
@@ -194,12 +197,6 @@ def report(
             out(TextTable(one, statistics=statistics, full=full))
             out("")
     say(_closing(record.name, shown, db))
-
-
-def _sweeps(database: "Database", sweep: str | None) -> "tuple[SweepRecord, ...]":
-    from kdx.store.reader import load_sweep, load_sweeps
-
-    return load_sweeps(database) if sweep is None else (load_sweep(database, _sweep_name(sweep)),)
 
 
 def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json: bool, db: str) -> None:
@@ -329,13 +326,38 @@ def _randomised(
         return tables
 
 
-def _sweep_name(sweep: str) -> str:
-    """A grid file stands for the sweep that it names; anything else is a name already."""
-    if not sweep.endswith((".yaml", ".yml")):
-        return sweep
-    from kdx.grid.load import load_grid
+def _grid_of(sweep: str | None) -> "Plan | None":
+    """What a grid file plans; None: it is the name of a sweep, or none is said.
 
-    return load_grid(sweep).name
+    Raises:
+        KdxError: it is neither but a database.
+    """
+    import shlex
+    from contextlib import suppress
+    from pathlib import Path
+
+    from kdx.errors import KdxError
+    from kdx.store.version import application_of
+
+    if sweep and sweep.endswith((".yaml", ".yml")):
+        from kdx.grid.load import load_grid
+
+        return load_grid(sweep)
+    with suppress(OSError, ValueError):
+        if sweep and Path(sweep).is_file() and application_of(Path(sweep)) is not None:
+            raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx report --db {shlex.quote(sweep)}")
+    return None
+
+
+def _record(database: "Database", sweep: str | None, plan: "Plan | None", db: str) -> "SweepRecord":
+    """The sweep of this name, or of the grid in the file of this name, or the one planned last."""
+    if plan and sweep:
+        from kdx.cli.planned import record_of
+
+        return record_of(database, plan, sweep, db)
+    from kdx.store.reader import load_sweep
+
+    return load_sweep(database, sweep)
 
 
 def _named(tables: "tuple[Table, ...]", name: str) -> "tuple[Table, ...]":

@@ -26,7 +26,7 @@ def resume(
     from kdx.store import reader, writer
     from kdx.store.database import open_database
     from kdx.store.records import RunState
-    from kdx.sweep.local import prepare_data
+    from kdx.sweep.corpora import prepare_data
     from kdx.sweep.recorded import plan_of
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}

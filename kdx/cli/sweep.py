@@ -14,6 +14,7 @@ from kdx.cli.options import (
     Db,
     HangAfter,
     MaxRuns,
+    Replace,
     Seeds,
     Workers,
     in_database,
@@ -36,6 +37,7 @@ def sweep(
     max_runs: MaxRuns = MOST_RUNS,
     hang_after: HangAfter = HANG_AFTER,
     if_changed: Changed = IfChanged.REFUSE,
+    replace: Replace = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
     ] = False,
@@ -49,21 +51,25 @@ def sweep(
     from kdx.cli.plan import plan as say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, max_runs)
+        say_plan(grid, db, seeds, max_runs, replace)
         return
     import shlex
-    from dataclasses import replace
+    from dataclasses import replace as replaced
 
+    from kdx.cli.planned import change_of, leaving
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
-    from kdx.sweep.local import prepare_data
+    from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
-    wanted = replace(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
+    wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
     # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
     for note in prepare_data(wanted):
         say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
+        change = change_of(database, wanted, grid, db, replaces=replace)
+        if change and (told := leaving(change, wanted, db)):
+            say(f"note: {told}")
         raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 
 

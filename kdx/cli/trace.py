@@ -1,8 +1,8 @@
 """`kdx trace`: what stands behind a number of a table."""
 
 import shlex
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from kdx.cli.console import inert, out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
+    from kdx.errors import KdxError
     from kdx.report.trace import Trace, TracedRun
 
 AGAIN = "again"
@@ -38,20 +39,17 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    from kdx.errors import KdxError, did_you_mean
     from kdx.report.tables import tables
     from kdx.report.trace import find, to_json
     from kdx.report.trace import trace as trace_place
     from kdx.store.database import open_database
-    from kdx.store.reader import attempts_of, load_sweep
+    from kdx.store.reader import attempts_of, grids, load_sweep
 
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep)
         shown = {one.name: one for one in tables(record, db)}
         if table not in shown:
-            raise KdxError(
-                f"sweep `{record.name}` has no table `{table}`", allowed=shown, hint=did_you_mean(table, shown)
-            )
+            raise _no_table(table, record.name, list(shown), grids(database))
         at = find(shown[table], row, column)
         cell = shown[table].places[at]
         traced = trace_place(record, shown[table], at, attempts_of(database, [one.run_id for one in cell.seeds]))
@@ -66,6 +64,17 @@ def trace(
     words = (table, traced.row, traced.column, "--sweep", record.name)
     again = f"kdx trace {shlex.join(words)}{in_database(db)} --grid > {AGAIN}.yaml"
     say(f"compute this cell again with: {again} && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
+
+
+def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Mapping[str, Any]]") -> "KdxError":
+    """That a sweep has no such table, and which one has."""
+    from kdx.errors import KdxError, did_you_mean
+
+    # The table that is made where a grid asks for none has the name of the sweep.
+    named = {name: [one.get("name") for one in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()}
+    others = [name for name, tables in named.items() if table in tables]
+    hint = f"sweep `{others[0]}` has it: --sweep {shlex.quote(others[0])}" if others else did_you_mean(table, known)
+    return KdxError(f"sweep `{sweep}` has no table `{table}`", allowed=known, hint=hint)
 
 
 def _lines(trace: "Trace", db: str) -> Iterator[str]:
@@ -136,7 +145,9 @@ def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
 
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        steps = f"{attempt.first_step}–{_value(attempt.last_step)}"
+        # Of one that ended before it had begun, as of an older kdx, it is not known from where it went on.
+        first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
+        steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"
         yield str(one.record.id), str(attempt.number), started, steps, outcome, attempt.owner, changed
 

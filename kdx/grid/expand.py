@@ -69,7 +69,8 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
         names = [dimension.name for dimension in sub_grid.dimensions]
         for bundles in sub_grid.choices():
             presets = [preset for preset in (sub_grid.preset, *(bundle.preset for bundle in bundles)) if preset]
-            node = reduce(Node.overlaid, (*presets[-1:], sub_grid.base, *(bundle.settings for bundle in bundles)))
+            settings = (*presets[-1:], sub_grid.base, *(bundle.settings for bundle in bundles))
+            node = reduce(Node.overlaid, settings)
             try:
                 spec = CellSpec.model_validate(node.plain())
             except ValidationError as error:
@@ -79,5 +80,5 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
                         faults.append(fault)
                 continue
             labels = dict(zip(names, (bundle.label for bundle in bundles), strict=True))
-            cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec))
+            cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
     return cells

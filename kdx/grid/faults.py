@@ -1,4 +1,4 @@
-"""What pydantic found wrong, told at its place in the file and in the grid's words."""
+"""What was found wrong with a cell, told at its place in the file and in the grid's words."""
 
 import re
 from typing import Any, get_args
@@ -7,6 +7,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.placing import leaves
+from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, shortened
 
 # Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
@@ -22,6 +24,16 @@ _ALLOWED = {
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
     """One fault for each detail of `error`, which came of validating `node` as `model`."""
     return [_fault(detail, node, model) for detail in error.errors(include_url=False)]
+
+
+def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
+    """A fault whose place is a field of the cell, such as `data.corpus`, told where the grid has it.
+
+    Any other stays as it is, and so does each where the cell does not come from a file.
+    """
+    keys = {key for key, _ in leaves(cell.spec.model_dump(by_alias=True))}
+    place = cell.place(fault.place) if isinstance(fault.place, str) and fault.place in keys else None
+    return KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint) if place else fault
 
 
 def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError:

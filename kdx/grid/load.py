@@ -63,7 +63,15 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     if faults:
         raise by_place(faults)
     axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
-    return Plan(name, tuple(cells), chosen, tuple(table for table, _ in tables), tuple(axes), description)
+    return Plan(
+        name,
+        tuple(cells),
+        chosen,
+        tuple(table for table, _ in tables),
+        tuple(axes),
+        description,
+        file=str(path.resolve()),
+    )
 
 
 def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Node:

@@ -134,7 +134,7 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
 
 def _unknown(factor: str, cells: Sequence[Labelled], table: TableSpec) -> KdxError:
     axes = [axis for labels, _ in cells for axis in labels]
-    fields = [path for _, spec in cells for path, _ in _fields(spec)]
+    fields = [path for _, spec in cells for path, _ in leaves(spec)]
     known = list(dict.fromkeys([*axes, *fields]))
     inside = [path for path in known if path.startswith(f"{factor}.")]
     if inside:
@@ -146,7 +146,7 @@ def _unknown(factor: str, cells: Sequence[Labelled], table: TableSpec) -> KdxErr
 def _collision(cells: Sequence[Labelled], where: Mapping[str, str], table: TableSpec) -> KdxError:
     place = ", ".join(f"{factor} = {word}" for factor, word in where.items())
     differ = _differing([[(axis, factor_value(*cell, axis)) for axis in cell[0]] for cell in cells], where)
-    differ = differ or _differing([list(_fields(spec)) for _, spec in cells], where)
+    differ = differ or _differing([list(leaves(spec)) for _, spec in cells], where)
     return KdxError(
         f"table `{table.name}`: {len(cells)} cells fall into one place, {place}; they differ in {', '.join(differ)}",
         hint=f"add {', '.join(differ)} to rows or columns",
@@ -165,10 +165,10 @@ def _differing(cells: Sequence[Sequence[tuple[str, Any]]], known: Mapping[str, s
     ]
 
 
-def _fields(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every leaf of the resolved cell with its dotted path."""
     for key, value in spec.items():
         if isinstance(value, Mapping):
-            yield from _fields(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

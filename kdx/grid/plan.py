@@ -1,13 +1,16 @@
 """What a grid asks for: its cells, its seeds, and the tables to be made of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import reduce
 from typing import Any
 
 from pydantic import Field
 
+from kdx.errors import Place
 from kdx.grid.sections import Margin, Section
+from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.where import Where
 
@@ -51,6 +54,12 @@ class PlannedCell:
     labels: Mapping[str, str]
     """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"."""
     spec: CellSpec
+    settings: tuple[Node, ...] = field(default=(), compare=False, repr=False)
+    """What its grid sets, each over the ones before; none where the plan does not come from a file."""
+
+    def place(self, key: str) -> Place | None:
+        """Where the file has the value of a dotted key, such as `data.corpus`, or the nearest value around it."""
+        return reduce(Node.overlaid, self.settings).at(tuple(key.split("."))) if self.settings else None
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,8 @@ class Plan:
     description: str = ""
     command: str = ""
     """The one that planned it, as far as it decides the plan."""
+    file: str = ""
+    """Absolute path of the grid; empty where it is not known. It tells grids apart, and is never opened."""
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
@@ -96,6 +107,7 @@ class Plan:
         return {
             "description": self.description,
             "command": self.command,
+            "file": self.file,
             "axes": list(self.axes),
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],

@@ -4,13 +4,14 @@ import json
 import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.difference import Contents
 from kdx.grid.identity import resolved
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -120,6 +121,28 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
     )
+
+
+def contents(database: Database, name: str) -> Contents | None:
+    """What the sweep of this name plans; None where there is none."""
+    with database.read() as connection:
+        named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).one_or_none()
+        if named is None:
+            return None
+        planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == named.id)
+        cells = connection.execute(
+            select(cell.c.id, cell.c.spec).join(sweep_cell).where(planned).order_by(sweep_cell.c.ordinal)
+        ).all()
+        of_sweep = sweep_run.c.planned & (sweep_run.c.sweep_id == named.id)
+        seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
+    file = named.grid.get("file", "")  # which older ones lack
+    return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
+
+
+def grids(database: Database) -> dict[str, Mapping[str, Any]]:
+    """Sweep → the parts of its grid that concern no single cell, the last planned first."""
+    with database.read() as connection:
+        return {row.name: row.grid for row in connection.execute(_last_planned_first())}
 
 
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:

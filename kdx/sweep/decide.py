@@ -32,16 +32,22 @@ class Decision:
 
 
 def decide(
-    plan: Plan, records: Mapping[tuple[str, int], RunRecord], presence: Callable[[str], Presence]
+    plan: Plan,
+    records: Mapping[tuple[str, int], RunRecord],
+    presence: Callable[[str], Presence],
+    checkpoint: Callable[[RunRecord], int | None],
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
         presence: what is known of an owner.
+        checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
     """
     return tuple(
-        Decision(run, record, *_decide(record, presence)) for run in plan.runs for record in [records.get(run.key)]
+        Decision(run, record, *_decide(record, presence, checkpoint))
+        for run in plan.runs
+        for record in [records.get(run.key)]
     )
 
 
@@ -56,19 +62,23 @@ def why_lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
     return None
 
 
-def _decide(record: RunRecord | None, presence: Callable[[str], Presence]) -> tuple[Action, str]:
+def _decide(
+    record: RunRecord | None, presence: Callable[[str], Presence], checkpoint: Callable[[RunRecord], int | None]
+) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
     match record.state:
-        case RunState.PENDING:
+        case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"
+        case RunState.PENDING:
+            return _again("to be tried again after", record, checkpoint)
         case RunState.INTERRUPTED:
-            return Action.CONTINUE, f"interrupted at step {record.progress_step}"
+            return _again("interrupted at", record, checkpoint)
         case RunState.RUNNING:
             lost = why_lost(record, presence)
             if lost is None:
                 return Action.WAIT, "running in another kdx"
-            return Action.CONTINUE, f"{lost}, at step {record.progress_step}"
+            return _again(f"{lost}, at", record, checkpoint)
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:
@@ -80,3 +90,11 @@ def _decide(record: RunRecord | None, presence: Callable[[str], Presence]) -> tu
             return Action.SKIP, f"did not converge: {record.error}"
         case RunState.PRUNED:
             return Action.SKIP, "pruned"
+
+
+def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | None]) -> tuple[Action, str]:
+    """Of a run that had been started: from where it goes on."""
+    reached, step = f"{why} step {record.progress_step}", checkpoint(record)
+    if step is None:
+        return Action.START, f"begins again: {reached}, but no checkpoint is left"
+    return Action.CONTINUE, f"from step {step}: {reached}"

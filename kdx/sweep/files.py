@@ -18,9 +18,10 @@ from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
 # The name that kdx.training.checkpoint publishes under; what a file is for is its first word.
-_CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-\d{9}\.(?P<sha>[0-9a-f]{64})\.ckpt")
+_CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 _SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
-_TO_GO_ON = frozenset({"step", "weights"})
+_RESUME = "step"
+_TO_GO_ON = frozenset({_RESUME, "weights"})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 
@@ -80,6 +81,16 @@ def folder_of(run: RunRecord) -> str:
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     """The file with the weights that a finished run was tested with; None where it has none, or none any more."""
     return next((file for file in _listing_of(files, folder_of(run)) if file.kind is Kind.WEIGHTS), None)
+
+
+def resume_step(files: Path, run: RunRecord) -> int | None:
+    """The step of the newest checkpoint that a run can go on from, as the names of its files tell; None: it has none.
+
+    One beyond the rows of the run is not counted; it belongs to a newer copy of the database.
+    """
+    matches = (_CHECKPOINT.fullmatch(file.name) for file in _listing_of(files, folder_of(run)))
+    steps = (int(match["step"]) for match in matches if match and match["what"] == _RESUME)
+    return max((step for step in steps if step <= run.progress_step), default=None)
 
 
 def content(files: Path, file: RunFile) -> Iterator[bytes]:

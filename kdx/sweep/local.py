@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from kdx.axes import IfChanged, Split
-from kdx.data.corpus import ParallelCorpus, load_corpus
+from kdx.axes import IfChanged
 from kdx.errors import KdxError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
@@ -23,6 +23,7 @@ from kdx.store import reader, writer
 from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.files import resume_step
 from kdx.sweep.orders import Order, receive, send, start, told
 from kdx.sweep.owner import Presence, owner, presence
 
@@ -70,26 +71,6 @@ class _Running:
     """When its worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
     """When it was asked to end because it gave none."""
-
-
-def prepare_data(plan: Plan) -> list[str]:
-    """Makes every corpus of the plan ready, once, before workers ask for it; what is to be said of them.
-
-    Raises:
-        KdxError: a corpus is missing, or does not fit its task.
-        StorageError: the cache cannot be written.
-    """
-    texts = {(cell.spec.task, cell.spec.data.model_dump_json()): cell.spec for cell in plan.cells}
-    notes = []
-    for spec in texts.values():
-        corpus = load_corpus(spec.task, spec.data)
-        if isinstance(corpus, ParallelCorpus) and corpus.left_out:
-            pairs = corpus.left_out + len(corpus.splits[Split.TRAIN].sources)
-            notes.append(
-                f"{spec.data.corpus}: {corpus.left_out:,} of {pairs:,} training pairs are left out;"
-                f" a side is empty or has more than {spec.data.max_tokens:,} tokens (data.max_tokens)"
-            )
-    return list(dict.fromkeys(notes))
 
 
 @dataclass
@@ -172,7 +153,7 @@ class LocalSweep:
         self._signal(signal.SIGUSR1)
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decide(self.plan, self._records(), presence)
+        decisions = decide(self.plan, self._records(), presence, partial(resume_step, self.files))
         self.listener.decided(decisions)
         return decisions
 

@@ -18,4 +18,5 @@ def plan_of(sweep: SweepRecord) -> Plan:
         axes=tuple(sweep.grid["axes"]),
         description=sweep.grid["description"],
         command=sweep.grid.get("command", ""),  # which older ones lack
+        file=sweep.grid.get("file", ""),  # likewise
     )

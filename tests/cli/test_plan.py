@@ -1,6 +1,8 @@
 """`kdx plan` says what would be done, run by run, and does none of it."""
 
 import json
+import re
+import shutil
 
 import pytest
 from grids import PLANTED, TINY
@@ -11,12 +13,14 @@ from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import open_database
+from kdx.sweep.files import files_beside, folder_of
+from kdx.training.checkpoint import CheckpointFiles
 
 GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, data_home):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grid.yaml").write_text(GRID)
     return tmp_path
@@ -30,8 +34,8 @@ def plan(*arguments: str, **environment: str):
     return result
 
 
-def record(state: str, seed: int, kernel: str, **how) -> None:
-    """A run of the grid that is in some state."""
+def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **how) -> None:
+    """A run of the grid that is in some state, perhaps with a checkpoint to go on from."""
     wanted = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
         writer.register(database, wanted, wanted.grid)
@@ -41,6 +45,8 @@ def record(state: str, seed: int, kernel: str, **how) -> None:
         attempt = writer.claim(database, run.id, "me", 60.0)
         assert attempt is not None
         getattr(writer.RunWriter(database, run.id, "me", attempt), state)(**how)
+        if checkpoint is not None:
+            CheckpointFiles(files_beside(database.path) / folder_of(run)).write("step", checkpoint, {})
 
 
 def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(folder):
@@ -59,16 +65,17 @@ def test_a_cell_that_has_two_names_counts_once(folder):
 
 def test_json_has_every_run_with_action_and_reason():
     record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
-    record("interrupt", 0, "rbf", last_step=7)
+    record("interrupt", 0, "rbf", checkpoint=6, last_step=7)
     record("fail", 0, "exponential", error="boom\x1b[2J", traceback="…", last_step=0)
     told = json.loads(plan("grid.yaml", "--json").stdout)
-    assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in told] == [
+    assert (told["sweep"], told["leaving"]) == ("tiny", {"runs": 0, "cells": [], "seeds": [], "changes": []})
+    assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in told["runs"]] == [
         ("exponential", 0, "skip", "failed: boom\x1b[2J"),
-        ("rbf", 0, "continue", "interrupted at step 7"),
+        ("rbf", 0, "continue", "from step 6: interrupted at step 7"),
         ("exponential", 1, "start", "not started yet"),
         ("rbf", 1, "skip", "completed, validation score 3.5"),
     ]
-    assert [run["cell"] for run in told[:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
+    assert [run["cell"] for run in told["runs"][:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
 
 
 def test_an_error_that_was_recorded_cannot_drive_the_terminal():
@@ -81,7 +88,55 @@ def test_the_database_is_only_read(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / "runs.db").chmod(0o444)
     plan("grid.yaml", "--seeds", "5")
+    plan("grid.yaml", "--seeds", "1")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_run_whose_checkpoint_is_gone_is_told_to_begin_again(folder):
+    record("interrupt", 0, "rbf", checkpoint=380, last_step=388)
+    (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
+    assert line.startswith("continue  ") and line.endswith("rbf · seed 0  (from step 380: interrupted at step 388)")
+    shutil.rmtree(folder / "runs.files")
+    (line,) = [line for line in plan("grid.yaml").stdout.splitlines() if "interrupted" in line]
+    assert line.startswith("start     ")
+    assert line.endswith("(begins again: interrupted at step 388, but no checkpoint is left)")
+
+
+def test_runs_that_leave_the_sweep_are_told_with_the_reason(folder):
+    record("interrupt", 0, "rbf", last_step=7)
+    (folder / "grid.yaml").write_text(GRID.replace("steps: 10", "steps: 80"))
+    note, _ = plan("grid.yaml").stderr.splitlines()
+    assert note == (
+        "note: 4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80); nothing is deleted:"
+        " kdx query \"SELECT * FROM former_runs WHERE sweep = 'tiny'\" shows them"
+    )
+    leaving = json.loads(plan("grid.yaml", "--json").stdout)["leaving"]
+    assert (leaving["runs"], leaving["seeds"]) == (4, [])
+    assert leaving["changes"] == [{"field": "training.steps", "gone": ["10"], "new": ["80"]}]
+    (folder / "grid.yaml").write_text(GRID.replace("seeds: 2", "seeds: 1"))
+    assert "note: 2 runs of 2 cells leave sweep `tiny` (seeds: without 1); " in plan("grid.yaml").stderr
+    assert json.loads(plan("grid.yaml", "--json").stdout)["leaving"]["seeds"] == [1]
+
+
+def test_what_a_sweep_would_refuse_is_refused(folder):
+    record("interrupt", 0, "rbf", last_step=7)
+    (folder / "other.yaml").write_text(GRID.replace("steps: 10", "steps: 80"))
+    with pytest.raises(KdxError, match=r"^other\.yaml: sweep `tiny` in runs\.db is another grid's"):
+        plan("other.yaml")
+    told = plan("other.yaml", "--replace").stderr
+    assert "4 runs of 2 cells leave sweep" in told and told.endswith("next: kdx sweep other.yaml --replace\n")
+    for text in (GRID.replace("corpus: synthetic-translation", "corpus: sintetic"), PLANTED):
+        (folder / "other.yaml").write_text(text)
+        with pytest.raises(Faults) as planned:
+            plan("other.yaml")
+        swept = CliRunner().invoke(app, ["sweep", "other.yaml", "--db", "new.db"]).exception
+        assert str(planned.value) == str(swept) and str(swept).startswith("other.yaml:")
+        assert not (folder / "new.db").exists()
+
+
+def test_what_is_to_be_said_of_the_data_is_said_as_by_a_sweep(folder):
+    (folder / "grid.yaml").write_text(GRID.replace("train_lines: 300", "train_lines: 300, max_tokens: 8"))
+    assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out", plan("grid.yaml").stderr)
 
 
 def test_the_command_that_it_ends_with_repeats_the_options():
@@ -90,10 +145,11 @@ def test_the_command_that_it_ends_with_repeats_the_options():
 
 
 def test_options_come_from_the_environment_too(folder):
-    record("interrupt", 0, "rbf", last_step=7)
+    record("interrupt", 0, "rbf", checkpoint=7, last_step=7)
     (folder / "runs.db").rename(folder / "other.db")
+    (folder / "runs.files").rename(folder / "other.files")
     told = json.loads(plan("grid.yaml", KDX_SEEDS="1", KDX_DB="other.db", KDX_JSON="1").stdout)
-    assert [(run["seed"], run["action"]) for run in told] == [(0, "start"), (0, "continue")]
+    assert [(run["seed"], run["action"]) for run in told["runs"]] == [(0, "start"), (0, "continue")]
     with pytest.raises(Faults, match="4 runs\n  allowed: at most 3"):
         plan("grid.yaml", KDX_MAX_RUNS="3")
 

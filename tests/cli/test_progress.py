@@ -12,6 +12,7 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import decide
+from kdx.sweep.owner import Presence
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("[red]demo\x1b[2J", (PlannedCell("a" * 32, 0, {"kernel": "[b]rbf"}, SPEC),), seeds=(0, 1, 2))
@@ -26,7 +27,9 @@ def record(run: PlannedRun, state: RunState, **fields) -> RunRecord:
 
 
 def decided(*records: RunRecord):
-    return decide(PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: False)
+    return decide(
+        PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: Presence.GONE, lambda run: 380
+    )
 
 
 def walk(listener: Lines) -> None:
@@ -58,6 +61,17 @@ def test_each_event_is_one_line(capsys):
         "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
     )
     assert listener.counts == {"failed": 1, "completed": 1, "diverged": 1}
+
+
+@pytest.mark.parametrize("listener", [Lines, Live])
+def test_what_goes_on_is_told_with_the_step_that_it_goes_on_from(listener, capsys):
+    told = listener(PLAN)
+    if listener is Live:
+        told.console.file = sys.stderr
+    told.decided(decided(record(FIRST, RunState.INTERRUPTED)))
+    told.started(FIRST, 2)
+    line = "started aaaaaaaa [b]rbf · seed 0 (attempt 2, from step 380: interrupted at step 0)\n"
+    assert line in capsys.readouterr().err
 
 
 def test_the_time_left_follows_the_runs_that_ended():

@@ -1,8 +1,10 @@
 """`kdx sweep` and its end, whatever ends it: real processes, a real database."""
 
 import contextlib
+import json
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -99,6 +101,30 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
         f"2 runs: 2 completed; next: {RESUME.replace('resume', 'report')}",
     )
     assert [(run.state, run.attempt) for run in terminal.runs(DATABASE)] == [(RunState.COMPLETED, 3)] * 2
+
+
+def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(terminal):
+    terminal.write("grid.yaml", LONG)
+    sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")
+    wait_until(lambda: at_work(terminal, database="runs.db"))
+    sweep.send_signal(signal.SIGTERM)
+    assert sweep.wait(60) == 143
+    (run,) = terminal.runs("runs.db")
+    reached = f"interrupted at step {run.progress_step}"
+    assert f"(from step {run.progress_step}: {reached})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+    shutil.rmtree(terminal.folder / "runs.files")
+    again = f"begins again: {reached}, but no checkpoint is left"
+    assert f"({again})" in terminal.type("kdx plan grid.yaml --seeds 1").stdout
+    resumed = terminal.type("kdx resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"(attempt 2, {again})\n" in resumed.stderr
+    traced = terminal.type("kdx trace 'long one' prediction --json")
+    attempts = json.loads(traced.stdout)["runs"][0]["attempts"]
+    assert [(one["first_step"], one["resumed_step"], one["last_step"]) for one in attempts] == [
+        (0, 0, run.progress_step),
+        (run.progress_step, 0, 800),
+    ]
+    assert " 0–800 " in terminal.type("kdx trace 'long one' prediction").stdout
 
 
 def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):

@@ -7,6 +7,7 @@ import pytest
 from looked_after import DB, completed, planned, refused, typed
 
 from kdx.grid.load import load_grid
+from kdx.store import writer
 from kdx.store.database import open_database
 
 
@@ -58,10 +59,36 @@ def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
     assert str(refused("trace", "tinny", "translation")) == (
         "sweep `tiny` has no table `tinny`\n  allowed: tiny\n  hint: did you mean `tiny`?"
     )
-    assert refused("trace", "tiny", "prediction").problem == "table `tiny`: there is no row `prediction`"
+    planned(1, name="newer")
+    assert refused("trace", "tiny", "translation").hint == "sweep `tiny` has it: --sweep tiny"
+    assert refused("trace", "tinny", "translation", "--sweep", "tiny").hint == "did you mean `tiny`?"
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert (
+        refused("trace", "tiny", "prediction", "--sweep", "tiny").problem
+        == "table `tiny`: there is no row `prediction`"
+    )
     assert refused("trace", "tiny", "translation", "--sweep", "other").problem == "there is no sweep `other`"
     assert refused("trace", "tiny", "translation", "--db", "absent.db").exit_code == 3
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_each_attempt_is_told_from_where_it_really_began():
+    (run,) = planned(1)
+    resumed = [None, 0, 380]
+    with open_database(DB, write=True) as database:
+        for number, (step, last) in enumerate(zip(resumed, (388, 400, 1500), strict=True), 1):
+            assert writer.claim(database, run.id, "me", 60.0) == number
+            hand = writer.RunWriter(database, run.id, "me", number)
+            if step is not None:
+                hand.begin({}, "data", "code", step)
+            hand.record([], last)
+            hand.interrupt(last)
+    lines = [line.split() for line in typed("trace", "tiny", "translation").stdout.splitlines()]
+    assert [line[4] for line in lines if line[:1] == ["1"] and "interrupted" in line[5:]] == [
+        "0–388",
+        "0–400",
+        "380–1500",
+    ]
 
 
 def test_nothing_that_was_recorded_drives_the_terminal(runs):

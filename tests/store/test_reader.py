@@ -5,6 +5,8 @@ import pytest
 from sqlalchemy import event
 
 from kdx.errors import KdxError
+from kdx.grid.difference import Contents
+from kdx.grid.identity import canonical
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
@@ -217,3 +219,23 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     assert math.isnan(loss.values[0]) and math.copysign(1, loss.values[1]) == -1 and loss.values[2] == 1 / 3
     assert list(found[3]["valid/bleu"].values) == [math.inf]
     assert queries(database, lambda: reader.curves(database, 1, ["train/loss"])) == 1
+
+
+def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, plan_of):
+    assert reader.contents(database, "demo") is None
+    writer.register(database, plan_of([0, 1], [0, 7]), {})
+    assert reader.contents(database, "demo") == Contents(
+        {cell.id: canonical(cell.spec) for cell in plan_of([0, 1]).cells}, (0, 7)
+    )
+    writer.register(database, plan_of([1, 2], [7, 5]), {"file": "/grid.yaml"})
+    writer.register(database, plan_of([3], [1], "other"), {})
+    found = reader.contents(database, "demo")
+    assert found and (list(found.cells), found.seeds) == ([cell.id for cell in plan_of([1, 2]).cells], (5, 7))
+    assert found.file == "/grid.yaml"
+    assert queries(database, lambda: reader.contents(database, "demo")) == 3
+
+
+def test_grids_are_read_the_last_planned_first(database: Database, plan_of):
+    writer.register(database, plan_of(0, 0, "old"), {"tables": [{"name": "t"}]})
+    writer.register(database, plan_of(0, 0, "new"), {})
+    assert list(reader.grids(database).items()) == [("new", {}), ("old", {"tables": [{"name": "t"}]})]

@@ -33,9 +33,11 @@ def record(state: RunState, **fields) -> RunRecord:
     return RunRecord(**{**values, **fields})
 
 
-def first(recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN) -> tuple[Action, str]:
+def first(
+    recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN, checkpoint: int | None = 38
+) -> tuple[Action, str]:
     records = {("a", 0): recorded} if recorded else {}
-    decision = decide(PLAN, records, lambda owner: presence)[0]
+    decision = decide(PLAN, records, lambda owner: presence, lambda run: checkpoint)[0]
     return decision.action, decision.reason
 
 
@@ -43,8 +45,13 @@ def first(recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN) -> 
     ("recorded", "presence", "decided"),
     [
         (None, Presence.UNKNOWN, (Action.START, "new")),
-        (record(RunState.PENDING), Presence.UNKNOWN, (Action.START, "not started yet")),
-        (record(RunState.INTERRUPTED), Presence.UNKNOWN, (Action.CONTINUE, "interrupted at step 40")),
+        (record(RunState.PENDING, attempt=0), Presence.UNKNOWN, (Action.START, "not started yet")),
+        (
+            record(RunState.PENDING),
+            Presence.UNKNOWN,
+            (Action.CONTINUE, "from step 38: to be tried again after step 40"),
+        ),
+        (record(RunState.INTERRUPTED), Presence.UNKNOWN, (Action.CONTINUE, "from step 38: interrupted at step 40")),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Presence.UNKNOWN,
@@ -53,12 +60,12 @@ def first(recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN) -> 
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
             Presence.GONE,
-            (Action.CONTINUE, "its process is gone, at step 40"),
+            (Action.CONTINUE, "from step 38: its process is gone, at step 40"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=-1.0),
             Presence.UNKNOWN,
-            (Action.CONTINUE, "its lease has lapsed, at step 40"),
+            (Action.CONTINUE, "from step 38: its lease has lapsed, at step 40"),
         ),
         # A machine that slept, or whose clock was put forward.
         (
@@ -82,13 +89,27 @@ def test_each_state_has_its_action_and_reason(recorded, presence, decided):
     assert first(recorded, presence) == decided
 
 
+@pytest.mark.parametrize(
+    ("recorded", "reached"),
+    [
+        (record(RunState.INTERRUPTED), "interrupted at step 40"),
+        (record(RunState.PENDING), "to be tried again after step 40"),
+        (record(RunState.RUNNING), "its process is gone, at step 40"),
+    ],
+    ids=lambda value: value.state.value if isinstance(value, RunRecord) else "",
+)
+def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
+    decided = first(recorded, Presence.GONE, checkpoint=None)
+    assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
+
+
 def test_every_state_is_decided():
     for state in RunState:
         assert first(record(state))[0] in Action
 
 
 def test_runs_are_decided_one_seed_of_every_cell_first():
-    decisions = decide(PLAN, {}, lambda owner: Presence.UNKNOWN)
+    decisions = decide(PLAN, {}, lambda owner: Presence.UNKNOWN, lambda run: None)
     # Both cells of this plan have one spec but two ids.
     assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
         ("a", 0),

@@ -16,6 +16,7 @@ from kdx.sweep.files import (
     folder_of,
     listing,
     remove,
+    resume_step,
     set_aside,
 )
 from kdx.training.checkpoint import CheckpointFiles
@@ -152,3 +153,11 @@ def test_no_two_databases_share_a_folder():
     folders = {name: files_beside(Path("results") / name) for name in names}
     assert folders["runs.db"] == Path("results/runs.files")
     assert len(set(folders.values())) == len(names)
+
+
+def test_a_run_goes_on_from_its_newest_checkpoint_that_is_not_beyond_its_rows(files, folder):
+    assert [resume_step(files, run(1, progress_step=step)) for step in (119, 120, 400)] == [None, 120, 120]
+    CheckpointFiles(folder).write("step", 240, {})
+    CheckpointFiles(folder).write("weights", 300, {})
+    assert [resume_step(files, run(1, progress_step=step)) for step in (239, 240, 400)] == [120, 240, 240]
+    assert resume_step(files, run(2, progress_step=400)) is None

@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 from grids import MIXED, TINY
 
-from kdx.axes import Task
-from kdx.data.corpus import load_corpus
-from kdx.errors import KdxError, ServerError, StorageError
+from kdx.errors import ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep.local import LocalSweep, prepare_data
+from kdx.sweep.local import LocalSweep
 from kdx.sweep.orders import Order, receive, send, trouble
 
 
@@ -426,22 +424,3 @@ def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(da
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
     assert local.run() == signal.SIGINT
     assert len(heard.started_runs) < 4
-
-
-def test_data_that_does_not_fit_is_told_before_anything_starts(database, data_home):
-    text = TINY.replace("synthetic-translation", "synthetic-language") % {"steps": 10, "seeds": 1}
-    with pytest.raises(KdxError, match="synthetic-language"):
-        prepare_data(sweep(database, text, Heard()).plan)
-
-
-def test_training_pairs_that_are_left_out_are_counted_once_for_all_cells(database, data_home):
-    text = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8") % {"steps": 10, "seeds": 1}
-    plan = sweep(database, text + "axes: {kernel: [exponential, rbf]}\n", Heard()).plan
-    (note,) = prepare_data(plan)
-    left_out = load_corpus(Task.TRANSLATION, plan.cells[0].spec.data).left_out
-    assert 0 < left_out < 300
-    assert note == (
-        f"synthetic-translation: {left_out} of 300 training pairs are left out;"
-        " a side is empty or has more than 8 tokens (data.max_tokens)"
-    )
-    assert prepare_data(sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).plan) == []

@@ -1,0 +1,109 @@
+"""A grid beside what the database has planned under its name, and what is said where they differ."""
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kdx.cli.options import in_database
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.difference import Contents, Difference, difference
+from kdx.store.reader import contents, load_sweep, sweeps
+
+if TYPE_CHECKING:
+    from kdx.grid.plan import Plan
+    from kdx.store.database import Database
+    from kdx.store.records import SweepRecord
+
+
+def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replaces: bool) -> Difference | None:
+    """What planning a grid changes in the sweep of its name; None where there is no such sweep yet.
+
+    Args:
+        grid: as it was typed.
+        db: likewise.
+        replaces: whether the plan of another grid may go.
+
+    Raises:
+        KdxError: that sweep is of another grid: they share no cell and came from different files, as far as is known.
+    """
+    before, now = contents(database, plan.name), Contents.of(plan)
+    if before is None:
+        return None
+    found = difference(before, now)
+    if not replaces and _are_others(found, before, now):
+        raise KdxError(
+            f"sweep `{plan.name}` in {db} is another grid's ({before.file or 'its file is not known'}):"
+            f" the two share no cell ({found})",
+            place=grid,
+            hint=f"write another `name:` into {grid}, or take that one's place with --replace",
+        )
+    return found
+
+
+def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
+    """What is said of the runs that leave a sweep because its grid was changed; None where none does."""
+    if not found.runs_gone:
+        return None
+    runs, cells = _count(found.runs_gone, "run"), _count(len(found.cells_that_lose_runs), "cell")
+    name = plan.name.replace("'", "''")
+    query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
+    # Of these the shell would make something else inside double quotes.
+    quoted = shlex.quote(query) if set(query) & set('"$`\\!') else f'"{query}"'
+    return (
+        f"{runs} of {cells} leave{'s' if found.runs_gone == 1 else ''} sweep `{plan.name}` ({found});"
+        f" nothing is deleted: kdx query {quoted}{in_database(db)} shows {'it' if found.runs_gone == 1 else 'them'}"
+    )
+
+
+def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepRecord":
+    """The sweep that a grid has planned, with the tables, axes and labels that the grid has now.
+
+    It may have been planned with more seeds than the grid asks for.
+
+    Args:
+        grid: as it was typed.
+        db: likewise.
+
+    Raises:
+        KdxError: no sweep of its name is recorded, or one with other cells or without its seeds.
+    """
+    before, now = contents(database, plan.name), Contents.of(plan)
+    where = in_database(db)
+    run, show = f"kdx sweep {shlex.quote(grid)}{where}", f"kdx report {shlex.quote(plan.name)}{where}"
+    if before is None:
+        names = sorted(summary.name for summary in sweeps(database))
+        near = did_you_mean(plan.name, names)
+        raise KdxError(
+            f"this grid was not swept yet: there is no sweep `{plan.name}` in {db}",
+            place=grid,
+            allowed=names,
+            hint=f"{run} computes it{f'; or {near}' if near else ''}",
+        )
+    found = difference(before, now)
+    if found.gone or found.new or found.seeds_new:
+        only = {"the grid": found.new, "the sweep": found.gone}
+        told = ", ".join(f"{_count(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
+        if _are_others(found, before, now):
+            run = f"{run}, under another `name:`,"
+        raise KdxError(
+            f"sweep `{plan.name}` in {db} was not planned from this grid as it is now:"
+            f" {f'{told} ({found})' if told else found}",
+            place=grid,
+            hint=f"{run} computes this grid; {show} shows what was planned",
+        )
+    record = load_sweep(database, plan.name)
+    stored = {cell.id: cell for cell in record.cells}
+    return replace(
+        record,
+        grid={**record.grid, **{part: plan.grid[part] for part in ("tables", "axes", "description")}},
+        cells=tuple(replace(stored[cell.id], ordinal=cell.ordinal, labels=cell.labels) for cell in plan.cells),
+    )
+
+
+def _are_others(found: Difference, before: Contents, now: Contents) -> bool:
+    """Whether this is no change of a grid but another grid of the same name."""
+    return bool(before.cells) and not found.shared and before.file != now.file
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

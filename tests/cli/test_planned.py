@@ -1,0 +1,187 @@
+"""A grid beside what is stored under its name: shown as the file says, or refused with what differs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from grids import TINY
+from looked_after import DB, completed, refused, typed
+
+from kdx.cli import sweep as sweeping
+from kdx.cli.planned import leaving
+from kdx.grid.difference import Contents, difference
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import open_database
+
+GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
+TABLE = "tables: [{name: mine, caption: Kernels, rows: kernel}]\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, data_home) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def swept() -> None:
+    """GRID has been swept from `grid.yaml`."""
+    Path("grid.yaml").write_text(GRID)
+    plan = load_grid("grid.yaml")
+    with open_database(DB, write=True, create=True) as database:
+        writer.register(database, plan, plan.grid)
+        runs = reader.load_sweep(database).runs
+    for run in runs:
+        completed(run, 2.0 + run.seed)
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[list[tuple[str, int]]]:
+    """The runs of every plan that a sweep would start."""
+    plans: list[list[tuple[str, int]]] = []
+
+    def run(plan, *_) -> int:
+        plans.append([run.key for run in plan.runs])
+        return 0
+
+    monkeypatch.setattr(sweeping, "run", run)
+    return plans
+
+
+def write(name: str, text: str) -> None:
+    Path(name).write_text(text)
+
+
+@pytest.mark.usefixtures("swept")
+def test_the_tables_of_a_file_are_shown_without_a_sweep():
+    by_name = typed("report", "tiny").stdout
+    assert typed("report", "grid.yaml").stdout == by_name
+    write("grid.yaml", GRID + TABLE)
+    assert typed("report", "tiny").stdout == by_name
+    assert typed("report", "grid.yaml").stdout.startswith("mine: Kernels\n")
+    shown = json.loads(typed("report", "grid.yaml", "--json").stdout)
+    assert [(table["name"], len(table["cells"])) for table in shown["tables"]] == [("mine", 2)]
+
+
+@pytest.mark.usefixtures("swept")
+def test_so_are_its_labels_and_axes():
+    write("grid.yaml", GRID.replace("axes: {kernel: [exponential, rbf]}", "axes: {how: {A: {kernel: rbf}, B: {}}}"))
+    (table,) = json.loads(typed("report", "grid.yaml", "--json").stdout)["tables"]
+    assert [cell["row"] for cell in table["cells"]] == [{"how": "A"}, {"how": "B"}]
+
+
+@pytest.mark.usefixtures("swept")
+def test_a_sweep_with_more_seeds_than_its_file_is_shown_whole():
+    write("grid.yaml", GRID.replace("seeds: 2", "seeds: [1]"))
+    assert "n = 2 seeds" in " ".join(typed("report", "grid.yaml").stdout.split())
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("rbf", "linear"), "1 cell in the grid only, 1 cell in the sweep only (kernel: rbf → linear)"),
+        ((", rbf", ""), "1 cell in the sweep only (kernel: without rbf)"),
+        (("rbf]", "rbf, linear]"), "1 cell in the grid only (kernel: also linear)"),
+        (("seeds: 2", "seeds: 4"), "seeds: also 2, 3"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("options", [[], ["--claims", "tsai2019"]], ids=["tables", "claims"])
+def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change, told, options):
+    write("grid.yaml", GRID.replace(*change))
+    refusal = refused("report", "grid.yaml", *options)
+    assert refusal.exit_code == 2
+    assert str(refusal) == (
+        f"grid.yaml: sweep `tiny` in runs.db was not planned from this grid as it is now: {told}\n"
+        "  hint: kdx sweep grid.yaml computes this grid; kdx report tiny shows what was planned"
+    )
+
+
+@pytest.mark.usefixtures("swept")
+def test_claims_are_asked_of_the_grid_of_a_file():
+    assert typed("report", "grid.yaml", "--claims", "tsai2019").stdout == (
+        typed("report", "tiny", "--claims", "tsai2019").stdout
+    )
+
+
+@pytest.mark.usefixtures("swept")
+def test_another_grid_of_the_same_name_is_not_shown_as_this_one():
+    write("other.yaml", GRID.replace("steps: 10", "steps: 80"))
+    assert refused("report", "other.yaml").hint == (
+        "kdx sweep other.yaml, under another `name:`, computes this grid; kdx report tiny shows what was planned"
+    )
+
+
+@pytest.mark.usefixtures("swept")
+def test_a_file_that_was_never_swept_says_so():
+    write("grid.yaml", GRID.replace("name: tiny", "name: tinny"))
+    assert str(refused("report", "grid.yaml")) == (
+        "grid.yaml: this grid was not swept yet: there is no sweep `tinny` in runs.db\n"
+        "  allowed: tiny\n"
+        "  hint: kdx sweep grid.yaml computes it; or did you mean `tiny`?"
+    )
+
+
+@pytest.mark.usefixtures("swept")
+def test_another_grid_does_not_take_the_place_of_a_sweep_unless_told_to(started):
+    write("other.yaml", GRID.replace("steps: 10", "steps: 80"))
+    before = DB.read_bytes()
+    refusal = refused("sweep", "other.yaml")
+    assert (refusal.exit_code, started, DB.read_bytes() == before) == (2, [], True)
+    assert str(refusal) == (
+        f"other.yaml: sweep `tiny` in runs.db is another grid's ({Path('grid.yaml').resolve()}):"
+        " the two share no cell (training.steps: 10 → 80)\n"
+        "  hint: write another `name:` into other.yaml, or take that one's place with --replace"
+    )
+    done = typed("sweep", "other.yaml", "--replace")
+    assert done.stderr.startswith("note: 4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80); nothing is")
+    assert len(started) == 1
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        ("grid.yaml", ("steps: 10", "steps: 80"), "4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80)"),
+        ("other.yaml", ("rbf", "linear"), "2 runs of 1 cell leave sweep `tiny` (kernel: rbf → linear)"),
+        ("other.yaml", ("rbf]", "rbf, linear]"), None),
+    ],
+    ids=["the same file", "a shared cell", "nothing leaves"],
+)
+def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, change, told):
+    write(file, GRID.replace(*change))
+    messages = typed("sweep", file).stderr
+    assert messages.startswith(f"note: {told}; nothing is deleted: ") if told else messages == ""
+    assert len(started) == 1
+
+
+def test_a_database_of_before_files_were_recorded_counts_as_another_grids(swept, started):
+    with open_database(DB, write=True) as database, database.write() as connection:
+        connection.exec_driver_sql("UPDATE sweep SET grid = json_remove(grid, '$.file')")
+    assert typed("sweep", "grid.yaml").exit_code == 0
+    write("grid.yaml", GRID.replace("steps: 10", "steps: 80"))
+    assert "another grid's (its file is not known)" in refused("sweep", "grid.yaml").problem
+
+
+def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
+    write("grid.yaml", GRID)
+    plan = load_grid("grid.yaml")
+    found = difference(Contents.of(plan), Contents({}, ()))
+    for name, query in {
+        "it's": "\"SELECT * FROM former_runs WHERE sweep = 'it''s'\"",
+        "$HOME": "'SELECT * FROM former_runs WHERE sweep = '\"'\"'$HOME'\"'\"''",
+    }.items():
+        write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
+        told = leaving(found, load_grid("grid.yaml"), "my runs.db")
+        assert told and told.endswith(f"kdx query {query} --db 'my runs.db' shows them")
+
+
+@pytest.mark.usefixtures("swept")
+def test_a_database_in_the_place_of_a_sweep_is_told_apart(folder):
+    for db in ([], ["--db", "absent.db"]):
+        told = refused("report", "runs.db", *db)
+        assert str(told) == "`runs.db` is a database, not a sweep\n  hint: kdx report --db runs.db"
+    (folder / "text").write_text("no database")
+    assert refused("report", "text").problem == "there is no sweep `text`"

@@ -1,0 +1,93 @@
+"""Two plans are told apart by their cells and seeds, and in the words of the fields that differ."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kdx.grid.difference import Contents, Difference, difference
+from kdx.grid.identity import canonical
+from kdx.grid.load import load_grid
+
+GRID = """\
+task: prediction
+data: {corpus: synthetic-language}
+training: {steps: 60, batch_tokens: 512, length: 32}
+axes: {position: [none, rotary], kernel: [exponential, rbf]}
+seeds: 3
+"""
+
+
+@pytest.fixture
+def between(tmp_path) -> Callable[[str, str], Difference]:
+    """The difference between two grids, of which the first is stored as JSON."""
+
+    def contents(text: str) -> Contents:
+        path = tmp_path / "grid.yaml"
+        path.write_text(text)
+        return Contents.of(load_grid(path))
+
+    def between(before: str, now: str) -> Difference:
+        first = contents(before)
+        stored = {id: canonical(cell) for id, cell in first.cells.items()}
+        return difference(Contents(stored, first.seeds, first.file), contents(now))
+
+    return between
+
+
+def test_the_same_grid_does_not_differ(between):
+    found = between(GRID, GRID.replace("kernel: [exponential, rbf]", "kernel: [rbf, exponential]"))
+    assert (found.gone, found.new, found.seeds_gone, found.seeds_new, found.changes) == ((), (), (), (), ())
+    assert (len(found.shared), found.runs_gone) == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "cells", "runs", "told"),
+    [
+        (("steps: 60", "steps: 80"), (4, 4, 0), 12, "training.steps: 60 → 80"),
+        (("rotary", "alibi"), (2, 2, 2), 6, "position: rotary → alibi"),
+        (("rbf]", "rbf, linear]"), (0, 2, 4), 0, "kernel: also linear"),
+        # Without a position nothing is placed.
+        (("none, rotary", "none"), (2, 0, 2), 6, "position: without rotary, placement: without decoder-self"),
+        (("none, rotary", "none, rotary, alibi, t5"), (0, 4, 4), 0, "position: also alibi, t5"),
+        # A field that the hash leaves out while it is neutral.
+        (("length: 32}", "length: 32}\nmemory: 16"), (4, 4, 0), 12, "memory: 0 → 16"),
+        (("seeds: 3", "seeds: [1, 2, 5]"), (0, 0, 4), 4, "seeds: 0 → 5"),
+        (("seeds: 3", "seeds: 1"), (0, 0, 4), 8, "seeds: without 1, 2"),
+        (("seeds: 3", "seeds: 50"), (0, 0, 4), 0, "seeds: also 3, 4, … (47 values)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_was_edited_is_told(between, change, cells, runs, told):
+    found = between(GRID, GRID.replace(*change))
+    assert (len(found.gone), len(found.new), len(found.shared)) == cells
+    assert (found.runs_gone, str(found)) == (runs, told)
+
+
+def test_runs_that_are_gone_are_of_the_cells_that_lose_them(between):
+    assert len(between(GRID, GRID.replace("rotary", "alibi")).cells_that_lose_runs) == 2
+    assert len(between(GRID, GRID.replace("seeds: 3", "seeds: 2")).cells_that_lose_runs) == 4
+    assert between(GRID, GRID.replace("seeds: 3", "seeds: 4")).cells_that_lose_runs == ()
+
+
+def test_other_combinations_of_the_same_values_are_told_as_such(between):
+    grid = GRID.replace(
+        "axes: {position: [none, rotary], kernel: [exponential, rbf]}", "approaches: {a: {%s}, b: {%s}}"
+    )
+    straight = grid % ("position: none, kernel: exponential", "position: rotary, kernel: rbf")
+    crossed = grid % ("position: none, kernel: rbf", "position: rotary, kernel: exponential")
+    found = between(straight, crossed)
+    assert (len(found.gone), str(found)) == (2, "other combinations of the same values")
+
+
+def test_however_much_differs_it_is_told_in_a_few_words(between):
+    steps = ", ".join(str(200 + step) for step in range(300))
+    large = GRID.replace("axes: {", f"axes: {{training.steps: [{steps}], ").replace("rotary", "alibi")
+    other = large.replace("corpus: synthetic-language", "corpus: other-text, max_tokens: 9, train_lines: 5")
+    found = between(GRID, other + "model: {width: 64, dropout: 0.5, inner: 8}\n")
+    assert len(found.new) == 1200
+    assert str(found) == (
+        "position: rotary → alibi, data.corpus: synthetic-language → other-text, data.train_lines: none → 5, and 5 more"
+    )
+    assert [str(change) for change in found.changes if change.field == "training.steps"] == [
+        "training.steps: 60 → 200, 201, … (300 values)"
+    ]
