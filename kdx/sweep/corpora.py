@@ -1,5 +1,8 @@
 """Whether the corpora of a plan are there and fit its cells, told before anything starts."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kdx.axes import Split, Task
 from kdx.data.corpus import ParallelCorpus, load_corpus
 from kdx.data.find_text import find_text
@@ -30,33 +33,41 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
     users: dict[tuple[Task, str], list[PlannedCell]] = {}
     for cell in plan.cells:
         users.setdefault((cell.spec.task, cell.spec.data.model_dump_json()), []).append(cell)
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     faults: dict[str, KdxError] = {}
     for cells in users.values():
-        try:
-            notes += _prepared(cells[0].spec.task, cells[0].spec.data, large=large)
-        except KdxError as fault:
-            if fault.exit_code != KdxError.exit_code:
-                raise
-            told = in_file(fault, cells[0])
-            faults.setdefault(str(told), told)
+        task, data = cells[0].spec.task, cells[0].spec.data
+        with _collected(cells[0], faults):
+            if not large and _is_large(task, data):
+                find_text(data, data_home())
+                notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
+                continue
+            corpus = load_corpus(task, data)
+            if isinstance(corpus, ParallelCorpus) and corpus.left_out:
+                notes[_left_out(corpus, data)] = None
     if faults:
         raise by_place(faults.values())
-    return list(dict.fromkeys(notes))
+    return list(notes)
 
 
-def _prepared(task: Task, data: Data, *, large: bool) -> list[str]:
-    if not large and _is_large(task, data):
-        find_text(data, data_home())
-        return [f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"]
-    corpus = load_corpus(task, data)
-    if not isinstance(corpus, ParallelCorpus) or not corpus.left_out:
-        return []
+@contextmanager
+def _collected(cell: PlannedCell, faults: dict[str, KdxError]) -> Iterator[None]:
+    """Keeps a fault of the cell, by its text, for all to be told at once; what is no fault of a grid is raised."""
+    try:
+        yield
+    except KdxError as fault:
+        if fault.exit_code != KdxError.exit_code:
+            raise
+        told = in_file(fault, cell)
+        faults.setdefault(str(told), told)
+
+
+def _left_out(corpus: ParallelCorpus, data: Data) -> str:
     pairs = corpus.left_out + len(corpus.splits[Split.TRAIN].sources)
-    return [
+    return (
         f"{data.corpus}: {corpus.left_out:,} of {pairs:,} training pairs are left out;"
         f" a side is empty or has more than {data.max_tokens:,} tokens (data.max_tokens)"
-    ]
+    )
 
 
 def _is_large(task: Task, data: Data) -> bool:
