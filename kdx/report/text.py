@@ -1,6 +1,6 @@
 """A table on the terminal, ruled like one in a paper: one line a row, no meaning by colour alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kdx.report.cells import Cell
+from kdx.report.columns import Piece, column, fit, fold, is_number
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
@@ -19,10 +20,8 @@ _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
 _GAP = 2
 """Blanks after a row's name; a column of scores has one more before it."""
-_NAME = 20
-"""A row's name is folded onto several lines rather than cut, but not below this width (in columns of the terminal)."""
-_CAPTION = 80
-"""The caption is as wide as the table, but at least this, where the console has room."""
+_NOTES = 80
+"""The notes are as wide as the table, but at least this, where the console has room."""
 
 
 class TextTable:
@@ -38,55 +37,58 @@ class TextTable:
         self._columns = [_column(table, index) for index in range(len(table.columns))]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The title, the body in as many pieces as the width needs, and the caption."""
+        """The title, the body in as many pieces as the width needs, and the notes."""
         title = Text(inert(self.table.name), style="bold")
         if self.table.caption:
             title.append(f": {inert(self.table.caption)}", style="not bold")
         yield title
-        widest = _CAPTION
-        for first, last in self._pieces(options.max_width):
-            piece = self._piece(first, last)
-            width = min(console.measure(piece, options=options).maximum, options.max_width)
-            widest = max(widest, width)
-            yield from (Text(_RULE * width), piece, Text(_RULE * width))
-        said = caption(self.table, best="* and bold", full=self.full)
-        yield from (Constrain(Text(inert(paragraph)), widest) for paragraph in said)
+        widest = _NOTES
+        for piece in self._pieces(options.max_width):
+            widest = max(widest, _total(piece))
+            yield from _ruled(self._grid(piece), piece)
+        yield from _notes(caption(self.table, best="* and bold", full=self.full), widest)
         for listing in listings(self.table, statistics=self.statistics):
             yield Text("")
             yield TextListing(listing)
 
-    def _pieces(self, width: int) -> Iterator[tuple[int, int]]:
-        """Ranges of columns that fit beside the row names; one column at least."""
-        left = sum(min(self._name_width(level), _NAME) + _GAP for level in range(len(self._factors)))
-        first, used = 0, left
-        for index in range(len(self._columns)):
-            wide = 1 + max(map(cell_len, (*self._headers[index], *(text.plain for text in self._columns[index]))))
-            if index > first and used + wide > width:
-                yield first, index
-                first, used = index, left
-            used += wide + _GAP
-        if self._columns:
-            yield first, len(self._columns)
+    def _pieces(self, width: int) -> list[Piece]:
+        names = [
+            column([factor, *(row[level] for row in self._names)], (), cell_len)
+            for level, factor in enumerate(self._factors)
+        ]
+        columns = [
+            column(header, (text.plain for text in texts), _behind_blank)
+            for header, texts in zip(self._headers, self._columns, strict=True)
+        ]
+        return fit([*names, *columns], len(names), width, _GAP)
 
-    def _piece(self, first: int, last: int) -> RichTable:
-        grid = RichTable(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
-        above = "\n" * max((len(header) - 1 for header in self._headers), default=0)
-        for level, factor in enumerate(self._factors):
-            grid.add_column(Text(above + factor), overflow="fold", min_width=min(self._name_width(level), _NAME))
-        for index in range(first, last):
-            header = "\n".join(f" {word}" for word in unless_repeated(self._headers, index, first))
-            grid.add_column(Text(header), overflow="fold")
+    def _grid(self, piece: Piece) -> RichTable:
+        headers = [unless_repeated(self._headers, index, piece.columns.start) for index in piece.columns]
+        names, scores = piece.widths[: len(self._factors)], piece.widths[len(self._factors) :]
+        folded = [
+            [fold(word, width, _behind_blank) for word in header] for header, width in zip(headers, scores, strict=True)
+        ]
+        # Each level of the headers has as many lines as its most folded word.
+        depths = [max(map(len, level)) for level in zip(*folded, strict=True)]
+        grid = _empty_grid()
+        factors = [fold(factor, width, cell_len) for factor, width in zip(self._factors, names, strict=True)]
+        deepest = max([sum(depths), *map(len, factors)])
+        for lines, width in zip(factors, names, strict=True):
+            grid.add_column(_text(["" for _ in range(deepest - len(lines))] + lines), width=int(width))
+        for levels, width in zip(folded, scores, strict=True):
+            lines = [line for level, depth in zip(levels, depths, strict=True) for line in _deep(level, depth)]
+            grid.add_column(_text([""] * (deepest - len(lines)) + [f" {line}" for line in lines]), width=int(width))
         for row in range(len(self._names)):
-            names = unless_repeated(self._names, row)
-            grid.add_row(*map(Text, names), *(Text(" ") + self._columns[index][row] for index in range(first, last)))
+            its = zip(unless_repeated(self._names, row), names, strict=True)
+            grid.add_row(
+                *(_text(fold(name, width, cell_len)) for name, width in its),
+                *(Text(" ") + self._columns[index][row] for index in piece.columns),
+            )
         return grid
-
-    def _name_width(self, level: int) -> int:
-        return max(map(cell_len, (self._factors[level], *(row[level] for row in self._names))))
 
 
 class TextListing:
-    """What rich prints of a listing, ruled like a table; words are folded rather than cut."""
+    """What rich prints of a listing, ruled like a table; it goes on below where the console is too narrow."""
 
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
@@ -94,17 +96,59 @@ class TextListing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The title, the rows and the notes."""
         listing = self.listing
-        grid = RichTable(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
-        for index, header in enumerate(listing.headers):
-            numbers = index >= listing.names
-            grid.add_column(Text(inert(header)), overflow="fold", justify="right" if numbers else "left")
-        for row in listing.rows:
-            grid.add_row(*(Text(inert(word)) for word in row))
+        rows = [[inert(word) for word in row] for row in listing.rows]
+        headers = [inert(header) for header in listing.headers]
+        texts = [[row[index] for row in rows] for index in range(len(headers))]
+        columns = [
+            column([header, *(text for text in its if not is_number(text))], filter(is_number, its), cell_len)
+            for header, its in zip(headers, texts, strict=True)
+        ]
+        numbers = [index >= listing.names and any(map(is_number, its)) for index, its in enumerate(texts)]
         yield Text(inert(listing.title), style="bold")
-        width = min(console.measure(grid, options=options).maximum, options.max_width)
-        if listing.rows:
-            yield from (Text(_RULE * width), grid, Text(_RULE * width))
-        yield from (Constrain(Text(inert(note)), max(width, _CAPTION)) for note in listing.notes)
+        widest = _NOTES
+        for piece in fit(columns, listing.names, options.max_width, _GAP) if rows else []:
+            widest = max(widest, _total(piece))
+            shown = [*range(listing.names), *(index + listing.names for index in piece.columns)]
+            folded = [fold(headers[index], width, cell_len) for index, width in zip(shown, piece.widths, strict=True)]
+            deepest = max(map(len, folded))
+            grid = _empty_grid()
+            for index, width, lines in zip(shown, piece.widths, folded, strict=True):
+                header = _text([""] * (deepest - len(lines)) + lines)
+                grid.add_column(header, width=int(width), justify="right" if numbers[index] else "left")
+            for row in rows:
+                its = zip(shown, piece.widths, strict=True)
+                grid.add_row(*(_text(fold(row[index], width, cell_len)) for index, width in its))
+            yield from _ruled(grid, piece)
+        yield from _notes(listing.notes, widest)
+
+
+def _empty_grid() -> RichTable:
+    return RichTable(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="")
+
+
+def _ruled(grid: RichTable, piece: Piece) -> tuple[Text, RichTable, Text]:
+    rule = _RULE * _total(piece)
+    return Text(rule, overflow="crop", no_wrap=True), grid, Text(rule, overflow="crop", no_wrap=True)
+
+
+def _total(piece: Piece) -> int:
+    return sum(map(int, piece.widths)) + _GAP * (len(piece.widths) - 1)
+
+
+def _notes(notes: Iterable[str], width: int) -> Iterator[Constrain]:
+    return (Constrain(Text(inert(note)), width) for note in notes)
+
+
+def _behind_blank(text: str) -> int:
+    return 1 + cell_len(text)
+
+
+def _deep(lines: Sequence[str], depth: int) -> list[str]:
+    return [*lines, *[""] * (depth - len(lines))]
+
+
+def _text(lines: Iterable[str]) -> Text:
+    return Text("\n".join(lines), overflow="fold")
 
 
 def _column(table: Table, index: int) -> list[Text]:

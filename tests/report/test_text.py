@@ -3,15 +3,17 @@
 import io
 import unicodedata
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
 from kdx.report.tables import tables
-from kdx.report.text import TextTable
+from kdx.report.text import TextListing, TextTable
 from kdx.store.records import RunState
 
 
@@ -144,6 +146,67 @@ def test_listings_follow_the_table_and_fold_rather_than_cut() -> None:
     assert ": each cell over its seeds" in text and ": differences from the best of the column" in text
     assert "Each cell" not in drawn(table)
     assert max(map(cell_len, text.splitlines())) <= 60
+
+
+CLAIM = Listing(
+    "A1: cannot tell: Positions enter best as a product",
+    ("A1",),
+    ("a over b", "expected", "difference", "interval", "n", "verdict", "more seeds"),
+    2,
+    (
+        ("product symmetric over direct-sum", "better", "+6.09", "−2.99 to 15.17", "3", "cannot tell", "7"),
+        ("product symmetric over lookup", "no worse than 0.2", "+0.17", "−0.04 to 0.39", "3", "holds", ""),
+        ("exponential over polynomial", "within 0.25", "−0.17", "−0.36 to 0.01", "3", "does not hold", "none in sight"),
+    ),
+    ("Source: Sec. 3.5.",),
+)
+
+
+def listed(listing: Listing, width: int) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None).print(TextListing(listing))
+    return stream.getvalue()
+
+
+def test_a_contrast_takes_one_line_at_120_columns_and_at_most_three_at_80() -> None:
+    assert (
+        listed(CLAIM, 120).splitlines()[2:7]
+        == """\
+a over b                           expected           difference        interval  n  verdict           more seeds
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+product symmetric over direct-sum  better                  +6.09  −2.99 to 15.17  3  cannot tell                7
+product symmetric over lookup      no worse than 0.2       +0.17   −0.04 to 0.39  3  holds                       
+exponential over polynomial        within 0.25             −0.17   −0.36 to 0.01  3  does not hold  none in sight
+""".splitlines()
+    )
+    narrow = listed(CLAIM, 80).splitlines()
+    rules = [index for index, line in enumerate(narrow) if line.startswith("───")]
+    assert len(rules) == 3 and rules[2] - rules[1] - 1 <= 3 * len(CLAIM.rows)
+    assert max(map(cell_len, narrow)) <= 80
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_word_and_no_number_of_statistics_or_of_a_claim_is_broken(width: int) -> None:
+    approaches = ("No position", "Vaswani et al. (2017), Eq. 4", "Tsai et al. (2019), Eq. 9")
+    cells = [
+        cell(
+            f"{task}{kernel}{at}", task, {"task": task, "kernel": kernel, "approach": name}, training={"steps": 9 + at}
+        )
+        for task in ("translation", "prediction")
+        for kernel in ("exponential", "rbf")
+        for at, name in enumerate(approaches)
+    ]
+    runs = [one for index, each in enumerate(cells) for one in seeded(each.id, 20.0 + index, 21.0, 22.0 - index)]
+    asked = {"name": "t", "rows": ["approach", "kernel"], "columns": ["task"]}
+    (table,) = tables(sweep(cells, runs, tables=[asked]))
+    for one in (*listings(table, statistics=True), CLAIM):
+        text = listed(one, width)
+        assert max(map(cell_len, text.splitlines())) <= width
+        # A word may end in the slash behind which it was broken.
+        written = set(text.split())
+        assert {word for row in (one.headers, *one.rows) for text in row for word in text.split()} <= written
+        for text_of_number in (word for row in one.rows for word in row if word[:1].isdigit() or " to " in word):
+            assert text_of_number in text
 
 
 def test_a_long_name_is_folded_not_cut() -> None:

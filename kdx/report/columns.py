@@ -1,0 +1,162 @@
+"""Columns of words and numbers within a width: rows stay low, what finds no room goes on below, words stay whole.
+
+The unit is the caller's: columns of a terminal, or points on paper.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+Measure = Callable[[str], float]
+"""How wide a text is."""
+
+_LINES = 3
+"""A text is folded onto at most so many lines before columns go on below."""
+_CLOSE = 0.5
+"""Widths that are searched for are found up to this."""
+_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
+# A sign that stands alone, such as an arrow or a slash, and a number stay with the word before them.
+_WORD = re.compile(r"\S+(?:\s+(?:[^\w\s]+|\d[\d.,]*)(?!\S))*\s*")
+# Between two words, not within 1/3.
+_AFTER_SLASH = re.compile(r"(?<=/)(?=[^\W\d])")
+_AFTER_SIGN = re.compile(r"(?<=[-+/._])")
+
+
+@dataclass(frozen=True)
+class Column:
+    """The widths that a column can have."""
+
+    lines: tuple[float, ...]
+    """On one line, on at most two, and so on."""
+    word: float
+    """The widest word; what is narrower breaks one."""
+    whole: float
+    """The widest of what is never broken, such as a number."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Columns that stand side by side, behind the names."""
+
+    columns: range
+    widths: tuple[float, ...]
+    """Of the names, and of these columns."""
+
+
+def column(folded: Iterable[str], whole: Iterable[str], measure: Measure) -> Column:
+    """A column of texts that may be folded and of others that stay whole."""
+    longest = sorted(set(folded), key=measure, reverse=True)
+    kept = max(map(measure, whole), default=0)
+    word = max((measure(part) for text in longest for part in _parts(text)), default=0)
+    widths = [max(kept, *map(measure, longest[:1]))] if longest else [kept]
+    for lines in range(2, _LINES + 1):
+        width = max(kept, word)
+        for text in longest:
+            if len(fold(text, width, measure)) > lines:
+                width = _narrowest(text, width, lines, measure)
+        widths.append(width)
+    return Column(tuple(widths), max(kept, word), kept)
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number, an interval, a share or the like, which is never broken."""
+    return _NUMBER.match(text) is not None
+
+
+def fit(columns: Sequence[Column], names: int, width: float, gap: float) -> list[Piece]:
+    """Pieces within the width, each behind the same names; with no columns behind the names, these alone.
+
+    Args:
+        names: so many columns on the left stand in every piece.
+        gap: between two columns.
+    """
+    pieces: list[tuple[list[float], list[int]]] = []
+    for index in range(names, len(columns)):
+        *left, own = _least([*columns[:names], columns[index]], width, gap)
+        widths, its = pieces[-1] if pieces else ([], [])
+        if its and widths[:names] == left and sum(widths) + own + gap * len(widths) <= width:
+            widths.append(own)
+            its.append(index)
+        else:
+            pieces.append(([*left, own], [index]))
+    if not pieces:
+        pieces.append((_least(columns, width, gap), []))
+    return [
+        Piece(
+            range(its[0] - names, its[-1] + 1 - names) if its else range(0),
+            _widened(least, [columns[index] for index in (*range(names), *its)], width - gap * (len(least) - 1)),
+        )
+        for least, its in pieces
+    ]
+
+
+def _widened(least: Sequence[float], columns: Sequence[Column], room: float) -> tuple[float, ...]:
+    """The columns of a piece on as few lines as there is room for."""
+    low = [[one.lines[lines] for one in columns] for lines in range(_LINES)]
+    found = list(next((widths for widths in low if sum(widths) <= room), least))
+    room -= sum(found)
+    # What is left unfolds as many columns as it can.
+    for at in sorted(range(len(found)), key=lambda at: low[0][at] - found[at]):
+        more = max(0.0, min(low[0][at] - found[at], room))
+        found[at] += more
+        room -= more
+    return tuple(found)
+
+
+def fold(text: str, width: float, measure: Measure) -> list[str]:
+    """The text on lines of that width, broken at spaces and behind slashes; inside a word only where it must be."""
+    lines = [""]
+    for part in _parts(text, blanks=True):
+        if measure(f"{lines[-1]}{part}".rstrip()) <= width:
+            lines[-1] += part
+        elif measure(part.rstrip()) <= width:
+            lines.append(part)
+        else:
+            lines += _broken(part, width, measure)
+    return [line.rstrip() for line in lines if line.strip()] or [""]
+
+
+def _parts(text: str, *, blanks: bool = False) -> Iterator[str]:
+    """What is broken only where it must be, with the blank behind it if asked for."""
+    for word in _WORD.findall(text):
+        *front, last = _AFTER_SLASH.split(word)
+        yield from (*front, last if blanks else last.rstrip())
+
+
+def _broken(word: str, width: float, measure: Measure) -> list[str]:
+    """A word on several lines, broken behind its signs and, where that does not do, anywhere."""
+    lines = [""]
+    for part in _AFTER_SIGN.split(word):
+        fits = measure(part.rstrip()) <= width
+        for sign in [part] if fits else part:
+            if lines[-1] and measure(f"{lines[-1]}{sign}".rstrip()) > width:
+                lines.append("")
+            lines[-1] += sign
+    return lines
+
+
+def _narrowest(text: str, low: float, lines: int, measure: Measure) -> float:
+    """The least width above the given one that folds the text onto at most so many lines."""
+    high = measure(text)
+    while high - low > _CLOSE:
+        middle = (low + high) / 2
+        low, high = (low, middle) if len(fold(text, middle, measure)) <= lines else (middle, high)
+    return max(map(measure, fold(text, high, measure)))
+
+
+def _least(columns: Sequence[Column], width: float, gap: float) -> list[float]:
+    """The width of each column at least: its texts folded, else as wide as their words, else as the width demands."""
+    room = width - gap * (len(columns) - 1)
+    for least in ([one.lines[-1] for one in columns], [one.word for one in columns]):
+        if sum(least) <= room:
+            return least
+    narrow, wide = 1.0, max(width, 1.0)
+    while wide - narrow > _CLOSE:
+        middle = (narrow + wide) / 2
+        narrow, wide = (middle, wide) if sum(_cut(columns, middle)) <= room else (narrow, middle)
+    return _cut(columns, narrow)
+
+
+def _cut(columns: Sequence[Column], most: float) -> list[float]:
+    """Words no wider than that, and what is never broken as wide as it is."""
+    return [max(one.whole, min(one.word, most)) for one in columns]
