@@ -18,7 +18,7 @@ from typing import Any
 
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
-from kdx.report.latex import label, tex, to_latex
+from kdx.report.latex import BREAK, label, tex, to_latex
 from kdx.report.listings import OVER_SENTENCES
 from kdx.report.markdown import plain, to_markdown
 from kdx.report.papers import load_paper, shipped
@@ -35,13 +35,19 @@ _ROUNDING = 1e-9
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _BAR = re.compile(r"(?<!\\)\|")
 _LEFT = re.compile(r"\s*:-+\s*")
+_COLUMNS = r"(?:[^{}]|\{[^{}]*\})*"
 _TABULAR = re.compile(
-    r"\\begin\{tabular\}\{(?P<columns>(?:[^{}]|\{[^{}]*\})*)\}(?P<body>.*?)\\end\{tabular\}", re.DOTALL
+    r"\\begin\{(?P<name>tabular[x*]?|longtable)\}(?:\{[^{}]*\})?\{(?P<columns>" + _COLUMNS + r")\}"
+    r"(?P<body>.*?)\\end\{(?P=name)\}",
+    re.DOTALL,
 )
+# Columns of names start at the left; numbers, folded or not, end at the right.
+_NAME = re.compile(r"(?:\||@\{[^{}]*\})*(?:>\{(?!\\raggedleft)[^{}]*\})?(?:[lX]|[pmb]\{[^{}]*\})")
+_APART = re.compile(r"\\(?:begin\{table|caption|(?:sub)*section|chapter)")
 _LABEL = re.compile(r"\\label\{([^}]*)\}")
 _RULES = re.compile(r"\\(?:toprule|midrule|bottomrule|addlinespace)\b|\\cmidrule\([lr]*\)\{[^}]*\}")
 _AMPERSAND = re.compile(r"(?<!\\)&")
-_SPANNING = re.compile(r"\\multicolumn\{(\d+)\}\{[^}]*\}\{(.*)\}")
+_SPANNING = re.compile(r"\\multicolumn\{(\d+)\}\{" + _COLUMNS + r"\}\{(.*)\}")
 
 
 @dataclass(frozen=True)
@@ -288,28 +294,53 @@ def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> _Part:
 
 
 def _parts_of_latex(text: str) -> Iterator[_Part]:
-    """The tables of a LaTeX text, each with the label before it."""
-    start = 0
+    """The tables of a LaTeX text, each with the label before it or in it; what goes on below is one table."""
+    start, whole, its = 0, _Part("", (), {}), None
     for tabular in _TABULAR.finditer(text):
-        labels = _LABEL.findall(text, start, tabular.start())
+        labels = _LABEL.findall(text, start, tabular.end())
+        apart = _APART.search(text, start, tabular.start())
         start = tabular.end()
         head, _, body = tabular["body"].partition("\\midrule")
+        # A longtable has its caption before its head, and a head for the pages that follow.
+        head, body = head.rpartition("\\toprule")[2], body.rpartition("\\endlastfoot")[2]
+        names = _count_of_names(tabular["columns"])
         headers = [_spread(cells) for cells in _rows_of_latex(head)]
-        names = len(tabular["columns"]) - len(tabular["columns"].lstrip("l"))
         columns = [LEVELS.join(filter(None, level)) for level in zip(*headers, strict=False)]
-        above = [""] * names
-        places: dict[str, dict[str, Any]] = {}
-        for cells in _rows_of_latex(body):
-            # Names that are those of the row above are left out.
-            above = [cell or before for cell, before in zip(cells, above, strict=False)]
-            for column, shown in zip(columns[names:], cells[names:], strict=False):
-                place = places.setdefault(f"{LEVELS.join(above)}, {column}", {"": ""})
-                place[""] = f"{place['']} {shown}".strip()
-        yield _Part(labels[-1] if labels else "", tuple(columns), places)
+        rows = list(_rows_of_latex(body))
+        places = _places_of_latex(rows, columns, names)
+        before, its = its, (columns[:names], [row[:names] for row in rows])
+        if before == its and not labels and not apart:
+            whole = _Part(whole.title, (*whole.header, *columns[names:]), {**whole.places, **places})
+            continue
+        if before is not None:
+            yield whole
+        whole = _Part(labels[-1] if labels else "", tuple(columns), places)
+    if its is not None:
+        yield whole
+
+
+def _count_of_names(columns: str) -> int:
+    """How many columns on the left hold names, as tabular takes its columns."""
+    count, end = 0, 0
+    while name := _NAME.match(columns, end):
+        count, end = count + 1, name.end()
+    return count
+
+
+def _places_of_latex(rows: Sequence[Sequence[str]], columns: Sequence[str], names: int) -> dict[str, dict[str, Any]]:
+    above = [""] * names
+    places: dict[str, dict[str, Any]] = {}
+    for cells in rows:
+        # Names that are those of the row above are left out.
+        above = [cell or before for cell, before in zip(cells, above, strict=False)]
+        for column, shown in zip(columns[names:], cells[names:], strict=False):
+            place = places.setdefault(f"{LEVELS.join(above)}, {column}", {"": ""})
+            place[""] = f"{place['']} {shown}".strip()
+    return places
 
 
 def _rows_of_latex(text: str) -> Iterator[list[str]]:
-    for row in _RULES.sub("", text).split("\\\\\n"):
+    for row in _RULES.sub("", text.replace(BREAK, "")).split("\\\\\n"):
         if row.strip():
             yield [" ".join(cell.split()) for cell in _AMPERSAND.split(row)]
 

@@ -14,7 +14,8 @@ _LINES = 3
 """A text is folded onto at most so many lines before columns go on below."""
 _CLOSE = 0.5
 """Widths that are searched for are found up to this."""
-_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
+_STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
+_NUMBER = re.compile(r"(?:[-+−–<>≤≥±∞\s\d.,:%()/]|\de|to\b)*")
 # A sign that stands alone, such as an arrow or a slash, and a number stay with the word before them.
 _WORD = re.compile(r"\S+(?:\s+(?:[^\w\s]+|\d[\d.,]*)(?!\S))*\s*")
 # Between two words, not within 1/3.
@@ -33,6 +34,10 @@ class Column:
     whole: float
     """The widest of what is never broken, such as a number."""
 
+    def at_least(self, width: float) -> "Column":
+        """The same with something in it that is so wide and never broken."""
+        return Column(tuple(max(one, width) for one in self.lines), max(self.word, width), max(self.whole, width))
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -46,21 +51,26 @@ class Piece:
 def column(folded: Iterable[str], whole: Iterable[str], measure: Measure) -> Column:
     """A column of texts that may be folded and of others that stay whole."""
     longest = sorted(set(folded), key=measure, reverse=True)
-    kept = max(map(measure, whole), default=0)
     word = max((measure(part) for text in longest for part in _parts(text)), default=0)
-    widths = [max(kept, *map(measure, longest[:1]))] if longest else [kept]
+    widths = [max(map(measure, longest), default=0)]
     for lines in range(2, _LINES + 1):
-        width = max(kept, word)
+        width = word
         for text in longest:
             if len(fold(text, width, measure)) > lines:
                 width = _narrowest(text, width, lines, measure)
         widths.append(width)
-    return Column(tuple(widths), max(kept, word), kept)
+    return Column(tuple(widths), word, 0).at_least(max(map(measure, whole), default=0))
 
 
-def is_number(text: str) -> bool:
-    """Whether the text is a number, an interval, a share or the like, which is never broken."""
-    return _NUMBER.match(text) is not None
+def of_listing(header: str, texts: Sequence[str], measure: Measure, *, names: bool) -> Column:
+    """A column of a listing: numbers, intervals, shares and the like stay whole, unless they are names."""
+    whole = [] if names else [text for text in texts if _STARTS_NUMBER.match(text) and _NUMBER.fullmatch(text)]
+    return column([header, *set(texts).difference(whole)], whole, measure)
+
+
+def are_words(texts: Sequence[str]) -> bool:
+    """Whether a column holds words and no number."""
+    return not any(map(_STARTS_NUMBER.match, texts)) and any(map(str.isalpha, "".join(texts)))
 
 
 def fit(columns: Sequence[Column], names: int, width: float, gap: float) -> list[Piece]:
@@ -116,6 +126,16 @@ def fold(text: str, width: float, measure: Measure) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()] or [""]
 
 
+def breakable(text: str, width: float, measure: Measure) -> Iterator[str]:
+    """The text between the places at which it may be broken so that it fits the width; blanks end parts."""
+    for part in _parts(text, blanks=True):
+        if measure(part.rstrip()) <= width:
+            yield part
+        else:
+            for one in _AFTER_SIGN.split(part):
+                yield from [one] if measure(one.rstrip()) <= width else one
+
+
 def _parts(text: str, *, blanks: bool = False) -> Iterator[str]:
     """What is broken only where it must be, with the blank behind it if asked for."""
     for word in _WORD.findall(text):
@@ -126,12 +146,10 @@ def _parts(text: str, *, blanks: bool = False) -> Iterator[str]:
 def _broken(word: str, width: float, measure: Measure) -> list[str]:
     """A word on several lines, broken behind its signs and, where that does not do, anywhere."""
     lines = [""]
-    for part in _AFTER_SIGN.split(word):
-        fits = measure(part.rstrip()) <= width
-        for sign in [part] if fits else part:
-            if lines[-1] and measure(f"{lines[-1]}{sign}".rstrip()) > width:
-                lines.append("")
-            lines[-1] += sign
+    for part in breakable(word, width, measure):
+        if lines[-1] and measure(f"{lines[-1]}{part}".rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
     return lines
 
 
@@ -150,7 +168,7 @@ def _least(columns: Sequence[Column], width: float, gap: float) -> list[float]:
     for least in ([one.lines[-1] for one in columns], [one.word for one in columns]):
         if sum(least) <= room:
             return least
-    narrow, wide = 1.0, max(width, 1.0)
+    narrow, wide = max(1.0, room / (2 * len(columns))), max(width, 1.0)
     while wide - narrow > _CLOSE:
         middle = (narrow + wide) / 2
         narrow, wide = (middle, wide) if sum(_cut(columns, middle)) <= room else (narrow, middle)

@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kdx.report.cells import Cell
-from kdx.report.columns import Piece, column, fit, fold, is_number
+from kdx.report.columns import Piece, are_words, column, fit, fold, of_listing
 from kdx.report.inert import inert
 from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
@@ -100,10 +100,10 @@ class TextListing:
         headers = [inert(header) for header in listing.headers]
         texts = [[row[index] for row in rows] for index in range(len(headers))]
         columns = [
-            column([header, *(text for text in its if not is_number(text))], filter(is_number, its), cell_len)
-            for header, its in zip(headers, texts, strict=True)
+            of_listing(header, its, cell_len, names=index < listing.names)
+            for index, (header, its) in enumerate(zip(headers, texts, strict=True))
         ]
-        numbers = [index >= listing.names and any(map(is_number, its)) for index, its in enumerate(texts)]
+        numbers = [index >= listing.names and not are_words(its) for index, its in enumerate(texts)]
         yield Text(inert(listing.title), style="bold")
         widest = _NOTES
         for piece in fit(columns, listing.names, options.max_width, _GAP) if rows else []:

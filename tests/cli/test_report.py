@@ -92,10 +92,10 @@ def test_one_table_as_markdown() -> None:
 @pytest.mark.usefixtures("folder")
 def test_latex_names_the_packages_that_it_takes_and_holds_every_table() -> None:
     stdout = ran("--format", "latex").stdout
-    assert stdout.startswith("% \\usepackage{booktabs,graphicx}\n\\begin{table}\n")
+    assert stdout.startswith("% \\usepackage{array,booktabs,longtable,pdflscape}\n\\begin{table}[!ht]\n")
     assert stdout.count("\\begin{table}") == 2
     claims = ran("--format", "latex", "--claims", "all").stdout
-    assert claims.startswith("% \\usepackage{booktabs,graphicx}\n\\section*{")
+    assert claims.startswith("% \\usepackage{array,booktabs,longtable,pdflscape}\n\\section*{")
     assert claims.count("usepackage") == 1
 
 

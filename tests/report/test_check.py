@@ -107,11 +107,39 @@ def test_a_table_in_latex_may_be_set_otherwise_and_has_nested_headers(written):
     runs = [one for number, of in enumerate(cells) for one in scored(of.id, (1.0, 20.0 + number), (2.0, 21.0))]
     shown = made(runs, cells, [{"name": "two", "rows": ["kernel"], "columns": ["norm"]}])
     path = written(shown, "paper.tex", "\\section{Kernels}\n%s\nSee Table~\\ref{tab:two}.")
-    path.write_text(
-        path.read_text().replace("\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%", "")
-    )
+    text = path.read_text().replace("\\begin{tabular}", "\\begin{tabularx}{\\linewidth}")
+    path.write_text(text.replace("\\end{tabular}", "\\end{tabularx}"))
     found = check(path, shown)
     assert (found.numbers, found.changes) == (4, ())
+
+
+@pytest.mark.parametrize(
+    ("kernels", "norms", "environment"),
+    [(2, 9, "table"), (60, 2, "longtable"), (60, 9, "longtable"), (25, 4, "landscape")],
+)
+def test_a_table_in_latex_that_goes_on_below_is_compared_whole(written, kernels, norms, environment):
+    cells = [
+        cell(
+            f"{k}-{n}",
+            labels={"family": f"family {k} of many", "x": f"norm {n}"},
+            training={"steps": 1 + 9 * k + n},
+        )
+        for k in range(kernels)
+        for n in range(norms)
+    ]
+    runs = [one for number, of in enumerate(cells) for one in scored(of.id, (1.0, 20.0 + number / 8), (2.0, 21.0))]
+    shown = made(runs, cells, [{"name": "two", "rows": ["family"], "columns": ["x"]}])
+    path = written(shown, "paper.tex", statistics=True)
+    text = path.read_text()
+    assert f"\\begin{{{environment}}}" in text
+    found = check(path, shown)
+    assert (found.changes, found.left_out) == ((), ())
+    assert found.numbers >= len(cells)
+    first, last = text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")
+    for at in (first, last):
+        path.write_text(f"{text[:at]}71.00{text[at + 5 :]}")
+        (change,) = check(path, shown).changes
+        assert "71.00" in change.was and "21.00" in change.now
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_the_tenth_digit_does(written):

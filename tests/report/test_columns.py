@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.report.columns import Column, column, fit, fold, is_number
+from kdx.report.columns import Column, are_words, column, fit, fold, of_listing
 
 words = st.text("abcdefgh", min_size=1, max_size=12)
 texts = st.lists(st.one_of(words, st.just("/"), st.just("↑"), st.from_regex(r"[0-9]{1,3}", fullmatch=True)), max_size=8)
@@ -62,7 +62,7 @@ def test_every_column_stands_in_one_piece_within_the_width(its: list[tuple[str, 
         shown = [*columns[:names], *(columns[names + index] for index in piece.columns)]
         assert len(piece.widths) == len(shown)
         room = width - 2 * (len(shown) - 1)
-        if sum(max(one.whole, 1) for one in shown) <= room:
+        if sum(max(one.whole, room / (2 * len(shown))) for one in shown) < room:
             assert sum(piece.widths) <= room
         assert all(got >= one.whole for got, one in zip(piece.widths, shown, strict=True))
         if sum(one.word for one in shown) <= room:
@@ -81,14 +81,21 @@ def test_what_fits_is_not_folded_and_what_is_left_unfolds_what_it_can() -> None:
 def test_columns_go_on_below_before_a_word_is_broken() -> None:
     names = [of("exponential"), of("translation")]
     numbers = [of("mean", whole=("22.70",)), of("95% interval", whole=("19.75 to 25.65",))]
-    assert [piece.columns for piece in fit([*names, *numbers], 2, 42, 2)] == [range(0, 1), range(1, 2)]
+    assert [piece.columns for piece in fit([*names, *numbers], 2, 42, 2)] == [range(1), range(1, 2)]
 
 
 @pytest.mark.parametrize("text", ["3", "−2.99 to 15.17", "< 0.001", "1/5 (4% to 60%)", "±0.53", "2.50e+06"])
-def test_numbers(text: str) -> None:
-    assert is_number(text)
+def test_numbers_stay_whole_unless_they_are_names(text: str) -> None:
+    assert of_listing("n", [text], len, names=False).whole == len(text)
+    assert of_listing("n", [text], len, names=True).whole == 0
 
 
-@pytest.mark.parametrize("text", ["cannot tell", "–", "", "none in sight", "±"])
-def test_no_numbers(text: str) -> None:
-    assert not is_number(text)
+@pytest.mark.parametrize("text", ["cannot tell", "–", "", "none in sight", "±", "100% & more", "3 words"])
+def test_words_do_not(text: str) -> None:
+    assert of_listing("n", [text], len, names=False).whole == 0
+
+
+def test_a_column_of_words_alone_is_told_from_one_of_numbers() -> None:
+    assert are_words(["holds", "cannot tell", ""])
+    assert not are_words(["7", "", "none in sight"])
+    assert not are_words(["–", ""])

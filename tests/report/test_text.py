@@ -165,7 +165,7 @@ CLAIM = Listing(
 def listed(listing: Listing, width: int) -> str:
     stream = io.StringIO()
     Console(file=stream, width=width, color_system=None).print(TextListing(listing))
-    return stream.getvalue()
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def test_a_contrast_takes_one_line_at_120_columns_and_at_most_three_at_80() -> None:
@@ -175,7 +175,7 @@ def test_a_contrast_takes_one_line_at_120_columns_and_at_most_three_at_80() -> N
 a over b                           expected           difference        interval  n  verdict           more seeds
 ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 product symmetric over direct-sum  better                  +6.09  −2.99 to 15.17  3  cannot tell                7
-product symmetric over lookup      no worse than 0.2       +0.17   −0.04 to 0.39  3  holds                       
+product symmetric over lookup      no worse than 0.2       +0.17   −0.04 to 0.39  3  holds
 exponential over polynomial        within 0.25             −0.17   −0.36 to 0.01  3  does not hold  none in sight
 """.splitlines()
     )
