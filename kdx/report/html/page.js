@@ -20,26 +20,30 @@ function sort(table, body, original, header) {
   if (order !== "none") header.setAttribute("aria-sort", order);
   table.classList.toggle("sorted", order !== "none");
   const column = Number(header.dataset.column);
-  const key = (row) => valueOf(row.cells[column]);
-  const rows = [...original];
+  const rows = original.map((row) => ({ row, key: keyOf(row.cells[column]) }));
   if (order !== "none") {
     const sign = order === "ascending" ? 1 : -1;
-    rows.sort((a, b) => compare(key(a), key(b), sign));
+    const kind = rows.some(({ key }) => typeof key === "number") ? "number" : "string";
+    rows.sort((a, b) => compare(a.key, b.key, kind, sign));
   }
-  body.append(...rows);
+  body.append(...rows.map(({ row }) => row));
 }
 
-// A number, NaN where a place has none, or the words of a name.
-function valueOf(cell) {
-  if (cell.tagName === "TH") return cell.textContent.trim();
-  return Number.parseFloat(cell.dataset.value ?? cell.textContent.replace("−", "-").replace(/^< /, ""));
+// What a place is sorted by: its number, ∞ beyond all others; or its words.
+function keyOf(cell) {
+  const text = (cell.dataset.value ?? cell.textContent).trim();
+  if (cell.tagName === "TH") return text;
+  const plain = text.replace("−", "-").replace(/^[<>≤≥]\s*/, "").replace(/^([+-]?)(∞|inf$)/, "$1Infinity");
+  const number = Number.parseFloat(plain);
+  return Number.isNaN(number) ? text : number;
 }
 
-// Places without a number come last in either order.
-function compare(a, b, sign) {
-  if (typeof a === "string") return sign * a.localeCompare(b, "en", { numeric: true });
-  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
-  return sign * (a - b);
+// In a column of numbers, places without one come last in either order; in one of words, those without any.
+function compare(a, b, kind, sign) {
+  const missing = (key) => typeof key !== kind || key === "" || key === "–";
+  if (missing(a) || missing(b)) return missing(a) - missing(b);
+  if (kind === "string") return sign * a.localeCompare(b, "en", { numeric: true });
+  return a === b ? 0 : a < b ? -sign : sign;
 }
 
 // What a link leads to may lie in a closed part of the page.
@@ -68,6 +72,54 @@ addEventListener("mouseover", (event) => {
     mark.append(title);
   }
 });
+
+// Curves of chosen cells over each other: those that the page shows cell by cell, on axes of the same scales.
+const COLOURS = 6, DASHES = ["", "6 3", "2 2", "8 3 2 3"];
+for (const panel of document.querySelectorAll(".overlay")) layOver(panel);
+
+function layOver(panel) {
+  const choices = panel.querySelector("fieldset");
+  [...panel.nextElementSibling.querySelectorAll("figure")].forEach((figure, number) => {
+    const look = { stroke: `var(--series-${number % COLOURS})`, "stroke-width": 1.75, fill: "none" };
+    look["stroke-dasharray"] = DASHES[Math.floor(number / COLOURS) % DASHES.length];
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: number < 4 });
+    const swatch = drawn("svg", { width: 22, height: 8, "aria-hidden": "true" });
+    swatch.append(drawn("path", { d: "M0,4H22", ...look }));
+    const label = document.createElement("label");
+    label.append(box, swatch, figure.querySelector("a").textContent);
+    choices.append(label);
+    const layers = [...panel.querySelectorAll("svg[data-metric]")].map((chart) => {
+      const own = figure.querySelector(`svg[data-metric="${chart.dataset.metric}"]`);
+      return own ? copied(own, chart, look) : null;
+    });
+    const show = () => layers.forEach((layer) => layer && (layer.style.display = box.checked ? "" : "none"));
+    box.addEventListener("change", show);
+    show();
+  });
+  panel.hidden = false;
+}
+
+// The band and the line of one chart, stretched into another.
+function copied(own, chart, look) {
+  const [from, to] = [own, chart].map((svg) => {
+    const frame = svg.querySelector(".role-frame > g > path.background").getAttribute("d");
+    return frame.match(/h([\d.]+)v([\d.]+)/).slice(1).map(Number);
+  });
+  const layer = drawn("g", { transform: `scale(${to[0] / from[0]},${to[1] / from[1]})` });
+  for (const path of own.querySelectorAll(".mark-area path, .mark-line path")) {
+    const band = path.closest(".mark-area");
+    const style = band ? { fill: look.stroke, "fill-opacity": 0.12 } : { ...look, "vector-effect": "non-scaling-stroke" };
+    layer.append(drawn("path", { d: path.getAttribute("d"), ...style }));
+  }
+  chart.querySelector(".role-frame > g").append(layer);
+  return layer;
+}
+
+function drawn(name, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
+  return element;
+}
 
 // On paper nothing can be opened.
 addEventListener("beforeprint", () => {

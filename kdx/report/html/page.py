@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from kdx import __version__
 from kdx.report.cells import Cell, Metric, Seed
 from kdx.report.claims import Answer
-from kdx.report.html.charts import Point, forest, learning_curve, scale, scatter
+from kdx.report.html.charts import Point, forest, learning_curve, overlay, scale, scatter
 from kdx.report.html.curves import Band, band
 from kdx.report.inert import inert
 from kdx.report.listings import claim, listings
@@ -45,6 +45,10 @@ LOSS = "train/loss"
 _DIGIT = "\u2007"  # a blank as wide as a digit
 _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 """Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
+_MOST_GROUPS = 24
+"""So many rows are told apart in a scatter."""
+_PARTS = 5000
+"""Of the page that are put together at a time: each is a string of its own."""
 
 
 def curves_wanted(sweep: SweepRecord) -> set[str]:
@@ -78,10 +82,13 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
         curves=groups,
         curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
-        cells=[
+        # One at a time: a hundred thousand runs are as many rows.
+        cells=(
             _cell(cell, title, runs, sweep.provenance, environments, specs[cell.id]) for cell, title in cells.values()
-        ],
-        environments=environments.told(),
+        )
+        if cells
+        else None,
+        environments=environments.told,
     )
 
 
@@ -89,8 +96,21 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
     """One page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
     return _rendered(
-        title=title, lead=lead, listings=[listing for _, those in answers for one in those for listing in claim(one)]
+        title=title, lead=lead, claims=[section for _, those in answers for one in those for section in _claim(one)]
     )
+
+
+def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
+    """What each setting says: the verdict before it, and that of each comparison in the first column."""
+    for finding, listing in zip(answer.findings, claim(answer), strict=True):
+        at = listing.headers.index("verdict")
+        headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
+        yield {
+            "verdict": str(finding.verdict),
+            "told": str(finding),
+            "title": listing.title.replace(f": {finding}", "", 1),
+            "listing": replace(listing, headers=headers, rows=tuple(rows), names=listing.names + 1),
+        }
 
 
 def _rendered(**shown: Any) -> str:
@@ -102,7 +122,7 @@ def _rendered(**shown: Any) -> str:
         finalize=lambda value: value if isinstance(value, Markup) else inert(str(value)),
     )
     template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    return template.render(
+    page = template.stream(
         **shown,
         version=__version__,
         style=Markup(style),
@@ -110,6 +130,8 @@ def _rendered(**shown: Any) -> str:
         script=Markup(script),
         script_hash=_hash(script),
     )
+    page.enable_buffering(_PARTS)
+    return "".join(page)
 
 
 def _hash(text: str) -> str:
@@ -183,6 +205,7 @@ def _link(cell: Cell, table: Table) -> str:
 
 def _scatters(table: Table) -> Iterator[dict[str, Any]]:
     svgs = []
+    groups = _groups(table)
     for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.cells):
         its = [cell for cell in table.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)]
         points = [
@@ -193,6 +216,7 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
                 one.run_id == cell.run_id,
                 one.validation,
                 one.score,
+                group=groups[at[0]],
             )
             for at, cell in its
             for one in cell.seeds
@@ -203,8 +227,20 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
         if points and test != validation:
             svgs.append(Markup(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
     if svgs:
-        told = "The score on validation and on test, a point a seed; filled: the one selected in its cell."
-        yield {"caption": told, "svgs": svgs}
+        told = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
+        yield {"caption": told, "svgs": svgs, "narrow": True}
+
+
+def _groups(table: Table) -> list[str]:
+    """What each row's points are told apart by: its names, or where these are too many the outermost ones."""
+    for levels in range(len(table.row_factors), 0, -1):
+        groups = [
+            LEVELS.join(told(factor, word) for factor, word in zip(table.row_factors, row[:levels], strict=False))
+            for row in table.rows
+        ]
+        if len(set(groups)) <= _MOST_GROUPS:
+            return groups
+    return [""] * len(table.rows)
 
 
 def _forests(table: Table) -> Iterator[dict[str, Any]]:
@@ -254,22 +290,28 @@ def _curves(
         }
         drawn = [one for those in bands.values() for one in those.values()]
         steps = scale([step for one in drawn for step in (*one.steps, *(at for at, _ in one.line))])
-        for name, those in bands.items():
+        overlays = []
+        for number, (name, those) in enumerate(bands.items()):
+            title = str(metric) if name == metric.name else name
             span = scale([value for one in those.values() for value in (*one.low, *one.high)])
             for cell, _ in its:
                 if cell.id in those and span and steps:
                     best = _best(cell, runs) if name == metric.name else None
-                    chart = learning_curve(
-                        those[cell.id], str(metric) if name == metric.name else name, span, steps, best
-                    )
-                    figures[cell.id].append(Markup(chart))
+                    figures[cell.id].append(_numbered(learning_curve(those[cell.id], title, span, steps, best), number))
+            if len(those) > 1 and span and steps:
+                overlays.append(_numbered(overlay(title, span, steps), number))
         shown = [
             {"href": f"#cell-{cell.id}", "caption": title, "told": _fate(cell), "svgs": figures[cell.id]}
             for cell, title in its
             if figures[cell.id]
         ]
-        sections += [{"title": metric, "figures": shown}] if shown else []
+        sections += [{"title": metric, "figures": shown, "overlays": overlays}] if shown else []
     return sections
+
+
+def _numbered(svg: str, number: int) -> Markup:
+    """A chart that the page's script finds again by its number among the metrics of its cell."""
+    return Markup(svg.replace("<svg", f'<svg data-metric="{number}"', 1))
 
 
 def _band(cell: Cell, name: str, curves: Curves, most: int) -> Band | None:

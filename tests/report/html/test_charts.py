@@ -1,13 +1,17 @@
 """Plots as text: what is drawn, what it links to, and that nothing leads out of the page."""
 
+import random
 import re
-from math import nan
+from dataclasses import replace
+from math import log10, nan
 from xml.etree import ElementTree
 
-from kdx.report.html.charts import Point, forest, learning_curve, scale, scatter
+from kdx.report.html.charts import Point, forest, learning_curve, overlay, scale, scatter
 from kdx.report.html.curves import Band
 
 HOSTILE = '</script><b> & "q" \' \x1b \u202e javascript:alert(1)'
+
+SCALE = r"-axis [^\"]*?for a (\w+ scale with values from [^'\"]*)"
 
 BAND = Band((0.0, 50.0, 100.0), (1.0, 0.5, 0.2), (2.0, 0.7, 0.4), ((0.0, 1.5), (100.0, 0.3)), 3)
 
@@ -55,8 +59,42 @@ def test_every_point_is_a_link_within_the_page() -> None:
 def test_of_very_many_points_only_the_selected_ones_are_links() -> None:
     svg = scatter(points(2400), "x", "y")
     assert links(svg) == [f"#run-{i}" for i in range(0, 2400, 4)]
-    assert svg.count("<path") > 2400
     assert len(svg) < 2400 * 250
+
+
+def test_of_very_many_points_one_stands_for_those_on_its_spot() -> None:
+    rng = random.Random(0)
+    many = [replace(one, x=rng.uniform(1, 2), y=10 ** rng.uniform(0, 6)) for one in points(20_000)]
+    svg = scatter(many, "x", "y")
+    assert svg.count("<path") < 5000 + 5000
+    drawn = re.findall(r'<path transform="translate\(([\d.]+),([\d.]+)\)"', svg)
+    spots = {(int(float(x)) // 8, int(float(y)) // 8) for x, y in drawn}
+    for one in many[::97]:
+        # The axes run from 1 to 2 over 300 pixels and over six decades in 260.
+        x, y = 300 * (one.x - 1), 260 * (1 - log10(one.y) / 6)
+        assert spots & {(int(x + dx) // 8, int(y + dy) // 8) for dx in (-5, 5) for dy in (-5, 5)}
+
+
+def test_groups_differ_by_colour_and_by_shape_and_a_legend_names_them() -> None:
+    its = [replace(one, group=f"approach {number % 9}") for number, one in enumerate(points(90))]
+    svg = scatter(its, "x", "y")
+    assert re.findall(r">(approach \d)<", svg) == [f"approach {number}" for number in range(9)]
+    marks = re.findall(
+        r'<a href="#run-(\d+)"[^>]*><path [^>]*d="(\S+?)"[^>]*?(?:fill|stroke)="(var\(--series-\d\))"', svg
+    )
+    assert len(marks) == 90
+    # The filled ones are larger, so only their own shapes compare.
+    looks = {(int(run) % 9, shape, colour) for run, shape, colour in marks if int(run) % 4}
+    assert len(looks) == 9 == len({look[1:] for look in looks})
+    assert not re.findall(r">approach \d<", scatter(points(9), "x", "y")), "one group needs no legend"
+
+
+def test_the_axes_of_an_overlay_are_those_of_the_curves() -> None:
+    for span in ((0.2, 2.0), (0.2, 2000.0), (1.0, 1.0)):
+        small, large = learning_curve(BAND, "t", span, (0.0, 100.0), None), overlay("t", span, (0.0, 100.0))
+        links(large)
+        told = [set(re.findall(SCALE, svg)) for svg in (small, large)]
+        assert told[0] == told[1] and len(told[0]) == 2
 
 
 def test_rows_of_the_forest_keep_their_order_and_are_filled_where_told_apart() -> None:

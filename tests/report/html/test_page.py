@@ -95,7 +95,7 @@ def test_it_shows_tables_figures_and_every_run_without_the_network(quiet: Browse
     assert column_of(quiet, 1) == ["21.00", "31.00", "–"]
     assert column_of(quiet, 3) == ["10.00", "31.00", "not converge (2/2)"]
     # A scatter, a forest, and two curves for each of the five cells that ran.
-    assert quiet.value("document.querySelectorAll('svg').length") == 2 + 2 * 5
+    assert quiet.value("document.querySelectorAll('.plots svg, .curves svg').length") == 2 + 2 * 5
     assert quiet.value("document.querySelectorAll('.run-details[id^=cell-]').length") == 6
     assert quiet.value("document.querySelectorAll('tr[id^=run-]').length") == 14
     assert quiet.value("document.documentElement.scrollWidth <= innerWidth")
@@ -247,7 +247,7 @@ def test_a_large_sweep_stays_below_five_megabytes(quiet: Browser, tmp_path: Path
     path.write_text(page_of(large, range(1000)))
     assert path.stat().st_size < 5_000_000
     quiet.open(path)
-    assert quiet.value("document.querySelectorAll('svg').length") == 2 + 2 * 100
+    assert quiet.value("document.querySelectorAll('.plots svg, .curves svg').length") == 2 + 2 * 100
 
 
 def test_a_sweep_without_runs_is_a_page_too(quiet: Browser, tmp_path: Path) -> None:
