@@ -10,7 +10,7 @@ import pytest
 from browser import Browser
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.claims import answer
+from kdx.report.claims import answers
 from kdx.report.html.page import LOSS, claims_to_html, curves_wanted, to_html
 from kdx.report.inert import inert
 from kdx.report.papers import load_paper
@@ -260,7 +260,7 @@ def test_a_sweep_without_runs_is_a_page_too(quiet: Browser, tmp_path: Path) -> N
 def test_claims_are_a_page_of_their_own(quiet: Browser, tmp_path: Path) -> None:
     paper = load_paper("tsai2019")
     path = tmp_path / "claims.html"
-    path.write_text(claims_to_html([(paper, [answer(claim, [record()]) for claim in paper.claims])], "7 claims"))
+    path.write_text(claims_to_html([(paper, answers(paper.claims, [record()]))], "7 claims"))
     quiet.open(path)
     assert quiet.value("document.querySelectorAll('main h2').length") == len(paper.claims)
 
