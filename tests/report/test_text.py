@@ -14,6 +14,7 @@ from kdx.report.listings import Listing, listings
 from kdx.report.table import Table
 from kdx.report.tables import tables
 from kdx.report.text import TextListing, TextTable
+from kdx.report.wording import caption
 from kdx.store.records import RunState
 
 
@@ -43,9 +44,18 @@ def both_tasks() -> Table:
     return tables(sweep(cells, runs, axes=["task", "kernel", "position"], name="dissect"))[0]
 
 
+def body_of(text: str) -> str:
+    """What stands above the notes."""
+    return text[: text.rindex("──") + 2]
+
+
+def below(text: str) -> str:
+    return text[text.rindex("──") + 2 :].lstrip("\n")
+
+
 def test_a_table_of_two_tasks_fits_eighty_columns_one_line_a_row() -> None:
     assert (
-        drawn(both_tasks())
+        body_of(drawn(both_tasks()))
         == """\
 dissect
 ─────────────────────────────────────────────────────────────────
@@ -56,18 +66,15 @@ exponential  none       12.31  11.90 ± 0.53   12.10* 11.90 ± 0.53
              product    18.31  17.90 ± 0.53   18.10  17.90 ± 0.53
 rbf          none       24.31  23.90 ± 0.53   24.10  23.90 ± 0.53
              product    30.31* 29.90 ± 0.53   30.10  29.90 ± 0.53
-─────────────────────────────────────────────────────────────────
-Per cell, the test score of the seed with the best valid/bleu (translation) or
-valid/perplexity (prediction); beside it mean ± standard deviation over n = 3
-seeds. bleu ↑: higher is better; perplexity ↓: lower is better. * and bold: best
-of its column.
-Differences (translation): n = 3 seeds show 0.00 bleu and more in one comparison
-alone, 0.00 and more after the correction for all 12 (probability 0.8; paired by
-seed, residual sd 0.00, 6 degrees of freedom).
-Differences (prediction): n = 3 seeds show 0.00 perplexity and more in one
-comparison alone, 0.00 and more after the correction for all 12 (probability
-0.8; paired by seed, residual sd 0.00, 6 degrees of freedom)."""
+─────────────────────────────────────────────────────────────────"""
     )
+
+
+def test_the_notes_stand_below_folded_to_the_table_or_to_eighty_columns() -> None:
+    table = both_tasks()
+    notes = below(drawn(table, 120)).splitlines()
+    assert " ".join(notes) == " ".join(caption(table, best="* and bold"))
+    assert max(map(cell_len, notes)) <= 80
 
 
 def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() -> None:
@@ -85,25 +92,20 @@ def test_holes_divergence_failures_and_unequal_seeds_are_told_in_their_places() 
     ]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "caption": "What can happen", "rows": ["approach"]}]))
     assert (
-        drawn(table).split("\nDifferences")[0]
+        body_of(drawn(table))
         == """\
 t: What can happen
 ───────────────────────────────────────────────────
 approach   bleu ↑
 ───────────────────────────────────────────────────
 full        9.50  9.38 ± 0.18 (2)
-some       30.50*             (1)  1/2 not converge
+some       30.50              (1)  1/2 not converge
 hole           –                   1/2 failed
 broke      failed (1/1)
 memory     out of memory (1/1)
 gone       not converge (2/2)
 fail        9.00              (1)  1/2 failed
-───────────────────────────────────────────────────
-Per cell, the test score of the seed with the best valid/bleu; beside it mean ±
-standard deviation over seeds, and their number n in parentheses. bleu ↑: higher
-is better. not converge (k/n): k of n seeds diverged. out of memory (k/n): the
-memory of k of n seeds did not suffice. failed (k/n): k of n seeds ended with an
-error. –: no score yet. * and bold: best of its column."""
+───────────────────────────────────────────────────"""
     )
 
 
@@ -255,7 +257,7 @@ def test_any_names_leave_no_control_character_and_the_shape_of_the_table(
         text = drawn(table, width)
         assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs") for sign in text if sign != "\n")
         assert max(map(cell_len, text.splitlines())) <= width
-        for number in ("23.50 ", "17.88 ± 7.95", "45.50", "39.88 ± 7.95"):
+        for number in ("23.50", "17.88 ± 7.95", "45.50", "39.88 ± 7.95"):
             assert number in text
 
 
