@@ -263,10 +263,10 @@ class _Comparison:
     @property
     def margin(self) -> float | None:
         """On the scale of the estimate."""
-        means = [cell.summary.mean for cell in self.b if cell.summary]
+        means = [mean for cell in self.b if (mean := cell.reference) is not None]
         if self.contrast.margin is None or not means:
             return None
-        return margin_on_scale(self.metric, self.contrast.margin, sum(means) / len(means))
+        return margin_on_scale(self.metric, self.contrast.margin, sum(mean / len(means) for mean in means))
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
