@@ -38,20 +38,20 @@ def test_a_table_with_its_title_its_caption_and_every_kind_of_place() -> None:
 | rbf | not converge (2/2) | – |
 
 Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over seeds, and \
-their number n in parentheses. bleu ↑: higher is better. not converge (k/n): k of n seeds diverged. –: no score yet.
+their number n in parentheses. not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above \
+where it began. –: no score yet.
 
-Differences: too few seeds in common to tell them from chance.
-
-Unequal seeds: 0–1 in exponential / position none; 0 in exponential / product.
+Compared cells also differ in what kernel and position do not name: seeds (0–1, 0); encoding (none, sinusoidal); \
+placement (none, encoder-self/encoder-decoder/decoder-self).
 """
     )
 
 
 def test_the_best_is_bold_and_the_caption_says_so() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    text = to_markdown(tables(sweep(cells, [*scored("a", (1.0, 2.0)), *scored("b", (1.0, 3.0))]))[0])
-    assert "| exponential | **3.00** |\n" in text
-    assert " Bold: best of its column.\n" in text
+    text = to_markdown(tables(sweep(cells, [*seeded("a", 2.0, 2.1), *seeded("b", 3.0, 3.1)]))[0])
+    assert "| exponential | **3.10** · 3.05 ± 0.07 |\n" in text
+    assert " Bold: best mean of its column.\n" in text
 
 
 def test_every_row_repeats_its_names_so_that_each_line_stands_alone() -> None:
@@ -65,7 +65,7 @@ def test_the_mean_stands_with_its_interval_and_what_is_near_the_best_is_marked()
     runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
     text = to_markdown(tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], "cell": "mean"}]))[0])
     assert "| rbf | **31.00** ± 2.48 |\n| exponential | 30.83† ± 0.72 |\n" in text
-    assert "Bold: best of its column; †: not distinguishable from it" in text
+    assert "Bold: best mean of its column; †: not distinguishable from it" in text
 
 
 def test_what_belongs_to_a_table_follows_as_tables_of_its_own() -> None:
