@@ -129,9 +129,15 @@ class Cell:
 
     @cached_property
     def compared(self) -> Summary | None:
-        """Mean and spread of `scores`; None where a score is missing on that scale, or there are fewer than two."""
-        whole = self.summary is not None and len(self.scores) == self.summary.n > 1
-        return summarise([*self.scores.values()]) if whole else None
+        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two, or
+        nothing stands in the table."""
+        able = self.value is not None and self.reference is not None and len(self.scores) > 1
+        return summarise([*self.scores.values()]) if able else None
+
+    @property
+    def reference(self) -> float | None:
+        """The mean that a margin is taken from; None where a score is missing on the scale on which it is compared."""
+        return self.summary.mean if self.summary and len(self.scores) == self.summary.n else None
 
     @property
     def planned(self) -> int:

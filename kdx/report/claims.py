@@ -179,7 +179,7 @@ def _finding(
 
     def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
         if isinstance(part, Rule):
-            its = [one for one in part.of if _speaks_of(one, words["task"])]
+            its = [one for one in part.of if _speaks_of(one, words.get("task"))]
             holds, does_not = errors
             inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
             return _together([decided(one, inner) for one in its], any=part.any)
@@ -194,8 +194,10 @@ def _finding(
     return Finding(words, verdict, tuple(outcomes))
 
 
-def _speaks_of(part: Rule | Contrast, task: str) -> bool:
-    """Whether the part asks something of this task."""
+def _speaks_of(part: Rule | Contrast, task: str | None) -> bool:
+    """Whether the part asks something of this task; None: of whatever task its sides name."""
+    if task is None:
+        return True
     if isinstance(part, Rule):
         return any(_speaks_of(one, task) for one in part.of)
     return all(side.get("task", task) == task for side in (part.where, part.a, part.b))
@@ -264,10 +266,10 @@ class _Comparison:
     @property
     def margin(self) -> float | None:
         """On the scale of the estimate."""
-        means = [cell.summary.mean for cell in self.b if cell.summary]
+        means = [mean for cell in self.b if (mean := cell.reference) is not None]
         if self.contrast.margin is None or not means:
             return None
-        return margin_on_scale(self.metric, self.contrast.margin, sum(means) / len(means))
+        return margin_on_scale(self.metric, self.contrast.margin, sum(mean / len(means) for mean in means))
 
 
 def following(named: Iterable[str]) -> frozenset[str]:

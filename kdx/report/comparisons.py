@@ -195,8 +195,8 @@ def _difference(
     estimate = contrast([(sign, cell.compared), (-sign, other.compared)]) if cell.compared and other.compared else None
     pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
     bound = None
-    if margin is not None and other.summary is not None:
-        bound = margin_on_scale(metric, margin, other.summary.mean)
+    if margin is not None and other.reference is not None:
+        bound = margin_on_scale(metric, margin, other.reference)
     return Difference(
         at=at,
         against=against,

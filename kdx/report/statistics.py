@@ -282,6 +282,7 @@ def _sum(values: Any) -> float:
         return float(sum(values))
 
 
+@cache
 def detectable(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
     """The smallest difference of two cells that n seeds of each show with probability `POWER`, at the level of 0.05.
 
@@ -293,7 +294,7 @@ def detectable(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
     """
     import numpy as np
     from scipy.optimize import brentq
-    from scipy.special import betaincinv, nctdtr, stdtrit
+    from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
 
     # The share of the noisier cell in the variance is independent of the variance itself; so each share has its own
     # degrees of freedom for the critical value, and one noncentral t tells the chance to pass it.
@@ -303,7 +304,10 @@ def detectable(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
     critical = -stdtrit(d / share, (1 - LEVEL) / (sides * comparisons))
 
     def missing(noncentrality: float) -> float:
-        return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
+        if noncentrality < _FAR:
+            return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
+        # SciPy's noncentral t is slow here and ends at 1e5; but the noise of the difference itself no longer counts.
+        return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
 
     upper = 4.0
     while missing(upper) < 0:
@@ -311,6 +315,8 @@ def detectable(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
     return float(brentq(missing, 0.0, upper, rtol=1e-6)) * sqrt(2 / n)
 
 
+_FAR = 1000.0
+"""Noncentrality from which on only the noise of the standard error counts, to 1e-6."""
 _SHARES = 200
 """Points of a sum over what the noisier of two cells can have as its share."""
 
@@ -342,7 +348,8 @@ def seed_effect(scores: Sequence[Mapping[int, float]]) -> SeedEffect | None:
     """The effect of common seeds in cells that all have the same ones; each cell scaled by its own spread.
 
     Returns:
-        None where fewer than two cells spread over at least two common seeds.
+        None where fewer than two cells spread over at least two common seeds, or the numbers are too large for a
+        double.
     """
     import numpy as np
     from scipy.special import fdtrc
@@ -351,11 +358,14 @@ def seed_effect(scores: Sequence[Mapping[int, float]]) -> SeedEffect | None:
     if len(seeds) < 2:
         return None
     table = np.array([[row[seed] for seed in seeds] for row in scores])
-    table = table - table.mean(axis=1, keepdims=True)
-    spread = np.sqrt((table**2).mean(axis=1, keepdims=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        table = table - table.mean(axis=1, keepdims=True)
+        spread = np.sqrt((table**2).mean(axis=1, keepdims=True))
+    if not np.isfinite(spread).all():
+        return None
     table = (table / np.where(spread > 0, spread, 1))[spread[:, 0] > 0]
     cells = len(table)
-    if cells < 2 or not np.isfinite(table).all():
+    if cells < 2:
         return None
     between = cells * (table.mean(axis=0) ** 2).sum() / (len(seeds) - 1)
     rest = ((table - table.mean(axis=0)) ** 2).sum() / ((cells - 1) * (len(seeds) - 1))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from kdx.cli.report import report
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.report.papers import load_paper
 from kdx.store import database as module
 from kdx.store.database import open_database
 from kdx.store.reader import load_sweep
@@ -69,9 +70,33 @@ def ran(*arguments: str) -> Result:
 def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
     result = ran()
     assert "kernels: Kernels\n" in result.stdout
-    assert "rbf           30.25* 30.75 ± 0.71 (2)" in result.stdout
+    assert "rbf           30.25  30.75 ± 0.71 (2)" in result.stdout
     assert "exponential   28.50               (1)" in result.stdout
     assert result.stderr == "2 cells: 2 with a score; next: kdx resume nightly\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*asked: str) -> str:
+        return " ".join(ran("--format", form, *asked).stdout.split())
+
+    short, full = told(), told("--notes", "full")
+    assert "Compared cells also differ in what kernel do not name: seeds (0, 0" in short
+    assert "Unequal seeds" not in short and "higher is better" not in short
+    assert "Unequal seeds: 0 in exponential; 0" in full and "higher is better." in full
+    assert "Compared cells also differ" not in full
+    monkeypatch.setenv("KDX_NOTES", "full")
+    assert told() == full
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_closing_line_counts_the_verdicts_of_each_claim_and_setting() -> None:
+    claims = len(load_paper("tsai2019").claims)
+    told = ran("--claims", "tsai2019").stderr
+    assert told == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, {claims} cannot tell\n"
 
 
 @pytest.mark.usefixtures("folder")
@@ -123,7 +148,7 @@ def test_html_is_one_page_with_every_table_and_every_run() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("asked", [["--format", "html"], ["--bootstrap"]], ids=" ".join)
+@pytest.mark.parametrize("asked", [["--format", "html"], ["--paired-ar"]], ids=" ".join)
 def test_whatever_is_asked_for_is_of_one_state_of_the_database(
     monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
@@ -148,7 +173,7 @@ def test_json_holds_every_table() -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "asked", [["--table", "kernels"], ["--against", "tsai2019"], ["--statistics"], ["--bootstrap"]], ids=" ".join
+    "asked", [["--table", "kernels"], ["--against", "tsai2019"], ["--statistics"], ["--paired-ar"]], ids=" ".join
 )
 def test_what_is_of_tables_is_refused_beside_claims(asked: list[str]) -> None:
     with pytest.raises(

@@ -25,6 +25,7 @@ def run(
     id: int | None = None,
     generation: int = 0,
     error: str | None = None,
+    undertrained: str | None = None,
 ) -> RunRecord:
     """A run of that cell; its id is derived from seed and generation unless given."""
     return RunRecord(
@@ -43,6 +44,7 @@ def run(
         test_score=test,
         error=error,
         seconds=1.0,
+        undertrained=undertrained,
     )
 
 

@@ -5,6 +5,7 @@ import io
 import math
 import unicodedata
 from dataclasses import replace
+from statistics import mean
 
 import pytest
 from hypothesis import example, given
@@ -14,7 +15,7 @@ from sweeps import cell, run, scored, seeded, sweep
 from kdx.report.against import beside
 from kdx.report.as_csv import claims_to_csv, to_csv
 from kdx.report.claims import answer
-from kdx.report.papers import Paper, PublishedTable, load_paper
+from kdx.report.papers import Claim, Contrast, Paper, PublishedTable, Rule, load_paper
 from kdx.report.randomisation import Randomisation
 from kdx.report.tables import tables
 from kdx.store.records import RunState, SweepRecord
@@ -30,22 +31,23 @@ def written(record: SweepRecord) -> list[dict[str, str]]:
 
 def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     cells = [cell("a", kernel="rbf", norm="pre"), cell("b", kernel="exponential", norm="pre")]
-    runs = [*seeded("a", 1 / 3, 2 / 3, 0.1), *seeded("b", 0.5, 0.25)]
+    runs = [*seeded("a", 1 / 3, 2 / 3, 0.4), *seeded("b", 0.5, 0.25)]
     first, second = written(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert list(first) == [
         *("table", "task", "kernel", "norm", "metric", "direction", "shown", "state", "score", "best", "near_best"),
-        *("ahead_of_best", "seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low", "mean_high"),
-        *("expected_best", "expected_best_of", "planned", "completed", "diverged", "failed", "out_of_memory"),
-        *("unfinished", "against", "better_by", "better_by_low", "better_by_high", "p_holm", "effect", "margin"),
-        *("p_equivalent", "bootstrap_better_by", "bootstrap_p", "cell", "published", "published_state"),
+        *("not_compared_with_best", "seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low"),
+        *("mean_high", "expected_best", "expected_best_of", "planned", "completed", "diverged", "undertrained"),
+        *("failed", "out_of_memory", "unfinished", "against", "better_by", "better_by_low", "better_by_high"),
+        *("p_corrected", "effect", "margin", "p_equivalent", "sentences_better_by", "sentences_p", "cell"),
+        *("published", "published_state"),
     ]
     assert (first["kernel"], first["norm"], first["task"]) == ("rbf", "pre", "translation")
     assert (first["score"], first["best"], first["seed"], first["metric"]) == (repr(2 / 3), "1", "1", "test/bleu")
-    assert float(first["mean"]) == math.fsum((1 / 3, 2 / 3, 0.1)) / 3
+    assert float(first["mean"]) == mean((1 / 3, 2 / 3, 0.4))
     assert float(first["mean_low"]) < float(first["mean"]) < float(first["mean_high"])
     assert (second["against"], second["n"], second["near_best"]) == ("rbf", "2", "1")
     assert float(second["better_by_low"]) < float(second["better_by"]) < float(second["better_by_high"])
-    assert float(second["p_holm"]) > 0.05
+    assert float(second["p_corrected"]) > 0.05
 
 
 def test_a_place_without_a_score_is_empty_and_says_why() -> None:
@@ -73,14 +75,15 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     record = sweep(cells, runs, tables=[asked])
     (table,) = tables(record)
     first, _ = table.differences
-    boot = Randomisation(1.25, 0.01, 1000, 40, "s")
+    over = Randomisation(1.25, 0.01, 1000, 40, "s")
     paper = Paper("p", "P", "", "", {}, (PublishedTable.model_validate(PUBLISHED),), ())
-    table = replace(table, differences=(replace(first, randomisation=boot),), beside=beside(table, paper, cells))
+    table = replace(table, differences=(replace(first, randomisation=over),), beside=beside(table, paper, cells))
     rbf, exponential, linear = read(to_csv([table], record))
     assert first.estimate and float(rbf["effect"]) == first.estimate.effect
     assert (float(rbf["margin"]), float(rbf["p_equivalent"])) == (2.0, first.p_equivalent)
-    assert (rbf["bootstrap_better_by"], rbf["bootstrap_p"], exponential["bootstrap_p"]) == ("1.25", "0.01", "")
-    assert (float(rbf["expected_best"]), rbf["expected_best_of"]) == (31.0, "3")
+    assert (rbf["sentences_better_by"], rbf["sentences_p"], exponential["sentences_p"]) == ("1.25", "0.01", "")
+    # The best of two of 30, 30.5 and 31.
+    assert (float(rbf["expected_best"]), rbf["expected_best_of"]) == (pytest.approx((30.5 + 31 + 31) / 3), "2")
     assert [(one["published"], one["published_state"]) for one in (rbf, exponential, linear)] == [
         ("33.5", "value"),
         ("", ""),
@@ -133,7 +136,7 @@ def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, s
     for field in (
         *row,
         row["table"],
-        *(value for name, value in row.items() if name not in ("score", "mean", "expected_best")),
+        *(value for name, value in row.items() if name not in ("score", "mean")),
     ):
         first = unicodedata.normalize("NFKC", field[:1])
         assert first not in FORMULA or float(field) is not None, field
@@ -152,5 +155,24 @@ def test_claims_have_one_row_a_comparison() -> None:
     paper = load_paper("tsai2019")
     rows = read(claims_to_csv([(paper, [answer(claim, [record]) for claim in paper.claims])]))
     assert len(rows) >= len(paper.claims)
-    assert list(rows[0])[:4] == ["paper", "claim", "statement", "claim_verdict"]
+    assert list(rows[0]) == [
+        *("paper", "claim", "statement", "setting", "claim_verdict", "claim_confounded_by", "a", "b", "where"),
+        *("expected", "margin", "metric", "n", "better_by", "better_by_low", "better_by_high", "verdict"),
+        *("confounded_by", "more_seeds"),
+    ]
     assert all(row["verdict"] in ("holds", "does not hold", "cannot tell") for row in rows)
+
+
+def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
+    sides = {"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}}
+    its = Claim("c", "It works.", "", Rule(False, (Contrast.model_validate({**sides, "expect": "better"}),)))
+    cells, runs = [], []
+    for steps, scores in ((1000, ([30.0, 31.0, 32.0], [10.0, 11.0, 12.0])), (10, ([1.0], [2.0]))):
+        for kernel, values in zip(("rbf", "exponential"), scores, strict=True):
+            cells.append(cell(f"{kernel}{steps}", kernel=kernel, training={"steps": steps}))
+            runs += seeded(cells[-1].id, *values)
+    rows = read(claims_to_csv([(Paper("p", "P", "", "", {}, (), ()), [answer(its, [sweep(cells, runs)])])]))
+    assert [(row["setting"], row["claim_verdict"], row["better_by"], row["n"]) for row in rows] == [
+        ("translation, synthetic, width 128, steps 1000", "holds", "20.0", "3"),
+        ("translation, synthetic, width 128, steps 10", "cannot tell", "", "1"),
+    ]

@@ -1,6 +1,6 @@
 """What a cell's runs come to."""
 
-from math import inf, nan
+from math import e, inf, nan
 
 import pytest
 from sweeps import cell, run, scored, seeded
@@ -8,6 +8,7 @@ from sweeps import cell, run, scored, seeded
 from kdx.axes import Direction
 from kdx.grid.plan import Shown
 from kdx.report.cells import Cell, Metric, State, cell_of
+from kdx.report.statistics import Summary
 from kdx.store.records import RunRecord, RunState
 
 DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
@@ -77,3 +78,39 @@ def test_the_chance_of_divergence_has_an_interval() -> None:
 
 def test_scores_that_are_no_numbers_are_not_compared() -> None:
     assert of(*seeded("a", 1.0, inf, nan, 2.0)).scores == {0: 1.0, 3: 2.0}
+    assert of(*seeded("a", 1.0, inf, nan, 2.0)).compared is None
+
+
+def test_scores_are_compared_by_their_logarithm_where_they_are_perplexities() -> None:
+    found = of(*seeded("a", 1.0, e, e), task="prediction")
+    assert found.scores == {0: 0.0, 1: 1.0, 2: 1.0}
+    assert found.compared == Summary(3, pytest.approx(2 / 3), pytest.approx(3**-0.5))
+    assert found.summary and found.summary.mean == pytest.approx((1 + 2 * e) / 3), "but shown as they are"
+    for name, nats in (("word_perplexity", True), ("valid/perplexity", True), ("loss", False), ("bleu", False)):
+        assert Metric(name, Direction.MIN).in_nats is nats
+
+
+def test_a_perplexity_that_has_no_logarithm_is_not_compared() -> None:
+    for bad in (0.0, -0.0, -1.0):
+        found = of(*seeded("a", 2.0, 3.0, bad), task="prediction")
+        assert (set(found.scores), found.compared, found.reference) == ({0, 1}, None, None)
+        assert of(*seeded("a", 2.0, 3.0, bad)).compared is not None
+
+
+def test_one_score_is_compared_with_none_but_a_margin_may_be_taken_from_it() -> None:
+    found = of(*seeded("a", 30.0))
+    assert (found.compared, found.reference) == (None, 30.0)
+    assert (of().compared, of().reference) == (None, None)
+
+
+def test_a_cell_that_shows_no_score_is_compared_with_none() -> None:
+    runs = [run("a", 0, nan, 2.0), run("a", 1, nan, 4.0)]
+    assert of(*runs).compared is None
+    assert of(*runs, shown=Shown.MEAN).compared is not None
+
+
+def test_a_run_that_learned_only_frequencies_keeps_its_score_and_is_counted() -> None:
+    flat = run("a", 1, 3.0, 4.0, undertrained="5.2 nats, 5.1 by frequencies")
+    found = of(run("a", 0, 1.0, 2.0), flat, run("a", 2, state=DIVERGED))
+    assert (found.undertrained, found.completed, found.score) == (1, 2, 4.0)
+    assert [one.undertrained for one in found.seeds] == [None, "5.2 nats, 5.1 by frequencies", None]

@@ -65,7 +65,9 @@ def test_a_number_that_changed_is_shown_with_its_place(written, name):
     if name == "file.json":
         assert Change("main", "rbf", "value", "40.0", "41.0") in changes
         assert Change("main", "rbf", "mean", "30.0", "30.5") in changes
-        assert {"better_by", "p_holm"} <= {one.what for one in changes}, "differences and the error behind them change"
+        assert {"better_by", "p", "p_corrected", "usual_sd"} <= {one.what for one in changes}, (
+            "differences and the spread behind them change"
+        )
     elif name == "paper.md":
         assert changes[0] == Change("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
     else:
@@ -259,18 +261,18 @@ def test_published_values_are_compared_and_without_them_the_file_does_not_match(
 
 
 def resampled(shown):
-    boot = Randomisation(1.5, 0.01, 1000, 40, "s")
-    return [replace(one, differences=tuple(replace(of, randomisation=boot) for of in one.differences)) for one in shown]
+    over = Randomisation(1.5, 0.01, 1000, 40, "s")
+    return [replace(one, differences=tuple(replace(of, randomisation=over) for of in one.differences)) for one in shown]
 
 
 @FORMATS
-def test_a_bootstrap_is_compared_where_it_is_made_again_and_told_where_it_is_not(written, name):
+def test_a_randomisation_is_compared_where_it_is_made_again_and_told_where_it_is_not(written, name):
     shown = made(specs=SPECS[:1])
     path = written(resampled(shown), name)
     assert asked_in(path).randomisation
     assert check(path, resampled(shown)).changes == check(path, resampled(shown)).left_out == ()
     found = check(path, shown)
-    assert (found.changes, found.left_out) == ((), ("main: bootstrap",))
+    assert (found.changes, found.left_out) == ((), ("main: randomisation of sentences",))
     # One that the file does not show is nobody's business.
     plain = written(shown, name)
     assert not asked_in(plain).randomisation

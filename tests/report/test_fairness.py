@@ -1,6 +1,7 @@
 """What keeps a comparison from being fair is listed; what is meant to differ, or cannot matter, is not."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.fairness import CHANGED, PARAMETERS, Finding
+from kdx.grid.where import choice
+from kdx.report.fairness import CHANGED, PARAMETERS, UNKNOWN, Finding
 from kdx.report.tables import tables
 from kdx.report.wording import caption
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
@@ -74,12 +76,14 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
     (found,) = table.audit
     assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
     assert not found.compared and not any(one.best or one.near for one in table.cells) and table.differences == ()
-    told = "Unequal data.train_lines (translation, bleu): 1000 in rbf1000; 9000 in exponential9000, so these are not "
-    assert caption(table, best="*")[-1] == f"{told}compared with each other."
-    # Where the table is about just that, or the cells stand in columns of their own, nothing is unequal.
-    for meant in ({"rows": ["approach", "data.train_lines"]}, {"rows": ["kernel"], "columns": ["data.train_lines"]}):
-        (table,) = tables(sweep(cells, runs, tables=[{"name": "t", **meant}]))
-        assert table.audit == ()
+    told = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
+    for full in (False, True):
+        assert caption(table, best="*", full=full)[-1] == f"{told}1000 in rbf1000; 9000 in exponential9000."
+    # Also where a row factor names it. Where the cells stand in columns of their own, nobody would compare them.
+    (named,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach", "data.train_lines"]}]))
+    assert [(one.topic, one.compared) for one in named.audit] == [("data.train_lines", False)]
+    (columns,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["data.train_lines"]}]))
+    assert columns.audit == ()
 
 
 def test_as_many_but_other_seeds_are_unequal() -> None:
@@ -126,6 +130,61 @@ def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_c
     words = [str(next(iter(its.values()))[field.partition(".")[2]]) for its in (here, there)]
     assert audit([one, other], runs, rows=["approach"])[field] == {words[0]: (RBF,), words[1]: (EXP,)}
     assert field not in audit([one, other], runs, rows=[field])
+
+
+@pytest.mark.parametrize(
+    ("factor", "here", "there"),
+    [
+        ("norm", {"norm": "pre"}, {"norm": "post"}),
+        ("symmetry", {"symmetry": "symmetric"}, {"symmetry": "asymmetric"}),
+        ("kernel", {"kernel": "rbf"}, {"kernel": "linear"}),
+        (
+            "placement",
+            {"position": "product", "placement": ["encoder-self"]},
+            {"position": "product", "placement": ["decoder-self"]},
+        ),
+        (
+            "value",
+            {"position": "lookup", "value": "with-position"},
+            {"position": "lookup", "value": "without-position"},
+        ),
+        ("filter.encoder-self", {"filter": {"encoder-self": "causal"}}, {"filter": {"encoder-self": "full"}}),
+        ("select.metric", {"select": {"metric": "bleu"}}, {"select": {"metric": "loss"}}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whatever_else_an_approach_brings_with_it_is_told(
+    factor: str, here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    cells = [cell(name, labels={"approach": name}, **its) for name, its in (("x", here), ("y", there))]
+    metrics = {one.id: {"test/bleu": 1.0} for name in "xy" for one in seeded(name, 1.0, 2.0)}
+    runs = [*seeded("x", 1.0, 2.0), *seeded("y", 1.0, 2.0)]
+    found = audit(cells, runs, rows=["approach"], asked={"metric": "bleu"}, metrics=metrics)
+    words = [choice(its.spec, factor) for its in cells]
+    assert found[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
+
+
+def test_memory_is_told_where_it_does_not_keep_cells_from_being_compared() -> None:
+    """Test scores with the same context: only training had more."""
+    cells = [
+        cell(f"m{memory}", "prediction", labels={"approach": f"m{memory}"}, memory=memory, evaluation={"memory": 16})
+        for memory in (8, 16)
+    ]
+    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    assert audit(cells, runs, rows=["approach"])["memory"] == {"8": (RBF,), "16": (EXP,)}
+
+
+def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
+    cells, runs = three()
+    all_of = [replace(one, unknown=("kernel `mine`",)) for one in cells]
+    assert audit(all_of, runs)[UNKNOWN] == {"kernel `mine`": (RBF, EXP, POLY)}
+    one_of = [replace(cells[0], unknown=("kernel `mine`", "key `new`")), *cells[1:]]
+    assert audit(one_of, runs)[UNKNOWN] == {"kernel `mine`": (RBF,), "key `new`": (RBF,)}
+    (table,) = tables(sweep(one_of, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
+    assert (
+        "This kdx does not know kernel `mine` in rbf; key `new` in rbf: shown as recorded"
+        in caption(table, best="*")[-1]
+    )
 
 
 def test_what_cannot_change_a_score_is_not_told() -> None:
@@ -193,7 +252,8 @@ def test_cells_that_are_not_compared_may_differ() -> None:
         cell("c", "prediction", labels={"n": "z"}),
     ]
     runs = [*seeded("a", 1.0), *seeded("b", 1.0, 2.0), *seeded("c", 1.0, 2.0, 3.0)]
-    assert audit(cells, runs, rows=["n", "data.corpus"]) == {}
+    found = audit(cells, runs, rows=["n", "data.corpus"])
+    assert found == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
 
 
 def test_no_cells_and_no_runs_have_nothing_to_tell() -> None:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.errors import KdxError
+from kdx.report.table import Table
 from kdx.report.tables import tables
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
 
@@ -17,8 +18,18 @@ MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 def notes(
     cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
 ) -> list[str]:
+    return list(made(cells, runs, asked, **rest).notes)
+
+
+def definitions(
+    cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any
+) -> list[str]:
+    return list(made(cells, runs, asked, **rest).definitions)
+
+
+def made(cells: list[CellRecord], runs: list[RunRecord], asked: dict[str, Any] | None = None, **rest: Any) -> Table:
     table = {"name": "t", "rows": ["kernel"], **(asked or {})}
-    return list(tables(sweep(cells, runs, tables=[table], **rest))[0].notes)
+    return tables(sweep(cells, runs, tables=[table], **rest))[0]
 
 
 def two(*scores: list[float], **choices: Any) -> tuple[list[CellRecord], list[RunRecord]]:
@@ -29,14 +40,13 @@ def two(*scores: list[float], **choices: Any) -> tuple[list[CellRecord], list[Ru
 
 
 def test_a_table_without_cells_says_nothing() -> None:
-    assert notes([], []) == []
+    assert notes([], []) == definitions([], []) == []
 
 
 def test_the_rule_is_the_papers_and_of_the_test_split() -> None:
     assert notes(*two([1.0, 2.0], [3.0, 4.0])) == [
         "Per cell, the test score of the seed with the best valid/bleu; beside it mean ± standard deviation over n = 2 "
         "seeds.",
-        "bleu ↑: higher is better.",
     ]
 
 
@@ -59,9 +69,8 @@ def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_told_once() -> 
 
 def test_cells_of_one_task_that_were_selected_otherwise_are_told_apart() -> None:
     cells = [cell("a"), cell("b", select={"metric": "loss"})]
-    told = notes(cells, [], {"rows": ["select.metric"], "metric": "bleu"})
-    assert "valid/bleu (translation) or valid/loss (translation)" in told[0]
-    assert told[1] == "bleu ↑: higher is better."
+    told = notes(cells, [], {"rows": ["select.metric"], "metric": "bleu"})[0]
+    assert "valid/bleu (translation) or valid/loss (translation)" in told
 
 
 def test_selecting_on_the_test_set_is_refused() -> None:
@@ -75,7 +84,7 @@ def test_selecting_on_the_test_set_is_refused() -> None:
 def test_a_validation_score_says_that_it_was_chosen_by_itself(shown: str, chosen: str) -> None:
     told = notes(*two([1.0, 2.0], [3.0, 4.0]), {"metric": "valid/bleu", "cell": shown})
     assert " validation score " in told[0] and " test score " not in told[0]
-    assert told[1:] == [f"{chosen} chosen by this very score, which flatters it.", "valid/bleu ↑: higher is better."]
+    assert told[1:] == [f"{chosen} chosen by this very score, which flatters it."]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +114,8 @@ def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> N
 
 def test_each_metric_is_told_once_with_its_good_end() -> None:
     cells = [cell("a"), cell("b", "prediction"), cell("c", norm="pre")]
-    told = notes(cells, [], {"rows": ["norm"], "columns": ["task"]})
-    assert told[1] == "bleu ↑: higher is better; perplexity ↓: lower is better."
+    told = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
+    assert told == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
 
 
 def defined(*texts: str | None) -> dict[int, Provenance]:
@@ -117,22 +126,32 @@ def defined(*texts: str | None) -> dict[int, Provenance]:
 
 
 def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
-    assert notes(*two([1.0], [2.0]), provenance=defined("tok:13a", "tok:13a"))[2:] == ["bleu: tok:13a."]
+    def told(*texts: str | None) -> list[str]:
+        return definitions(*two([1.0], [2.0]), provenance=defined(*texts))[1:]
+
+    assert told("tok:13a", "tok:13a") == ["bleu: tok:13a."]
     # The fairness audit says which cell has which.
-    assert notes(*two([1.0], [2.0]), provenance=defined("a", "b"))[2:] == ["bleu: a.", "bleu: b."]
-    assert notes(*two([1.0], [2.0]), provenance=defined("a", None))[2:] == ["bleu: a."]
+    assert told("a", "b") == ["bleu: a.", "bleu: b."]
+    assert told("a", None) == ["bleu: a."]
     nothing = dict.fromkeys(defined("a", "b"), Provenance(None, None, None, None))
-    assert notes(*two([1.0], [2.0]), provenance=nothing)[2:] == []
+    assert definitions(*two([1.0], [2.0]), provenance=nothing)[1:] == []
 
 
 def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
     cells, runs = two([1.0], [2.0])
     of_both = Provenance(None, None, None, {"test/bleu": "greedy", "valid/bleu": "beam 4"})
-    told = notes(cells, runs, {"metric": "valid/bleu"}, provenance=dict.fromkeys((one.id for one in runs), of_both))
-    assert told[-1] == "valid/bleu: beam 4."
+    where = dict.fromkeys((one.id for one in runs), of_both)
+    assert definitions(cells, runs, {"metric": "valid/bleu"}, provenance=where) == [
+        "valid/bleu ↑: higher is better.",
+        "valid/bleu: beam 4.",
+    ]
 
 
-LOST = "not converge (k/n): k of n seeds diverged."
+LOST = "not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above where it began."
+FLAT = (
+    "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
+    "unigram distribution of the training set), so their scores say little."
+)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +167,9 @@ LOST = "not converge (k/n): k of n seeds diverged."
         ),
         ([run("rbf", 0, state=RunState.RUNNING)], ["–: no score yet."]),
         ([run("rbf", 0, nan, 2.0)], ["–: no score yet."]),
+        ([*scored("rbf", (1.0, 2.0)), run("rbf", 1, 1.0, 2.0, undertrained="5.2 nats, 5.1 by frequencies")], [FLAT]),
         (scored("rbf", (1.0, 2.0)), []),
     ],
 )
 def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord], told: list[str]) -> None:
-    assert notes([cell("rbf", kernel="rbf")], runs)[2:] == told
+    assert notes([cell("rbf", kernel="rbf")], runs)[1:] == told

@@ -1,4 +1,4 @@
-"""The paired bootstrap of BLEU, against sacrebleu's scores and resampling by hand."""
+"""Translations exchanged at random, against sacrebleu's scores and exchanges by hand."""
 
 import random
 
@@ -7,6 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from kdx.errors import KdxError
+from kdx.report import randomisation
 from kdx.report.randomisation import TRIALS, bleu_of, paired_randomisation, score
 
 SIGNATURE = "sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
@@ -56,25 +57,44 @@ def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
     assert set(found) == {"better", "same"}
     assert found["better"].p < 0.01 and found["better"].gain > 10
     assert found["same"].p > 0.05
-    assert found["better"].sentences == 60 and found["better"].samples == TRIALS
+    assert found["better"].sentences == 60 and found["better"].trials == TRIALS
     assert found["better"].gain == pytest.approx(
         score(systems["better"], REFERENCES, SIGNATURE) - score(systems["base"], REFERENCES, SIGNATURE)
     )
 
 
-def test_the_p_value_is_that_of_resampling_by_hand() -> None:
+def test_the_p_value_is_that_of_exchanges_by_hand() -> None:
+    """Two-sided: as far from 0 as what was seen, either way."""
     one, other = noisy(0.3, 1), noisy(0.27, 2)
     (found,) = paired_randomisation({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
     draw = np.random.default_rng(7)
-    differences = []
+    as_far = 0
     for _ in range(500):
-        chosen = draw.integers(len(REFERENCES), size=len(REFERENCES))
-        references = [REFERENCES[i] for i in chosen]
-        scores = [score([lines[i] for i in chosen], references, SIGNATURE) for lines in (one, other)]
-        differences.append(abs(scores[1] - scores[0]))
-    shifted = np.array(differences) - np.mean(differences)
-    by_hand = float((shifted > abs(found.gain)).mean())
-    assert found.p == pytest.approx(by_hand, abs=0.05)
+        exchanged = draw.random(len(REFERENCES)) < 0.5
+        pairs = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, exchanged, strict=True)]
+        first, second = (score(list(lines), REFERENCES, SIGNATURE) for lines in zip(*pairs, strict=True))
+        as_far += abs(second - first) >= abs(found.gain)
+    assert found.p == pytest.approx(as_far / 500, abs=0.05)
+
+
+def test_the_p_value_is_the_same_whichever_of_two_systems_is_the_baseline() -> None:
+    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
+    there, back = (paired_randomisation(systems, name, REFERENCES, SIGNATURE) for name in "ab")
+    assert there["b"].p == pytest.approx(back["a"].p, abs=0.02)
+    assert there["b"].gain == -back["a"].gain
+
+
+@pytest.mark.long
+def test_a_true_null_is_rejected_as_often_as_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The p-value of sacrebleu's paired bootstrap rejects 8% and more of them."""
+    monkeypatch.setattr(randomisation, "TRIALS", 500)
+    rejected = 0
+    for draw in range(300):
+        systems = {"a": noisy(0.3, 2 * draw), "b": noisy(0.3, 2 * draw + 1)}
+        (found,) = paired_randomisation(systems, "a", REFERENCES, SIGNATURE).values()
+        rejected += found.p < 0.05
+    # 15 of 300 are expected; more than 24 come once in a hundred times.
+    assert rejected <= 24
 
 
 def test_it_comes_out_the_same_each_time() -> None:

@@ -1,4 +1,4 @@
-"""Which differences of a table get a bootstrap, and from which translations."""
+"""Which differences of a table get a randomisation of sentences, and from which translations."""
 
 import random
 
@@ -21,17 +21,19 @@ def lines(share: float) -> list[str]:
     return [" ".join(w if draw.random() > share else "x" for w in line.split()) for line in REFERENCES]
 
 
-LINES = {10: lines(0.4), 11: lines(0.3), 20: lines(0.1)}
+LINES = {10: lines(0.4), 11: lines(0.3), 20: lines(0.1), 21: lines(0.15)}
 BLEU = {run: score(text, REFERENCES, SIGNATURE) for run, text in LINES.items()}
 
 
-def made(**asked: object) -> Table:
+def made(seeds: int = 2, **asked: object) -> Table:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [
         run("a", 0, 1.0, BLEU[10], id=10),
         run("a", 1, 2.0, BLEU[11], id=11),
-        run("b", 0, 1.0, BLEU[20], id=20),
+        run("b", 0, 2.0, BLEU[20], id=20),
+        run("b", 1, 1.0, BLEU[21], id=21),
     ]
+    runs = [one for one in runs if one.seed < seeds]
     return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **asked}]))[0]
 
 
@@ -46,8 +48,19 @@ def test_the_selected_runs_are_compared() -> None:
     table = made()
     assert compared([table]) == {11: "a", 20: "b"}
     (one,) = randomised(table, translated()).differences
+    assert (one.at, one.against) == ((0, 0), (1, 0)), "the best stands against nothing"
     assert one.randomisation and one.randomisation.gain == pytest.approx(BLEU[11] - BLEU[20])
     assert one.randomisation.p < 0.05
+
+
+def test_runs_of_one_seed_are_compared_with_a_declared_baseline() -> None:
+    """Sentences tell what a single seed cannot; a best that others could stand against takes two."""
+    assert compared([made(seeds=1)]) == {}
+    table = made(seeds=1, baseline={"kernel": "rbf"})
+    assert compared([table]) == {10: "a", 20: "b"}
+    (one,) = randomised(table, translated()).differences
+    assert one.estimate is None
+    assert one.randomisation and one.randomisation.gain == pytest.approx(BLEU[20] - BLEU[10])
 
 
 def test_only_bleu_is_resampled() -> None:

@@ -273,6 +273,12 @@ def test_the_effect_of_common_seeds_is_the_f_test_of_the_two_way_table() -> None
     assert seed_effect([{0: 1.0, 1: 1.0}, {0: 1.0, 1: 2.0}]) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_to_square_have_no_effect_of_common_seeds() -> None:
+    for size in (1e200, 1.7e308):
+        assert seed_effect([{0: size, 1: -size}, {0: 1.0, 1: 2.0}]) is None
+
+
 def test_the_effect_is_hedges() -> None:
     """With 8 degrees of freedom the correction is 0.9027 (Hedges 1981, Table 2: J(8) = 0.9027)."""
     assert Estimate(2.0, 0.5, 8, 1.0).effect == pytest.approx(2 * 0.9027, abs=1e-4)
@@ -290,6 +296,16 @@ def test_a_detectable_difference_is_seen_four_times_in_five(n: int, comparisons:
     df = (n - 1) * (first + second) / np.maximum(first, second)
     p = stats.t.sf((a.mean(1) - b.mean(1)) / np.sqrt(first + second), df) * sides * comparisons
     assert float((p < 0.05).mean()) == pytest.approx(0.8, abs=0.005)
+
+
+def test_a_detectable_difference_is_told_however_many_cells_of_two_seeds_a_table_has() -> None:
+    """From about 1,000 on in standard errors, where the noncentral t of SciPy is slow and then ends."""
+    few, many, most = (detectable(2, comparisons) for comparisons in (1000, 10_000, 1_000_000))
+    assert 1000 < few < many < most < inf
+    # Two cells of two seeds: their t has 1 to 2 degrees of freedom, by the share of the noisier cell.
+    share = 1 - stats.beta(0.5, 0.5).ppf((np.arange(200) + 0.5) / 400)
+    critical = stats.t.isf(0.025 / 1000, 1 / share)
+    assert float(stats.nct.sf(critical, 2, few).mean()) == pytest.approx(0.8, abs=1e-5)
 
 
 def test_seeds_to_show_a_difference_are_enough_and_one_less_is_not() -> None:

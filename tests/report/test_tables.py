@@ -1,9 +1,9 @@
 """What stands in each place of a table, and what its caption says."""
 
-from math import nan
+from math import inf, nan
 
 import pytest
-from sweeps import cell, run, scored, sweep
+from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.axes import Direction
 from kdx.errors import KdxError
@@ -46,10 +46,8 @@ def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_an
         ),
     )
     assert (found.planned, found.completed, found.diverged, found.failed, found.unfinished) == (3, 3, 0, 0, 0)
-    assert table.notes == (
-        f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",
-        "bleu ↑: higher is better.",
-    )
+    assert table.notes == (f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",)
+    assert table.definitions == ("bleu ↑: higher is better.",)
 
 
 def test_a_perplexity_is_selected_downwards() -> None:
@@ -63,7 +61,7 @@ def test_a_cell_without_a_finished_run_is_a_hole() -> None:
     table = one(*(run("a", seed, state=state) for seed, state in enumerate(states)))
     found = only(table)
     assert (found.state, found.score, found.planned, found.unfinished) == (State.HOLE, None, 4, 4)
-    assert table.notes == (f"{RULE}.", "bleu ↑: higher is better.", "–: no score yet.")
+    assert table.notes == (f"{RULE}.", "–: no score yet.")
 
 
 def test_a_cell_without_runs_is_a_hole() -> None:
@@ -75,7 +73,7 @@ def test_a_cell_whose_finished_runs_all_diverged_did_not_converge() -> None:
     table = one(*diverged, run("a", 2, state=RunState.PENDING))
     found = only(table)
     assert (found.state, found.diverged, found.planned) == (State.NOT_CONVERGE, 2, 3)
-    assert "not converge (k/n): k of n seeds diverged." in table.notes
+    assert any(note.startswith("not converge (k/n): k of n seeds diverged") for note in table.notes)
 
 
 def test_scores_of_a_diverged_run_are_never_used() -> None:
@@ -113,7 +111,7 @@ def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
     assert (found.seed, found.score, found.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
     assert found.summary is not None and found.summary.mean == 5.5
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
-    assert table.notes[1] == "perplexity ↓: lower is better."
+    assert table.definitions == ("perplexity ↓: lower is better.",)
 
 
 def test_a_validation_metric_shows_the_score_that_chose_the_seed_and_says_so() -> None:
@@ -127,7 +125,6 @@ def test_a_validation_metric_shows_the_score_that_chose_the_seed_and_says_so() -
         "Per cell, the validation score of the seed with the best valid/bleu"
         "; beside it mean ± standard deviation over n = 2 seeds.",
         "Seed and weights were chosen by this very score, which flatters it.",
-        "valid/bleu ↑: higher is better.",
     )
 
 
@@ -182,8 +179,8 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
     assert table.notes == (
         "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
         "; n = 1 seed.",
-        "bleu ↑: higher is better; perplexity ↓: lower is better.",
     )
+    assert table.definitions == ("bleu ↑: higher is better; perplexity ↓: lower is better.",)
 
 
 @pytest.mark.parametrize("tasks", [["translation"], ["translation", "prediction"]])
@@ -229,22 +226,114 @@ def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned
     assert one(*runs, *waiting).notes[0] == RULE + told
 
 
-def best(cells: list, runs: list, **table: object) -> set[str]:
-    (made,) = tables(sweep(cells, runs, tables=[{"name": "main", **table}] if table else []))
-    return {found.id for found in made.cells if found.best}
+def marks(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
+    """The mark of each cell, a kernel each: `*` best, `†` not distinguishable from it, `‡` not compared with it."""
+    kernels = ("rbf", "exponential", "linear", "cosine")[: len(scores)]
+    cells = [cell(kernel, task, kernel=kernel) for kernel in kernels]
+    runs = [one for kernel, its in zip(kernels, scores, strict=True) for one in seeded(kernel, *its)]
+    (made,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], **asked}]))
+    assert not any(found.best + found.near + found.untested > 1 for found in made.cells)
+    return ["*" if found.best else "†" if found.near else "‡" if found.untested else "" for found in made.cells]
 
 
-def test_the_best_of_a_column_is_marked_at_the_good_end() -> None:
-    for task, expected in (("translation", "b"), ("prediction", "a")):
-        cells = [cell("a", task, kernel="rbf"), cell("b", task, kernel="exponential")]
-        assert best(cells, [*scored("a", (1.0, 10.0)), *scored("b", (1.0, 20.0))]) == {expected}
+def test_the_best_of_a_column_has_the_best_mean_at_the_good_end() -> None:
+    high, low = [20.0, 20.1], [10.0, 10.1]
+    assert marks(low, high) == ["", "*"]
+    assert marks(low, high, task="prediction") == ["*", ""]
+    assert marks(low, high, cell="mean") == ["", "*"]
 
 
-def test_equal_scores_are_all_marked_a_lone_one_is_not_and_nan_never() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    assert best(cells, [*scored("a", (1.0, 10.0)), *scored("b", (1.0, 10.0))]) == {"a", "b"}
-    assert best(cells, scored("a", (1.0, 10.0))) == set()
-    assert best(cells, [*scored("a", (1.0, nan)), *scored("b", (1.0, 10.0))]) == set()
+def test_the_best_is_not_the_best_selected_score() -> None:
+    """The best validation seed of rbf has the best test score, and its others are far below."""
+    runs = [
+        run(kernel, seed, 9.0 - seed, score, id=10 * index + seed)
+        for index, (kernel, its) in enumerate({"rbf": [12.5, 10.0, 10.1], "exponential": [12.0, 12.1, 12.0]}.items())
+        for seed, score in enumerate(its)
+    ]
+    (made,) = tables(sweep([cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")], runs))
+    assert [(found.score, found.best) for found in made.cells] == [(12.5, False), (12.0, True)]
+    assert made.best == "best mean of its column"
+
+
+def test_the_best_perplexity_has_the_best_mean_of_logarithms() -> None:
+    """Of 1 and 16 the mean is 8.5, but that of logarithms is that of 4 alone."""
+    assert marks([1.0, 16.0], [5.0, 5.1], task="prediction") == ["*", "†"]
+    assert marks([1.0, 16.0], [5.0, 5.1], task="prediction", metric="loss") == ["", ""], "no loss was recorded"
+
+
+def test_equal_means_are_all_best() -> None:
+    assert marks([10.0, 12.0], [11.0, 11.0], [11.0, 11.0]) == ["*", "*", "*"]
+
+
+@pytest.mark.parametrize("others", [[], [[9.0]], [[nan, 12.0]], [[12.0, inf]]])
+def test_a_best_takes_two_cells_that_can_be_compared(others: list[list[float]]) -> None:
+    assert marks([10.0, 10.1], *others) == [""] * (1 + len(others))
+
+
+@pytest.mark.parametrize("bad", [[25.0], [25.0, inf], [25.0, nan], [25.0, -inf]])
+def test_what_cannot_be_compared_with_the_best_is_marked_as_such(bad: list[float]) -> None:
+    """Without a mark it would read as worse."""
+    (made,) = tables(
+        sweep(
+            [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")],
+            [
+                *seeded("rbf", 20.0, 20.1),
+                *seeded("linear", 10.0, 10.1),
+                # The finite score is the one that is selected.
+                *(run("cosine", seed, -seed, score, id=seed) for seed, score in enumerate(bad)),
+            ],
+            tables=[{"name": "main", "rows": ["kernel"]}],
+        )
+    )
+    assert [(found.best, found.near, found.untested) for found in made.cells] == [
+        (True, False, False),
+        (False, False, False),
+        (False, False, True),
+    ]
+    assert made.untested.startswith("not compared with it: a single seed, or a score that is not finite")
+    assert (made.cells[2].value, made.cells[2].compared) == (25.0, None)
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+@pytest.mark.parametrize("shown", ["best-seed", "mean"])
+def test_a_value_that_is_not_finite_has_no_mark(bad: float, shown: str) -> None:
+    for scores in ([bad], [bad, bad], [bad, bad, bad]):
+        assert marks([20.0, 20.1], [10.0, 10.1], scores, cell=shown) == ["*", "", ""]
+    assert marks([20.0, 20.1], [10.0, 10.1], [25.0, bad], cell="mean") == ["*", "", ""]
+
+
+@pytest.mark.parametrize("task", ["translation", "prediction"])
+def test_a_perplexity_below_zero_is_on_no_scale(task: str) -> None:
+    worst = [-5.0, -5.1]
+    assert marks([20.0, 20.1], [10.0, 10.1], worst, task=task) == (
+        ["*", "", ""] if task == "translation" else ["", "*", ""]
+    )
+
+
+def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None:
+    """No validation score selects one of them."""
+    cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")]
+    hole = [run("cosine", seed, nan, 50.0 + seed, id=seed) for seed in range(2)]
+    (made,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
+    assert [found.state for found in made.cells] == [State.VALUE, State.VALUE, State.HOLE]
+    assert [(found.best, found.near, found.untested) for found in made.cells] == [
+        (True, False, False),
+        (False, False, False),
+        (False, False, False),
+    ]
+
+
+def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
+    def told(*scores: list[float]) -> tuple[bool, bool, bool]:
+        cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
+        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+        (made,) = tables(sweep(cells, runs))
+        return bool(made.best), bool(made.near), bool(made.untested)
+
+    assert told([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
+    assert told([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
+    assert told([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
+    assert told([20.0, 20.1], [1.0]) == (False, False, False)
 
 
 def test_cells_of_other_data_are_not_rivals() -> None:
@@ -253,9 +342,9 @@ def test_cells_of_other_data_are_not_rivals() -> None:
         for corpus in ("easy", "hard")
         for kernel in ("rbf", "exponential")
     ]
-    runs = [
-        one for each, score in zip(cells, (40.0, 41.0, 12.0, 11.0), strict=True) for one in scored(each.id, (1, score))
-    ]
-    assert best(cells, runs, rows=["data.corpus", "kernel"]) == {"easy-exponential", "hard-rbf"}
+    means = (40.0, 45.0, 12.0, 11.0)
+    runs = [one for each, mean in zip(cells, means, strict=True) for one in seeded(each.id, mean, mean + 0.1)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
-    assert table.best == "best of its column, among cells of the same task, data and metric"
+    assert {found.id for found in table.cells if found.best} == {"easy-exponential", "hard-rbf"}
+    assert not any(found.near or found.untested for found in table.cells)
+    assert table.best == "best mean of its column, among cells whose numbers compare"

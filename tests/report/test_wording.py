@@ -1,16 +1,23 @@
 """Numbers and notes as a reader sees them."""
 
-from math import inf, nan
+from math import exp, inf, nan, sqrt
 
+import numpy as np
 import pytest
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.axes import Direction
+from kdx.report.cells import Metric
+from kdx.report.statistics import detectable
 from kdx.report.tables import tables
 from kdx.report.wording import (
     Words,
     beside_scores,
     caption,
     column_headers,
+    difference,
+    interval,
+    mark,
     probability,
     rounded,
     signed,
@@ -18,7 +25,7 @@ from kdx.report.wording import (
     unless_repeated,
     words,
 )
-from kdx.store.records import RunState
+from kdx.store.records import Provenance, RunState
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
@@ -63,6 +70,10 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: st
             Words("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
         ),
         ([run("a", 0, nan, 30.0)], Words("–", note="1/1 without a score", aligned=True)),
+        (
+            [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
+            Words("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),
+        ),
     ],
 )
 def test_a_place_in_words(runs: list, told: Words) -> None:
@@ -88,38 +99,152 @@ def test_a_p_value_is_never_told_as_zero() -> None:
     assert (probability(0.0412), probability(1e-9)) == ("0.041", "< 0.001")
 
 
-def below(cells: list, runs: list, **sweeping: object) -> list[str]:
+PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction.MAX)
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "told"),
+    [
+        (0.1234567, PERPLEXITY, "+0.123"),
+        (-0.1234567, PERPLEXITY, "−0.123"),
+        (0.0001, PERPLEXITY, "0.000"),
+        (inf, PERPLEXITY, "+∞"),
+        (nan, PERPLEXITY, "nan"),
+        (-0.1234567, BLEU, "−0.12"),
+        (-inf, BLEU, "−∞"),
+        (1e308, BLEU, "+1.00e+308"),
+    ],
+)
+def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, told: str) -> None:
+    assert difference(value, metric) == told
+
+
+def test_an_interval_has_true_minuses_and_signs_where_it_is_of_differences() -> None:
+    assert interval((-1.0, 2.0), "bleu") == "−1.00 to 2.00"
+    assert interval((-1.0, 2.0), BLEU) == "−1.00 to +2.00"
+    assert interval((-0.5, 0.25), PERPLEXITY) == "−0.500 to +0.250"
+
+
+def below(cells: list, runs: list, *, full: bool = False, **sweeping: object) -> list[str]:
     (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel", "norm"]}], **sweeping))
-    return caption(table, best="*")
+    return caption(table, best="*", full=full)
 
 
-def test_the_caption_tells_what_the_seeds_can_show_and_what_is_unequal() -> None:
-    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential", training={"steps": 500})]
-    numbers, resolution, seeds, steps = below(cells, [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 20.0, 21.5)])
-    assert numbers.endswith("*: best of its column.")
-    assert resolution == (
-        "Differences: n = 2 seeds show 4.08 bleu and more (probability 0.8; paired by seed, residual sd 0.25, 1 degree "
-        "of freedom)."
+def unequal(task: str = "translation", scale: float = 1.0) -> tuple[list, list]:
+    """Two cells that are far apart and were trained for 1000 and 500 steps, with three and two seeds."""
+    cells = [cell("a", task, kernel="rbf"), cell("b", task, kernel="exponential", training=STEPS[task])]
+    return cells, [
+        *seeded("a", *(scale * x for x in (30.0, 31.0, 32.0))),
+        *seeded("b", *(scale * x for x in (20.0, 21.5))),
+    ]
+
+
+STEPS = {"translation": {"steps": 500}, "prediction": {"steps": 500, "batch_tokens": 1280}}
+
+
+def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_differ() -> None:
+    numbers, resolution, rest = below(*unequal())
+    assert numbers.endswith("*: best mean of its column.")
+    smallest = sqrt((1 + 1.125) / 2) * detectable(2, sides=1)
+    assert resolution == (f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2.")
+    assert rest == (
+        "Compared cells also differ in what kernel, norm do not name: seeds (0–2, 0–1); training.steps (1000, 500)."
+    )
+
+
+def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_differs() -> None:
+    numbers, definitions, resolution, spread, seeds, steps = below(*unequal(), full=True)
+    short = below(*unequal())
+    assert [numbers, resolution] == short[:2]
+    assert definitions == "bleu ↑: higher is better."
+    alone = sqrt((1 + 1.125) / 2) * detectable(2, sides=1)
+    assert spread.startswith(
+        "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03; in one comparison "
+        f"alone, the smallest difference that two such cells can show is {alone:.2f} bleu. Effect of common seeds: F = "
     )
     assert seeds == "Unequal seeds: 0–2 in rbf / post; 0–1 in exponential / post."
     assert steps == "Unequal training.steps: 1000 in rbf / post; 500 in exponential / post."
 
 
-def test_the_caption_warns_of_cells_that_spread_unequally() -> None:
+def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_nats() -> None:
+    _, resolution, *_ = below(*unequal("prediction"))
+    smallest = detectable(2, sides=1) * sqrt(
+        (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
+    )
+    assert resolution.endswith(f": {exp(smallest):.2f} times the perplexity, n = 2.")
+    full = below(*unequal("prediction"), full=True)
+    assert any(" nats, root mean square " in one for one in full)
+    # Whatever the size of the perplexities.
+    assert below(*unequal("prediction", scale=100.0))[1] == resolution
+
+
+def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+
+    def told(*scores: list[float]) -> str:
+        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+        return next(one for one in below(cells, runs, full=True) if "common seeds" in one)
+
+    together = told([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
+    assert together.endswith("they move the cells together, which these comparisons do not use: they are too cautious.")
+    assert told([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("pairing by seed would gain nothing.")
+
+
+def test_where_no_cell_is_marked_best_the_caption_says_what_that_takes() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
-    runs = [*seeded("a", 30.0, 30.01, 30.02, 30.01), *seeded("b", 10.0, 40.0, 20.0, 35.0)]
-    assert " Beware: the cells spread unequally (Bartlett's p < 0.001), so this is too strict" in below(cells, runs)[1]
+    takes = "No cell is marked best: that takes two cells of two seeds each whose numbers compare."
+    assert below(cells, [*seeded("a", 1.0), *seeded("b", 2.0)])[0].endswith(takes)
+    assert below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0)])[0].endswith(takes)
+    assert takes not in below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0, 2.1)])[0]
+    assert takes not in below(cells, seeded("a", 1.0))[0], "nor would anybody expect one"
 
 
-def test_the_caption_names_few_cells_and_counts_many() -> None:
+def test_the_marks_are_explained_where_they_stand() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+    runs = [*seeded("rbf", 30.0, 31.0), *seeded("exponential", 30.1, 31.0), *seeded("linear", 40.0)]
+    assert below(cells, runs)[0].endswith(
+        "*: best mean of its column; †: not distinguishable from it (Welch's t, one-sided p ≥ 0.05); ‡: not compared "
+        "with it: a single seed, or a score that is not finite, has no spread to judge by."
+    )
+
+
+def test_many_values_and_long_ones_are_cut_in_the_short_caption_alone() -> None:
+    cells = [cell(f"c{steps}", labels={"n": str(steps)}, training={"steps": steps}) for steps in (1, 2, 3, 4, 5)]
+    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    where = {one.id: Provenance("d", "c", {"cpu": f"{'x' * 60}{one.cell_id}"}, {}) for one in runs}
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["n"]}], provenance=where))
+    short, full = caption(table, best="*")[-1], " ".join(caption(table, best="*", full=True))
+    assert "training.steps (1, 2, 3, …)" in short and f"cpu ({'x' * 48}…, " in short
+    assert "Unequal training.steps: 1 in n 1; 2 in n 2; 3 in n 3; 4 in n 4; 5 in n 5." in full
+    assert "x" * 60 in full
+
+
+def test_runs_that_went_on_otherwise_are_told_in_full_in_the_short_caption_too() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 1.0, 2.0), *seeded("b", 1.0, 2.0)]
+    changed = {one.id: Provenance("d", "c", {}, {}, "torch 1 → 2") for one in runs if one.cell_id == "a"}
+    told = "Unequal conditions while training: torch 1 → 2 (not bit-exact) in rbf / post."
+    assert below(cells, runs, provenance=changed)[-1] == told
+
+
+def test_the_full_caption_names_few_cells_and_counts_many() -> None:
     kernels = ("exponential", "rbf", "polynomial", "cosine", "laplacian", "student-t", "elu")
     cells = [cell(k, kernel=k, training={"steps": 1 if k in kernels[4:] else 2}) for k in kernels]
-    told = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)])[-1]
+    told = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)], full=True)[-1]
     assert told == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
 
 
 def test_a_place_that_the_plan_leaves_empty_is_blank() -> None:
     assert words(None, show_n=True) == Words()
+
+
+def test_a_mark_stands_behind_what_is_not_the_best() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear", "cosine")]
+    scores = ([30.0, 31.0], [29.9, 31.0], [40.0], [1.0, 1.1])
+    runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+    (table,) = tables(sweep(cells, runs))
+    assert [mark(one) for one in table.cells] == ["", "†", "‡", ""]
+    assert mark(None) == ""
 
 
 def headers(cells: list, **table: object) -> list[tuple[str, ...]]:

@@ -1,4 +1,6 @@
-"""A table as a value: its places, their headers, and the number of seeds behind all of them."""
+"""Where cells stand in a table: its places, their headers, and the number of seeds behind all of them."""
+
+from math import nan
 
 import pytest
 from sweeps import cell, run, seeded, sweep
@@ -59,6 +61,18 @@ def test_a_place_where_all_diverged_does_not_count_into_n() -> None:
     assert made.n == 3
 
 
+@pytest.mark.parametrize(
+    ("scores", "fewest"),
+    [({"rp": [1.0, 2.0], "ep": [1.0, 2.0, 3.0]}, 2), ({"rp": [1.0, nan], "ep": [1.0, 2.0]}, 1), ({"rp": [nan]}, 0)],
+)
+def test_the_fewest_are_the_finite_scores_of_a_cell_that_has_any(scores: dict[str, list[float]], fewest: int) -> None:
+    assert table(**scores).fewest == fewest
+
+
+def test_a_place_has_the_resolved_cell_that_was_planned_there() -> None:
+    assert table().spec((1, 1))["norm"] == "pre"
+
+
 def test_an_empty_table_has_no_places() -> None:
     (made,) = tables(sweep([], []))
-    assert (made.places, made.cells, made.n) == ({}, (), None)
+    assert (made.places, made.cells, made.n, made.fewest) == ({}, (), None, 0)
