@@ -23,7 +23,7 @@ Cells are named by the words of their factors, as in a grid (`kdx.grid.where`), 
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -139,10 +139,10 @@ class Paper:
     protocol: str
     scale: Mapping[str, str]
     """Task → corpus, size and training, in words."""
-    corpora: Mapping[str, str]
-    """Task → the corpus that its numbers are of, as grids name it; ours on another stand beside them by order alone."""
     tables: tuple[PublishedTable, ...]
     claims: tuple[Claim, ...]
+    corpora: Mapping[str, str] = field(default_factory=dict)
+    """Task → the corpus that its numbers are of, as grids name it; ours on another stand beside them by order alone."""
 
 
 class _Head(Section):
@@ -207,7 +207,7 @@ def _read(path: Path) -> Paper:
     if faults:
         raise by_place(faults)
     scale, corpora = ({str(task): words for task, words in of.items()} for of in (head.scale, head.corpora))
-    return Paper(path.stem, head.title, head.source, head.protocol, scale, corpora, head.tables, tuple(claims.values()))
+    return Paper(path.stem, head.title, head.source, head.protocol, scale, head.tables, tuple(claims.values()), corpora)
 
 
 def _claim(node: Node, faults: list[KdxError]) -> Iterator[Claim]:

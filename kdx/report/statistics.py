@@ -10,6 +10,7 @@ left to rank agreement and to runs that diverge. Levels are two-sided unless sai
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma, nan, sqrt
 from typing import Any
 

@@ -20,10 +20,15 @@ BLEU, PERPLEXITY = Metric("bleu", Direction.MAX), Metric("perplexity", Direction
 KERNELS = ("linear", "polynomial", "exponential", "rbf")
 
 
-def paper(*cells: tuple[dict[str, str], object], metric: str = "bleu", table: str = "Table 1") -> Paper:
-    """One table of (words, value)."""
+OURS = {"translation": "synthetic", "prediction": "synthetic"}
+
+
+def paper(
+    *cells: tuple[dict[str, str], object], metric: str = "bleu", table: str = "Table 1", corpora: dict[str, str] = OURS
+) -> Paper:
+    """One table of (words, value), of the corpus that ours are of."""
     published = [PublishedCell.model_validate({"where": where, "metric": metric, "value": v}) for where, v in cells]
-    return Paper("p", "", "", "", {}, (PublishedTable(table=table, cells=tuple(published)),), ())
+    return Paper("p", "", "", "", {}, (PublishedTable(table=table, cells=tuple(published)),), (), corpora)
 
 
 def of_kernels(*values: object, metric: str = "bleu") -> Paper:
@@ -54,10 +59,22 @@ def order(paper: Paper, *scores: float | None, task: str = "translation") -> Agr
 def test_a_cell_stands_beside_the_published_value_of_its_words() -> None:
     found = compared(of_kernels(10.0, 20.0), *kernels(11.5, 19.0, 30.0))
     assert found.pairs == (
-        Pair((0, 0), BLEU, 10.0, ("Table 1",), 11.5, diverged=False),
-        Pair((1, 0), BLEU, 20.0, ("Table 1",), 19.0, diverged=False),
+        Pair((0, 0), BLEU, 10.0, ("Table 1",), 11.5, diverged=False, same_corpus=True, places=(2, 2)),
+        Pair((1, 0), BLEU, 20.0, ("Table 1",), 19.0, diverged=False, same_corpus=True, places=(1, 1)),
     )
     assert [pair.gain for pair in found.pairs] == [1.5, -1.0]
+
+
+@pytest.mark.parametrize("corpora", [{}, {"translation": "iwslt14"}])
+def test_numbers_of_another_corpus_stand_beside_by_their_order_alone(corpora: dict[str, str]) -> None:
+    published = paper(({"kernel": "linear"}, 33.0), ({"kernel": "polynomial"}, 34.0), corpora=corpora)
+    found = compared(published, *kernels(91.0, 90.0))
+    assert [(pair.gain, pair.places) for pair in found.pairs] == [(None, (2, 1)), (None, (1, 2))]
+
+
+def test_a_published_cell_that_names_its_corpus_is_of_that_one() -> None:
+    published = paper(({"kernel": "linear", "data.corpus": "synthetic"}, 33.0), corpora={"translation": "iwslt14"})
+    assert [pair.gain for pair in compared(published, *kernels(34.0)).pairs] == [1.0]
 
 
 def test_a_lower_perplexity_is_a_gain() -> None:
@@ -251,9 +268,9 @@ def test_the_papers_own_numbers_agree_with_themselves() -> None:
     scores = {"polynomial": 32.72, "exponential": 33.98, "rbf": 34.26}
     runs = [*(one for kernel, score in scores.items() for one in seeded(kernel, score))]
     found = compared(tsai, cells, [*runs, run("linear", 0, state=RunState.DIVERGED)])
-    assert [(one.published, one.gain) for one in found.pairs] == [
-        (None, None),
-        *((score, 0.0) for score in scores.values()),
+    assert [(one.published, one.ours, one.places) for one in found.pairs] == [
+        (None, None, (4, 4)),
+        *((score, score, (3 - index, 3 - index)) for index, score in enumerate(scores.values())),
     ]
     assert found.pairs[2].tables == ("Table 1", "Table 2", "Table 4")
     assert (found.agreement[0].n, found.agreement[0].tau) == (4, pytest.approx(1.0))

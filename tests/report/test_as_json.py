@@ -7,7 +7,7 @@ import pytest
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.as_json import claim_to_json, to_json
-from kdx.report.claims import answer
+from kdx.report.claims import answers
 from kdx.report.papers import Claim, Contrast, Rule
 from kdx.report.tables import tables
 from kdx.store.records import RunState
@@ -178,7 +178,7 @@ def test_a_claim_has_what_each_setting_says_of_it() -> None:
     its = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}, "expect": "better"})
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*seeded("rbf", 30.0, 31.0, 32.0), *seeded("exponential", 10.0, 11.0, 12.0)]
-    told = claim_to_json(answer(Claim("c", "It works.", "Sec. 1", Rule(False, (its,))), [sweep(cells, runs)]))
+    told = claim_to_json(answers([Claim("c", "It works.", "Sec. 1", Rule(False, (its,)))], [sweep(cells, runs)])[0])
     (setting,) = told.pop("settings")
     assert told == {"id": "c", "statement": "It works.", "source": "Sec. 1"}
     (outcome,) = setting.pop("contrasts")

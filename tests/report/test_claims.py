@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.claims import Answer, Errors, Finding, Outcome, Verdict, answer, following
+from kdx.report.claims import Answer, Errors, Finding, Outcome, Verdict, answers, following
 from kdx.report.papers import Claim, Contrast, Rule, load_paper, shipped
 from kdx.report.statistics import p_rates
 from kdx.store.records import CellRecord, RunRecord, RunState
@@ -51,7 +51,7 @@ def joined(*parts: Records) -> Records:
 
 
 def told(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Answer:
-    return answer(its, [sweep(cells, runs)])
+    return answers([its], [sweep(cells, runs)])[0]
 
 
 def finding(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Finding:
@@ -431,7 +431,7 @@ def test_one_seed_tells_nothing() -> None:
 def test_no_runs_are_no_cells() -> None:
     cells, _ = kernels([], [])
     waiting = [run(each.id, 0, state=RunState.PENDING, id=index) for index, each in enumerate(cells)]
-    for found in (answer(claim(), []), told(claim(), cells, []), told(claim(), cells, waiting)):
+    for found in (answers([claim()], [])[0], told(claim(), cells, []), told(claim(), cells, waiting)):
         (only_one,) = found.findings
         assert (only_one.verdict, only_one.more, only_one.setting) == (UNKNOWN, None, {})
         assert [(one.reason, one.more) for one in only_one.outcomes] == [("no such cells", None)]
@@ -440,7 +440,7 @@ def test_no_runs_are_no_cells() -> None:
 def test_a_cell_of_several_sweeps_counts_once_with_the_runs_of_all() -> None:
     cells, runs = kernels(RBF, EXP)
     first, second = sweep(cells, runs[:6]), sweep(cells, [*runs[4:]])
-    assert answer(claim(), [first, second]) == told(claim(), cells, runs)
+    assert answers([claim()], [first, second])[0] == told(claim(), cells, runs)
 
 
 def test_another_metric_may_decide() -> None:
@@ -449,7 +449,7 @@ def test_another_metric_may_decide() -> None:
     runs += [run("exponential", seed, 0.1 * seed, 9.0, id=10 + seed) for seed in range(3)]
     assert finding(claim(contrast(metric="valid/bleu")), cells, runs).verdict is HOLDS
     metrics = {one.id: {"test/perplexity": 9.0 if one.id < 10 else 8.0} for one in runs}
-    (one,) = answer(claim(contrast(metric="perplexity")), [sweep(cells, runs, metrics=metrics)]).findings
+    (one,) = answers([claim(contrast(metric="perplexity"))], [sweep(cells, runs, metrics=metrics)])[0].findings
     (found,) = one.outcomes
     assert found.metric and found.metric.name == "perplexity"
     assert found.estimate and found.estimate.value == pytest.approx(-log(9 / 8))
@@ -713,7 +713,7 @@ def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tel
 @pytest.mark.parametrize("name", shipped())
 def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
     for its in load_paper(name).claims:
-        (found,) = answer(its, []).findings
+        (found,) = answers([its], [])[0].findings
         assert found.verdict is UNKNOWN
         assert {one.reason for one in found.outcomes} == {"no such cells"}
 

@@ -12,7 +12,7 @@ from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.against import beside
-from kdx.report.claims import answer
+from kdx.report.claims import answers
 from kdx.report.listings import Listing, claim, listings
 from kdx.report.papers import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
 from kdx.report.randomisation import Randomisation
@@ -53,6 +53,7 @@ def against(table: Table, *cells: tuple[str, object], **rest: Any) -> Table:
         for kernel, value in cells
     ]
     head = {"name": "p", "title": "Paper", "source": "here", "protocol": "one run", "scale": {}, "claims": (), **rest}
+    head.setdefault("corpora", {"translation": "synthetic", "prediction": "synthetic"})
     paper = Paper(**head, tables=(PublishedTable(table="Table 1", cells=tuple(published)),))
     task = "prediction" if table.cells[0].metric.name == "perplexity" else "translation"
     return replace(table, beside=beside(table, paper, [cell(kernel, task, kernel=kernel) for kernel in KERNELS]))
@@ -234,6 +235,14 @@ def test_published_values_stand_beside_ours() -> None:
     )
 
 
+def test_published_values_of_another_corpus_have_places_and_no_difference() -> None:
+    table = against(made(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98), corpora={"translation": "iwslt14"})
+    found = named(table, "Beside")
+    assert found.headers[3:] == ("published", "ours", "place, published", "place, ours")
+    assert [row[5:] for row in found.rows] == [("1", "1"), ("2", "2")]
+    assert "numbers of another corpus compare by their order" in found.notes[2]
+
+
 def test_a_published_value_that_is_in_doubt_has_a_note() -> None:
     table = against(made(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98))
     assert table.beside
@@ -270,7 +279,7 @@ def all_answered(
 ) -> list[Listing]:
     cells = cells or [cell(kernel, kernel=kernel) for kernel in KERNELS[:2]]
     runs = [*seeded("rbf", *RBF), *seeded("exponential", *EXP)] if runs is None else runs
-    return list(claim(answer(Claim("A1", "It works.", "Sec. 1", Rule(any, parts)), [sweep(cells, runs)])))
+    return list(claim(answers([Claim("A1", "It works.", "Sec. 1", Rule(any, parts))], [sweep(cells, runs)])[0]))
 
 
 def answered(*parts: Contrast, **records: Any) -> Listing:

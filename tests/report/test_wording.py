@@ -203,7 +203,8 @@ def test_the_marks_are_explained_where_they_stand() -> None:
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
     runs = [*seeded("rbf", 30.0, 31.0), *seeded("exponential", 30.1, 31.0), *seeded("linear", 40.0)]
     assert below(cells, runs)[0].endswith(
-        "*: best mean of its column; †: not distinguishable from it (Welch's t, one-sided p ≥ 0.05); ‡: not compared "
+        "*: best mean of its column; †: may be the best as well: with 95% confidence the best of each column is "
+        "among those so marked and the bold one (Hsu 1984; Welch's t, 1 comparison); ‡: not compared "
         "with it: a single seed, or a score that is not finite, has no spread to judge by."
     )
 
