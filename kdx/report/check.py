@@ -1,17 +1,18 @@
-"""Do the numbers in a file that kdx wrote earlier still match the database?
+"""Does what stands in a file that kdx wrote earlier still match the database?
 
-A file of `kdx report --json` is compared number by number in full precision. A text in Markdown or LaTeX, such as a
+A file of `kdx report --json` is compared value by value in full precision. A text in Markdown or LaTeX, such as a
 paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now,
-with the statistics, differences and published values that stand there too. Captions are the paper's own.
+with the statistics, differences and published values that stand there too, its caption and the notes below. A paper may
+leave captions and notes out, or write its own.
 
-What a file tells of these tables and cannot be compared, such as a randomisation of sentences that was not made again,
-is no match.
+What a file tells of these tables and cannot be compared, such as a table that was rewritten under its label or a
+randomisation of sentences that was not made again, is no match.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ from typing import Any
 from kdx.errors import KdxError
 from kdx.report.as_json import to_json
 from kdx.report.latex import BREAK, label, tex, to_latex
-from kdx.report.listings import OVER_SENTENCES
+from kdx.report.listings import OVER_SENTENCES, listings
 from kdx.report.markdown import plain, to_markdown
 from kdx.report.papers import load_paper, shipped
 from kdx.report.table import Table
-from kdx.report.wording import LEVELS
+from kdx.report.wording import LEVELS, caption
 
 _NEVER = frozenset({"run", "run_id"})
 """Keys that tell no number: a repeated run has another id."""
@@ -44,6 +45,8 @@ _TABULAR = re.compile(
 # Columns of names start at the left; numbers, folded or not, end at the right.
 _NAME = re.compile(r"(?:\||@\{[^{}]*\})*(?:>\{(?!\\raggedleft)[^{}]*\})?(?:[lX]|[pmb]\{[^{}]*\})")
 _APART = re.compile(r"\\(?:begin\{table|caption|(?:sub)*section|chapter)")
+_PARAGRAPH = re.compile(r"\\par(?![a-z])|\n\s*\n")
+_SMALL = re.compile(r".*\{\\footnotesize(\\[a-z]+(=0pt)?)*", re.DOTALL)
 _LABEL = re.compile(r"\\label\{([^}]*)\}")
 _RULES = re.compile(r"\\(?:toprule|midrule|bottomrule|addlinespace)\b|\\cmidrule\([lr]*\)\{[^}]*\}")
 _AMPERSAND = re.compile(r"(?<!\\)&")
@@ -120,7 +123,8 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     form, text = _form(path), _read(path)
     report = _json(text, path) if form is _JSON else None
     then = list(form.parts(text))
-    pairs, unsure = _paired([list(form.parts(form.write(table))) for table in tables], then)
+    now = [list(form.parts(form.write(table, False))) for table in tables]
+    pairs, unsure = _paired(now, then)
     if not pairs:
         raise KdxError(
             "none of these tables stands in the file as kdx writes it",
@@ -136,6 +140,12 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
                 changes.append(one)
             elif one.was not in (_NOT_THERE, "null"):
                 left_out.append(f"{one.table}: randomisation of sentences")
+    for at, (index, part) in pairs.items() if form is not _JSON else ():
+        which = next(number for number, one in enumerate(now[index]) if one is part)
+        short, full = (_notes(tables[index], which, form, full=full) for full in (False, True))
+        changes += _changes_of_notes(tables[index].name, then[at].notes, short, full)
+    changes += [one for table in tables if table.name in compared for one in _changes_of_caption(table, text, form)]
+    left_out += [table.name for table in tables if table.name not in compared and form.names(table.name, text)]
     its = tuple(form.belonging(name) for name in compared)
     left_out += [
         old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
@@ -159,6 +169,8 @@ class _Part:
     title: str
     header: tuple[str, ...]
     places: Mapping[str, Mapping[str, Any]]
+    notes: tuple[str, ...] = ()
+    """The paragraphs that follow it, up to the next table."""
 
 
 def _paired(tables: Sequence[Sequence[_Part]], then: Sequence[_Part]) -> tuple[dict[int, tuple[int, _Part]], list[int]]:
@@ -201,10 +213,87 @@ def _changes(table: str, then: _Part, now: _Part) -> Iterator[Change]:
             there = (_NOT_THERE, _THERE) if place in now.places else (_THERE, _NOT_THERE)
             yield Change(table, place, "", *there)
             continue
-        new = now.places[place]
-        for what, was in then.places[place].items():
-            if not _equal(was, new.get(what)):
-                yield Change(table, place, what, _told(was), _told(new.get(what)))
+        old, new = then.places[place], now.places[place]
+        for what in dict.fromkeys((*old, *new)):
+            if what not in old or what not in new or not _equal(old[what], new[what]):
+                yield Change(
+                    table, place, what, *(_told(its[what]) if what in its else _NOT_THERE for its in (old, new))
+                )
+
+
+_OPENINGS = (
+    "Per cell, the",
+    "No cell is",
+    "The smallest difference",
+    "Compared cells also",
+    "Spread over seeds",
+    "This kdx does",
+)
+"""How the notes of a table begin, those too that a table has no longer."""
+
+
+_SENTENCES = re.compile(r"\s*p over sentences: .*", re.DOTALL)
+"""What a randomisation adds to the notes, which is there only where it was asked for."""
+
+
+def _notes(table: Table, part: int, form: "_Form", *, full: bool) -> list[str]:
+    """The paragraphs below a table, or below what belongs to it, as the format writes them now."""
+    below = [caption(table, best="Bold", full=full)]
+    below += [form.paragraphs(one.notes) for one in listings(table, statistics=True) if one.rows]
+    return [" ".join(form.plain(note).split()) for note in below[part]]
+
+
+def _opening(note: str) -> str:
+    """What tells which note it is."""
+    return note.partition(":")[0] if note.startswith(("Unequal ", "Not compared ")) else " ".join(note.split()[:3])
+
+
+def _changes_of_notes(table: str, then: Sequence[str], short: Sequence[str], full: Sequence[str]) -> Iterator[Change]:
+    """Notes of kdx's own that are not those of now; nothing where a text has none."""
+    known = {*_OPENINGS, *map(_opening, short), *map(_opening, full)}
+    short, full, then = ([*filter(None, (_SENTENCES.sub("", one) for one in those))] for those in (short, full, then))
+    said = [note for note in then if _opening(note) in known or note.startswith(("Unequal ", "Not compared "))]
+    if not said:
+        return
+    expected = full if any(note in full and note not in short for note in said) else short
+    for note in said:
+        if note not in short and note not in full:
+            now = next((one for one in expected if _opening(one) == _opening(note) and one not in said), "")
+            yield Change(table, "notes", "", *_where_they_differ(note, now))
+    told = set(map(_opening, said))
+    for note in expected:
+        if _opening(note) not in told:
+            yield Change(table, "notes", "", _NOT_THERE, _shortened(note))
+
+
+def _changes_of_caption(table: Table, text: str, form: "_Form") -> Iterator[Change]:
+    """Captions as kdx writes them, behind the table's name, that are not the grid's own words of now."""
+    name, told = form.title(table)
+    start = text.find(f"{name}: ")
+    while told and start >= 0:
+        there = text[start + len(name) + 2 :].replace(BREAK, "")
+        if not there.startswith(told):
+            yield Change(table.name, "caption", "", _shortened(there.partition("\n")[0]), told)
+        start = text.find(f"{name}: ", start + 1)
+
+
+def _where_they_differ(was: str, now: str) -> tuple[str, str]:
+    """Two texts from shortly before the first difference on."""
+    if not now:
+        return _shortened(was), _NOT_THERE
+    same = next(
+        (at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), min(len(was), len(now))
+    )
+    start = max(0, was.rfind(" ", 0, max(0, same - 20)) + 1)
+    return _shortened(was[start:]), _shortened(now[start:])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_LONGEST = 90
+"""Letters of a note that are shown."""
 
 
 def _of_randomisation(change: Change) -> bool:
@@ -245,8 +334,17 @@ def _parts_of_json(text: str) -> Iterator[_Part]:
                 places[numbered] = dict(_leaves(values))
         return _Part(title, (), places)
 
+    def said(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        parts = {
+            "caption": [table.get("caption")],
+            "notes": table.get("notes"),
+            "definitions": table.get("definitions"),
+        }
+        return {what: dict(_leaves({"": value})) for what, value in parts.items() if value is not None}
+
     for table in json.loads(text)["tables"]:
-        yield part(table["name"], {"unequal": (), **table}, "cells", "differences", "errors", "unequal")
+        whole = part(table["name"], {"unequal": (), **table}, "cells", "differences", "errors", "unequal")
+        yield replace(whole, places={**whole.places, **said(table)})
         if table.get("published"):
             yield part(f"{table['name']}: published values", table["published"], "cells", "order")
 
@@ -268,19 +366,29 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _parts_of_markdown(text: str) -> Iterator[_Part]:
-    """The tables of a Markdown text, each with the bold line above it."""
+    """The tables of a Markdown text, each with the line above it, which is bold, and what follows."""
     title, lines = "", text.splitlines()
-    index = 0
+    index, part = 0, None
+    paragraphs = [""]
     while index < len(lines):
         block = []
         while index < len(lines) and (row := _ROW.fullmatch(lines[index])):
             block.append([" ".join(cell.split()) for cell in _BAR.split(row[1])])
             index += 1
         if len(block) > 1:
-            yield _part_of_block(title, block)
+            if part:
+                yield replace(part, notes=tuple(filter(None, paragraphs)))
+            part, paragraphs = _part_of_block(title, block), [""]
         if index < len(lines):
-            title = lines[index].strip() or title
+            line = " ".join(lines[index].split())
+            title = line or title
+            if line:
+                paragraphs[-1] = f"{paragraphs[-1]} {line}".strip()
+            elif paragraphs[-1]:
+                paragraphs.append("")
             index += 1
+    if part:
+        yield replace(part, notes=tuple(filter(None, paragraphs)))
 
 
 def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> _Part:
@@ -296,7 +404,9 @@ def _part_of_block(title: str, block: Sequence[Sequence[str]]) -> _Part:
 def _parts_of_latex(text: str) -> Iterator[_Part]:
     """The tables of a LaTeX text, each with the label before it or in it; what goes on below is one table."""
     start, whole, its = 0, _Part("", (), {}), None
-    for tabular in _TABULAR.finditer(text):
+    tabulars = list(_TABULAR.finditer(text))
+    ends = [one.start() for one in tabulars[1:]]
+    for tabular, end in zip(tabulars, [*ends, len(text)], strict=True):
         labels = _LABEL.findall(text, start, tabular.end())
         apart = _APART.search(text, start, tabular.start())
         start = tabular.end()
@@ -310,13 +420,19 @@ def _parts_of_latex(text: str) -> Iterator[_Part]:
         places = _places_of_latex(rows, columns, names)
         before, its = its, (columns[:names], [row[:names] for row in rows])
         if before == its and not labels and not apart:
-            whole = _Part(whole.title, (*whole.header, *columns[names:]), {**whole.places, **places})
+            header = (*whole.header, *columns[names:])
+            whole = _Part(whole.title, header, {**whole.places, **places}, _notes_of_latex(text[start:end]))
             continue
         if before is not None:
             yield whole
-        whole = _Part(labels[-1] if labels else "", tuple(columns), places)
+        whole = _Part(labels[-1] if labels else "", tuple(columns), places, _notes_of_latex(text[start:end]))
     if its is not None:
         yield whole
+
+
+def _notes_of_latex(text: str) -> tuple[str, ...]:
+    paragraphs = _PARAGRAPH.split(text.replace(BREAK, ""))
+    return tuple(filter(None, (" ".join(_SMALL.sub("", one).split()) for one in paragraphs)))
 
 
 def _count_of_names(columns: str) -> int:
@@ -358,31 +474,45 @@ def _spread(cells: Sequence[str]) -> list[str]:
 class _Form:
     """A format that shows tables."""
 
-    write: Callable[[Table], str]
+    write: Callable[[Table, bool], str]
+    """The table with its statistics, and with short or full notes."""
     parts: Callable[[str], Iterator[_Part]]
     """The first part that is written of a table is the table itself."""
     belonging: Callable[[str], str]
     """How the title of what belongs to a table of this name begins."""
+    names: Callable[[str, str], bool]
+    """Whether a text has a table of this name, in whatever shape."""
+    title: Callable[[Table], tuple[str, str]]
+    """A table's name and caption, as its title has them."""
     plain: Callable[[str], str] = str
     """How it writes a name."""
+    paragraphs: Callable[[Sequence[str]], list[str]] = list
+    """How it divides the notes of what belongs to a table."""
 
 
 _JSON = _Form(
-    lambda table: json.dumps({"tables": [to_json(table)]}),
-    _parts_of_json,
-    lambda name: f"{name}: ",
+    write=lambda table, full: json.dumps({"tables": [to_json(table)]}),
+    parts=_parts_of_json,
+    belonging=lambda name: f"{name}: ",
+    names=lambda name, text: False,
+    title=lambda table: (table.name, ""),
 )
 _MARKDOWN = _Form(
-    lambda table: to_markdown(table, statistics=True),
-    _parts_of_markdown,
-    lambda name: f"**{plain(name)}: ",
-    plain,
+    write=lambda table, full: to_markdown(table, statistics=True, full=full),
+    parts=_parts_of_markdown,
+    belonging=lambda name: f"**{plain(name)}: ",
+    names=lambda name, text: f"**{plain(name)}**" in text,
+    title=lambda table: (f"**{plain(table.name)}**", plain(table.caption)),
+    plain=plain,
+    paragraphs=lambda notes: [" ".join(notes)],
 )
 _LATEX = _Form(
-    lambda table: to_latex(table, statistics=True),
-    _parts_of_latex,
-    lambda name: f"{label(name)}:",
-    tex,
+    write=lambda table, full: to_latex(table, statistics=True, full=full),
+    parts=_parts_of_latex,
+    belonging=lambda name: f"{label(name)}:",
+    names=lambda name, text: f"\\label{{{label(name)}}}" in text,
+    title=lambda table: (f"\\textbf{{{tex(table.name)}}}", tex(table.caption)),
+    plain=tex,
 )
 _FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
 

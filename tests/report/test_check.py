@@ -315,3 +315,60 @@ def test_what_belongs_to_a_table_of_another_sweep_is_left_alone(written):
 def test_a_report_in_json_names_its_sweep(written):
     assert asked_in(written(made())) == Asked("grid", None, False)
     assert asked_in(written(made(), "paper.md")) == Asked(None, None, False)
+
+
+CAPTIONED = [{**SPECS[0], "caption": "Kernels"}, SPECS[1]]
+
+
+@FORMATS
+def test_a_caption_of_other_words_is_a_difference(written, name):
+    (main, loss), (now, _) = made(specs=CAPTIONED), made(specs=[{**CAPTIONED[0], "caption": "Kernels, all"}, SPECS[1]])
+    changes = check(written([main, loss], name), [now, loss]).changes
+    assert [(one.table, one.place, one.was, one.now) for one in changes] == [
+        ("main", "caption", changes[0].was, "Kernels, all")
+    ]
+    assert changes[0].was.startswith("Kernels")
+
+
+@FORMATS
+def test_notes_that_tell_other_numbers_are_a_difference(written, name):
+    path = written(made(), name)
+    assert "times the perplexity" not in path.read_text()
+    path.write_text(path.read_text().replace("n = 2", "n = 5"))
+    assert {(one.table, one.place) for one in check(path, made()).changes} == {("main", "notes"), ("loss", "notes")}
+
+
+@pytest.mark.parametrize("name", ["paper.md", "paper.tex"])
+def test_a_note_that_has_come_or_gone_is_a_difference_and_a_text_may_leave_all_out(written, name):
+    path = written(made(), name)
+    text = path.read_text()
+    path.write_text(re.sub(r"(?m)^The smallest difference.*$", "", text))
+    assert [(one.place, one.was) for one in check(path, made()).changes] == [("notes", "not there")]
+    path.write_text(re.sub(r"(?m)^(The smallest difference|Per cell|–:).*$", "Words of the paper.", text))
+    assert check(path, made()).changes == ()
+    path.write_text(text.replace("The smallest difference", r"Spread over seeds: 7.\par The smallest difference"))
+    if name == "paper.tex":
+        assert [(one.place, one.now) for one in check(path, made()).changes] == [("notes", "not there")]
+
+
+def test_a_key_that_was_taken_out_of_a_report_is_a_difference(written):
+    path = written(made())
+    report = json.loads(path.read_text())
+    del report["tables"][0]["cells"][0]["sd"]
+    path.write_text(json.dumps(report))
+    (found,) = check(path, made()).changes
+    assert (found.what, found.was) == ("sd", "not there")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("paper.tex", "tabular}", "tblr}"),
+        ("paper.md", "| kernel |", "kernel:"),
+    ],
+)
+def test_a_table_that_was_rewritten_under_its_name_could_not_be_compared(written, name, old, new):
+    path = written(made(), name)
+    main, loss = path.read_text().split("loss", 1)
+    path.write_text(f"{main}loss{loss.replace(old, new)}")
+    assert "loss" in check(path, made()).left_out
