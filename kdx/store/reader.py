@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.identity import resolved
+from kdx.grid.identity import resolved, unknown
 from kdx.store.database import Database
 from kdx.store.records import (
     FINAL,
@@ -115,7 +115,9 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         name=row.name,
         created=row.created,
         grid=row.grid,
-        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec)) for each in cells),
+        cells=tuple(
+            CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec), unknown(each.spec)) for each in cells
+        ),
         runs=records,
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
@@ -158,6 +160,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
             run.c.code_fingerprint,
             run.c.environment_id,
             cast(run.c.definitions, Text),
+            cast(run.c.data_facts, Text),
         ).where(which)
     ).all()
 
@@ -175,10 +178,15 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     # Thousands of runs share a few origins, and so do their records.
     @cache
     def origin(
-        data: str | None, code: str | None, where: str | None, definitions: str | None, changed: str | None
+        data: str | None,
+        code: str | None,
+        where: str | None,
+        definitions: str | None,
+        facts: str | None,
+        changed: str | None,
     ) -> Provenance:
-        told = json.loads(definitions) if definitions else None
-        return Provenance(data, code, environments.get(where), told, changed)
+        told, known = (json.loads(text) if text else None for text in (definitions, facts))
+        return Provenance(data, code, environments.get(where), told, changed, known)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
@@ -285,7 +293,15 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
 _STATES = {state.value: state for state in RunState}
 # Read by `_provenance` alone: long, and one of them JSON to be parsed.
 _ORIGIN = frozenset(
-    {"definitions", "data_fingerprint", "code_fingerprint", "environment_id", "valid_score", "test_score"}
+    {
+        "definitions",
+        "data_fingerprint",
+        "data_facts",
+        "code_fingerprint",
+        "environment_id",
+        "valid_score",
+        "test_score",
+    }
 )
 
 

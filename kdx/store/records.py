@@ -57,6 +57,8 @@ class RunRecord(NamedTuple):
     """One line: why it failed or diverged."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
+    undertrained: str | None = None
+    """One line, of a completed run: its final validation loss is not below the unigram distribution's; None: it is."""
 
     @property
     def out_of_memory(self) -> bool:
@@ -78,6 +80,8 @@ class Provenance:
     """Metric → its definition or signature, once it has ended."""
     changes: str | None = None
     """What changed while it was computed, so that it is not bit-exact; None: nothing."""
+    facts: Mapping[str, Any] | None = None
+    """What the prepared data and the evaluation were, see `kdx.data.reading.data_facts`; None: an older kdx ran it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ class CellRecord:
     labels: Mapping[str, str]
     """Axis → the choice as the grid words it."""
     spec: Mapping[str, Any]
-    """The resolved cell, every field of it."""
+    """The resolved cell, every field of it, whatever words it holds."""
+    unknown: tuple[str, ...] = ()
+    """Its words and keys that this kdx does not know, such as "kernel `mine`"."""
 
 
 @dataclass(frozen=True)
