@@ -17,6 +17,7 @@ from torch import Tensor
 
 from kdx.data.corpus import ParallelText, TokenLists, Tokens
 from kdx.data.examples import Examples
+from kdx.data.reading import stream_length
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.errors import KdxError
 
@@ -113,7 +114,7 @@ class StreamBatches:
 
     def in_order(self) -> Iterator[StreamBatch]:
         """For evaluation: read to the end, so that every token of the text is a target once."""
-        each = -(-len(self._stream) // self._streams)
+        each = stream_length(len(self._stream), self._streams)
         for start in range(0, each, self._length):
             yield _stretch(self._stream, self._streams, each, start, min(start + self._length, each))
 

@@ -18,6 +18,7 @@ from kdx.data import BUILT_IN, vocabulary
 from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
 from kdx.data.examples import Examples, GeneratedExamples
+from kdx.data.facts import Spelling, example_facts, text_facts, text_hash, unknown_rate, vocabulary_facts
 from kdx.data.find_text import FoundText, corpus_names, find_text
 from kdx.data.storage import data_home
 from kdx.data.vocabulary import END, Vocabulary, count_words
@@ -26,6 +27,7 @@ from kdx.grid.sections import Data
 from kdx.grid.spec import LONGEST
 
 Tokens = NDArray[np.int32]
+HELD_OUT = (Split.VALID, Split.TEST)
 _TARGETS = "targets"
 
 
@@ -80,6 +82,9 @@ class ParallelCorpus:
     """Nats per target token of the validation text under the training text's unigram distribution, each count + 1."""
     left_out: int
     """Training pairs that are not in `splits`: a side is empty or too long."""
+    facts: Mapping[str, Any]
+    """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, … of the
+    target text, `source/vocabulary_size`, `source/test/unknown_rate`, `test/source_text`, … of the source text."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class StreamCorpus:
     """SHA-256 over the tokens and what each token is."""
     unigram_loss: float
     """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
+    facts: Mapping[str, Any]
+    """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
 
 
 @dataclass(frozen=True)
@@ -108,9 +115,14 @@ class ExampleCorpus:
     """SHA-256 over the examples."""
     unigram_loss: float
     """Nats per target of the validation examples under the distribution of the training targets, each count + 1."""
+    facts: Mapping[str, Any]
+    """What tells whether scores on it compare, see `kdx.data.facts`: `test/examples`, `test/content`, …"""
 
 
-def load_corpus(task: Task, data: Data, home: Path | None = None) -> ParallelCorpus | StreamCorpus | ExampleCorpus:
+Corpus = ParallelCorpus | StreamCorpus | ExampleCorpus
+
+
+def load_corpus(task: Task, data: Data, home: Path | None = None) -> Corpus:
     """The corpus that `data` names, in the form that the task learns from.
 
     Raises:
@@ -137,13 +149,19 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
     text = _find(data, home, parallel=True)
 
     def make(folder: Path) -> dict[str, Any]:
-        words = _learn(text, data, folder, [count_words(text.lines(Split.TRAIN, suffix)) for suffix in text.suffixes])
+        train = [count_words(text.lines(Split.TRAIN, suffix)) for suffix in text.suffixes]
+        words = _learn(text, data, folder, train)
         written = {split: _write_pairs(text, data, split, words, folder) for split in Split}
-        counts = {split: pairs.counts for split, pairs in written.items()}
+        counts = {split: pairs.targets for split, pairs in written.items()}
         if not counts[Split.TRAIN].any():
             problem = f"no training pair has at most {data.max_tokens} tokens on either side"
             raise KdxError(problem, place="data.max_tokens")
-        return {"unigram_loss": _unigram_loss(counts), "left_out": written[Split.TRAIN].left_out}
+        facts = _text_facts(text, data, words[1], counts, train[1])
+        facts |= {f"source/{name}": fact for name, fact in vocabulary_facts(words[0]).items()}
+        for split in HELD_OUT:
+            facts[f"{split}/source_text"] = text_hash(text.lines(split, text.suffixes[0]))
+            facts[f"source/{split}/unknown_rate"] = unknown_rate(written[split].sources)
+        return {"unigram_loss": _unigram_loss(counts), "left_out": written[Split.TRAIN].left_out, "facts": facts}
 
     cache = cached(home, _key(text, data, data.max_tokens), make)
     source, target = _vocabularies(text, data, cache.folder)
@@ -163,6 +181,7 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
         tokenised=text.tokenised,
         unigram_loss=cache.facts["unigram_loss"],
         left_out=cache.facts["left_out"],
+        facts=cache.facts["facts"],
     )
 
 
@@ -183,6 +202,7 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
         return {
             "words": {split: words[split].total() + int(counts[split][END]) for split in Split},
             "unigram_loss": _unigram_loss(counts),
+            "facts": _text_facts(text, data, learned, counts, words[Split.TRAIN]),
         }
 
     cache = cached(home, _key(text, data), make)
@@ -193,6 +213,7 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
         words={split: cache.facts["words"][split] for split in Split},
         fingerprint=cache.fingerprint,
         unigram_loss=cache.facts["unigram_loss"],
+        facts=cache.facts["facts"],
     )
 
 
@@ -216,7 +237,8 @@ def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCo
             for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
                 np.save(folder / f"{split}.{name}.npy", array)
         counts = {split: np.bincount(splits[split].targets.ravel(), minlength=made.classes) for split in Split}
-        return {"inputs": list(splits[Split.TRAIN].inputs), "unigram_loss": _unigram_loss(counts)}
+        facts = {f"{split}/{name}": fact for split in HELD_OUT for name, fact in example_facts(splits[split]).items()}
+        return {"inputs": list(splits[Split.TRAIN].inputs), "unigram_loss": _unigram_loss(counts), "facts": facts}
 
     cache = cached(home or data_home(), _hash([data.corpus, data.seed, sizes, _code()]), make)
     return ExampleCorpus(
@@ -230,6 +252,7 @@ def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCo
         tokens=made.tokens,
         fingerprint=cache.fingerprint,
         unigram_loss=cache.facts["unigram_loss"],
+        facts=cache.facts["facts"],
     )
 
 
@@ -266,8 +289,9 @@ def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
 
 
 class _Pairs(NamedTuple):
-    counts: Counts
-    """How often each target token comes."""
+    sources: Counts
+    """How often each source token comes."""
+    targets: Counts
     left_out: int
     """Pairs."""
 
@@ -293,7 +317,7 @@ def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabula
             sources.append(pair[0])
             targets.append(pair[1])
     (folder / f"{split}.references").write_text("\n".join(references), encoding="utf-8")
-    return _Pairs(targets.counts, left_out)
+    return _Pairs(sources.counts, targets.counts, left_out)
 
 
 def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: tuple[list[int], list[int]]) -> None:
@@ -315,6 +339,24 @@ def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path
         for line in text.lines(split, *text.suffixes):
             ids.extend([*words.encode(line), END])
     return ids.counts
+
+
+def _text_facts(
+    text: FoundText, data: Data, words: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
+) -> dict[str, Any]:
+    """Of the text that is predicted.
+
+    Args:
+        counts: how often each of its tokens comes.
+        train: how often each word of its training text occurs.
+    """
+    spelling = Spelling(train)
+    tokenised = "tokenised" if text.tokenised else "raw"
+    facts = {**vocabulary_facts(words), "tokenisation": f"{data.vocabulary}, {tokenised} text"}
+    for split in HELD_OUT:
+        of_split = text_facts(text.lines(split, text.suffixes[-1]), words, counts[split], spelling)
+        facts |= {f"{split}/{name}": fact for name, fact in of_split.items()}
+    return facts
 
 
 def _references(folder: Path, split: Split) -> tuple[str, ...]:

@@ -48,6 +48,10 @@ class Vocabulary(ABC):
         """The ids of a line's words, without begin and end."""
 
     @abstractmethod
+    def unknown(self, word: str) -> list[str]:
+        """The text that each unknown token of a word stands for; together with the known ones it is the word again."""
+
+    @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """Words with one space between them, up to the first end token; padding and begin are skipped."""
 
@@ -131,6 +135,9 @@ class WordVocabulary(Vocabulary):
     def encode(self, line: str) -> list[int]:
         return list(map(self._ids.get, line.split(), repeat(UNKNOWN)))
 
+    def unknown(self, word: str) -> list[str]:
+        return [] if word in self._ids else [word]
+
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(_UNKNOWN_WORD if id == UNKNOWN else self._words[id - SPECIAL] for id in _text_ids(ids))
 
@@ -190,6 +197,16 @@ class BytePairVocabulary(Vocabulary):
     def encode(self, line: str) -> list[int]:
         return list(chain.from_iterable(map(self._words.__getitem__, line.split())))
 
+    def unknown(self, word: str) -> list[str]:
+        found, marked = self._segmented(word), word + MARK
+        # The last piece bears the mark, whether the tokenizer was given it or adds it by itself.
+        stops = [*(stop for _, stop in found.offsets[:-1]), len(marked)]
+        return [
+            marked[start:stop]
+            for token, (start, _), stop in zip(found.tokens, found.offsets, stops, strict=True)
+            if token not in self._ids
+        ]
+
     def decode(self, ids: Iterable[int]) -> str:
         # Where the mark is no piece of its own, an unknown piece may have borne it.
         unknown = _UNKNOWN_WORD if MARK in self._ids else _UNKNOWN_WORD + MARK
@@ -201,8 +218,11 @@ class BytePairVocabulary(Vocabulary):
 
     def segment(self, word: str) -> list[str]:
         """The pieces of a word. What stands for a letter never seen is no text."""
-        tokens: list[str] = self._tokenizer.encode(word + MARK).tokens
+        tokens: list[str] = self._segmented(word).tokens
         return tokens
+
+    def _segmented(self, word: str) -> Any:
+        return self._tokenizer.encode(word + MARK)
 
     def _count(self, counts: Counts) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -253,9 +273,8 @@ class SubwordNmtVocabulary(BytePairVocabulary):
         filled = -(len(pieces) + SPECIAL) % 8
         return cls([*pieces, *[""] * filled], merges)
 
-    def segment(self, word: str) -> list[str]:
-        tokens: list[str] = self._tokenizer.encode(word).tokens
-        return tokens
+    def _segmented(self, word: str) -> Any:
+        return self._tokenizer.encode(word)
 
     @cached_property
     def _tokenizer(self) -> Any:

@@ -50,8 +50,18 @@ from kdx.grid.sections import (
 
 # The metrics a validation pass can give, and which end of each is good.
 METRICS: dict[Task, dict[str, Direction]] = {
-    Task.TRANSLATION: {"bleu": Direction.MAX, "loss": Direction.MIN, "perplexity": Direction.MIN},
-    Task.PREDICTION: {"perplexity": Direction.MIN, "loss": Direction.MIN, "word_perplexity": Direction.MIN},
+    Task.TRANSLATION: {
+        "bleu": Direction.MAX,
+        "loss": Direction.MIN,
+        "perplexity": Direction.MIN,
+        "bits_per_byte": Direction.MIN,
+    },
+    Task.PREDICTION: {
+        "perplexity": Direction.MIN,
+        "loss": Direction.MIN,
+        "word_perplexity": Direction.MIN,
+        "bits_per_byte": Direction.MIN,
+    },
     Task.IMAGE: {"bits_per_dimension": Direction.MIN, "loss": Direction.MIN},
     Task.SET: {"accuracy": Direction.MAX, "loss": Direction.MIN},
     Task.MULTIMODAL: {"accuracy": Direction.MAX, "loss": Direction.MIN},

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case,
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
-from kdx.grid.identity import resolved
+from kdx.grid.identity import resolved, unknown
 from kdx.store.database import Database
 from kdx.store.records import (
     FINAL,
@@ -116,7 +116,9 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         name=row.name,
         created=row.created,
         grid=row.grid,
-        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec)) for each in cells),
+        cells=tuple(
+            CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec), unknown(each.spec)) for each in cells
+        ),
         runs=records,
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
@@ -181,6 +183,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
             run.c.code_fingerprint,
             run.c.environment_id,
             cast(run.c.definitions, Text),
+            cast(run.c.data_facts, Text),
         ).where(which)
     ).all()
 
@@ -198,10 +201,15 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     # Thousands of runs share a few origins, and so do their records.
     @cache
     def origin(
-        data: str | None, code: str | None, where: str | None, definitions: str | None, changed: str | None
+        data: str | None,
+        code: str | None,
+        where: str | None,
+        definitions: str | None,
+        facts: str | None,
+        changed: str | None,
     ) -> Provenance:
-        told = json.loads(definitions) if definitions else None
-        return Provenance(data, code, environments.get(where), told, changed)
+        told, known = (json.loads(text) if text else None for text in (definitions, facts))
+        return Provenance(data, code, environments.get(where), told, changed, known)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
@@ -308,7 +316,15 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
 _STATES = {state.value: state for state in RunState}
 # Read by `_provenance` alone: long, and one of them JSON to be parsed.
 _ORIGIN = frozenset(
-    {"definitions", "data_fingerprint", "code_fingerprint", "environment_id", "valid_score", "test_score"}
+    {
+        "definitions",
+        "data_fingerprint",
+        "data_facts",
+        "code_fingerprint",
+        "environment_id",
+        "valid_score",
+        "test_score",
+    }
 )
 
 
@@ -339,9 +355,7 @@ def _records(
         "test_score": each.c.test_bits,
         "seconds": seconds.scalar_subquery(),
     }
-    columns = [
-        made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields if name != "undertrained"
-    ]
+    columns = [made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
     state, valid, test = (RunRecord._fields.index(name) for name in ("state", "valid_score", "test_score"))
     records = []

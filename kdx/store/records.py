@@ -8,8 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from kdx.grid.where import choice, factors
-
 
 class RunState(StrEnum):
     """Where a run stands. The last three of `FINAL` are outcomes: a run never leaves them."""
@@ -61,7 +59,7 @@ class RunRecord(NamedTuple):
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
     undertrained: str | None = None
-    """One line: how its final validation loss compares with that of the unigram distribution, where it is no better."""
+    """One line, of a completed run: its final validation loss is not below the unigram distribution's; None: it is."""
 
     @property
     def out_of_memory(self) -> bool:
@@ -84,7 +82,7 @@ class Provenance:
     changes: str | None = None
     """What changed while it was computed, so that it is not bit-exact; None: nothing."""
     facts: Mapping[str, Any] | None = None
-    """Vocabulary, texts and what of them was read, as recorded; None for runs of an older kdx."""
+    """What the prepared data and the evaluation were, see `kdx.data.reading.data_facts`; None: an older kdx ran it."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +95,15 @@ class CellRecord:
     labels: Mapping[str, str]
     """Axis → the choice as the grid words it."""
     spec: Mapping[str, Any]
-    """The resolved cell, every field of it."""
+    """The resolved cell, every field of it, whatever words it holds."""
     unknown: tuple[str, ...] = ()
-    """Words and keys of it that this kdx does not know, such as "kernel `mine`"."""
+    """Its words and keys that this kdx does not know, such as "kernel `mine`"."""
 
     @cached_property
     def words(self) -> Mapping[str, str | None]:
         """Factor → the cell's word for it."""
+        from kdx.grid.where import choice, factors
+
         return {factor: choice(self.spec, factor) for factor in factors()}
 
 

@@ -99,7 +99,14 @@ cell = Table(
     "cell",
     metadata,
     Column("id", String(32), primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
-    Column("spec", Text, nullable=False, comment="the resolved cell as canonical JSON, the text that was hashed"),
+    Column(
+        "spec",
+        Text,
+        nullable=False,
+        comment="the text that was hashed: the cell as canonical JSON, without the fields that are at the value under "
+        "which kdx does what it did before they existed",
+    ),
+    Column("resolved", Text, comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
@@ -151,8 +158,19 @@ run = Table(
     Column("test_score", Double, comment="the same metric on the test split, with the weights of valid_step"),
     Column("test_bits", BigInteger, comment="test_score as the bits of a double; NULL: no score"),
     Column("error", Text, comment="one line: why it failed or diverged"),
+    Column(
+        "undertrained",
+        Text,
+        comment="of a completed run, one line: its final validation loss is not below the unigram distribution's; "
+        "NULL: it is",
+    ),
     Column("definitions", JSON(none_as_null=True), comment="metric → its definition or signature"),
     Column("data_fingerprint", Text, comment="hash of the prepared data"),
+    Column(
+        "data_facts",
+        JSON(none_as_null=True),
+        comment="what the prepared data and the evaluation were, such as test/unknown_rate; NULL: an older kdx ran it",
+    ),
     Column("code_fingerprint", Text, comment="hash of the code that decides what a run computes"),
     Column("environment_id", ForeignKey("environment.id"), comment="where the last attempt was computed"),
     UniqueConstraint("cell_id", "seed", "generation"),
@@ -221,14 +239,60 @@ class View:
     """Column → its meaning and unit."""
 
 
+_LABELS = (
+    "axis → what the resolved cell has, or, of an axis that is no field of it, the choice as the grid words it; JSON"
+)
+
 _FACTORS = {
     "task": "such as translation",
     "kernel": "such as exponential",
     "symmetry": "asymmetric or symmetric",
     "position": "position schemes joined by +, or none",
+    "encoding": "such as sinusoidal; NULL: no scheme uses one",
     "placement": "attentions that have positions, joined by /, or none",
     "value_function": "such as without-position",
     "norm": "post or pre",
+    "mixer": "attention, or what stands in its place",
+    "clip": "distance from which on all share a vector, or none; NULL: the cell has no table of distances",
+    "temperature": "what the logarithm of the weight is divided by",
+    "memory": "tokens of the segment before that stay visible in training",
+    "corpus": "such as synthetic-language",
+    "train_lines": "lines of training text; NULL: all",
+    "vocabulary": "what a token is: word, bpe or subword-nmt",
+    "width": "features per token",
+    "heads": "of each attention",
+    "inner_width": "of the feed-forward layer",
+    "encoder_layers": "layers; 0: the task has no encoder",
+    "decoder_layers": "layers; 0: the task has no decoder",
+    "dropout": "on embeddings and on the output of every sublayer",
+    "steps": "optimiser steps asked for",
+    "batch_tokens": "target tokens in a batch at most",
+    "length": "tokens of a stream in one batch of training; NULL: not prediction",
+    "learning_rate": "at its peak",
+    "warmup": "optimiser steps",
+    "evaluation_length": "tokens of a stream in one batch of an evaluation, as asked for; NULL: not prediction",
+}
+
+_RUNS = {
+    "run_id": "the run",
+    "cell_id": "its cell",
+    "labels": _LABELS,
+    **_FACTORS,
+    "seed": "its seed",
+    "generation": "0; each deliberate repetition adds one",
+    "state": "such as completed, diverged, failed; see run.state",
+    "selected": "1 where it has the best valid_score of its cell's completed runs, else 0",
+    "metric": "that seeds are selected by, such as valid/bleu",
+    "valid_score": "best value of that metric; NULL: none, or not a number",
+    "valid_step": "optimiser step of valid_score",
+    "test_score": "the same metric on the test split, with those weights",
+    "parameters": "numbers that training changes; NULL: not recorded",
+    "seconds": "wall time of the attempts that ended, summed",
+    "error": "one line: why it failed or diverged",
+    "undertrained": "one line: its final loss is not below the unigram distribution's; NULL: it is, or it did not end",
+    "vocabulary_size": "target tokens that there are; NULL: no text, or not recorded",
+    "unknown_rate": "share of the test's target tokens that are unknown; NULL: no text, or not recorded",
+    "longest_context": "tokens that the test's are predicted from at most; NULL: not prediction, or not recorded",
 }
 
 VIEWS = (
@@ -239,33 +303,25 @@ VIEWS = (
             "sweep": "name of the sweep",
             "cell_id": "the cell",
             "ordinal": "place of this choice in the plan, from 0",
-            "labels": "axis → the choice as the grid words it, JSON",
+            "labels": _LABELS,
             **_FACTORS,
             "metric": "that seeds are selected by, such as valid/bleu",
             "direction": "its good end, max or min",
-            "spec": "the resolved cell, JSON; a field is read by json_extract(spec, '$.training.steps')",
+            "spec": "the resolved cell, every field of it, JSON; read one by json_extract(spec, '$.training.schedule')",
         },
     ),
     View(
         "runs",
         "one row a sweep and planned run: of each seed the newest final generation, or else the newest, as in a report",
+        {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
+    ),
+    View(
+        "former_runs",
+        "the runs that a sweep planned once and its newest plan leaves out, as in runs; nothing is deleted",
         {
-            "sweep": "name of the sweep; a run belongs to every sweep that plans it",
-            "run_id": "the run",
-            "cell_id": "its cell",
-            "labels": "axis → the choice as the grid words it, JSON",
-            **_FACTORS,
-            "seed": "its seed",
-            "generation": "0; each deliberate repetition adds one",
-            "state": "such as completed, diverged, failed; see run.state",
-            "selected": "1 where it has the best valid_score of its cell's completed runs, else 0",
-            "metric": "that seeds are selected by, such as valid/bleu",
-            "valid_score": "best value of that metric; NULL: none, or not a number",
-            "valid_step": "optimiser step of valid_score",
-            "test_score": "the same metric on the test split, with those weights",
-            "parameters": "numbers that training changes; NULL: not recorded",
-            "seconds": "wall time of the attempts that ended, summed",
-            "error": "one line: why it failed or diverged",
+            "sweep": "name of the sweep",
+            **_RUNS,
+            "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
         },
     ),
     View(

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, lit
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kdx.errors import KdxError
-from kdx.grid.identity import canonical
+from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
@@ -64,7 +64,11 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     Args:
         grid: what concerns no single cell, such as the tables; any JSON.
     """
-    cells = [{"id": planned.id, "spec": canonical(planned.spec)} for planned in plan.cells]
+    cells = [
+        {"id": planned.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
+        for planned in plan.cells
+        for text in [canonical(planned.spec)]
+    ]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
     with database.write() as connection:
         named = _insert(connection, sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
@@ -225,6 +229,7 @@ class RunWriter:
         code_fingerprint: str,
         resumed_step: int = 0,
         changes: str | None = None,
+        data_facts: Mapping[str, Any] | None = None,
     ) -> None:
         """Records with what the run is computed.
 
@@ -232,6 +237,7 @@ class RunWriter:
             environment_facts: library versions, processor, threads and the like; any JSON.
             resumed_step: of the checkpoint that the attempt goes on from; 0: from the beginning.
             changes: what of this is other than it was before; None: nothing.
+            data_facts: what the prepared data and the evaluation are; any JSON.
         """
         facts = json.dumps(environment_facts, sort_keys=True)
         key = hashlib.sha256(facts.encode()).hexdigest()[:32]
@@ -249,6 +255,7 @@ class RunWriter:
                 .values(
                     environment_id=key,
                     data_fingerprint=data_fingerprint,
+                    data_facts=None if data_facts is None else dict(data_facts),
                     code_fingerprint=code_fingerprint,
                     **further,
                 )
@@ -337,6 +344,7 @@ class RunWriter:
         test_score: float | None,
         definitions: Mapping[str, str],
         last_step: int,
+        undertrained: str | None = None,
     ) -> None:
         """Ends the run with its scores; final. A run whose curves have holes fails instead.
 
@@ -347,9 +355,10 @@ class RunWriter:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
             test_score: the same metric on the test split, with those weights.
             definitions: metric → its definition or signature.
+            undertrained: one line: why it learned too little; None: it did not.
         """
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.COMPLETED, last_step, **scores)
+        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, **scores)
 
     def diverge(
         self,

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdx.data.corpus import load_corpus
+from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.store.database import open_database
 from kdx.store.reader import load_one
 from kdx.store.records import RunRecord
 from kdx.sweep.files import content, files_beside, final_weights
-from kdx.training.trained import Corpus, Trained, model_of
+from kdx.training.trained import Trained, model_of
 
 
 @dataclass(frozen=True)

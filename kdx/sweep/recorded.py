@@ -1,22 +1,45 @@
 """A sweep as the database remembers it, as a plan again."""
 
+from pydantic import ValidationError
+
+from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.grid.spec import CellSpec
 from kdx.store.records import SweepRecord
 
 
 def plan_of(sweep: SweepRecord) -> Plan:
-    """The plan that was registered, without its grid file."""
+    """The plan that was registered, without its grid file.
+
+    Raises:
+        KdxError: a cell or a table has what this kdx does not know, so that it cannot run it.
+    """
+    if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.unknown)):
+        raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     cells = tuple(
         PlannedCell(cell.id, cell.ordinal, cell.labels, CellSpec.model_validate(cell.spec)) for cell in sweep.cells
     )
+    try:
+        tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        problem = f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        raise _written_by_another(sweep, problem) from error
     return Plan(
         name=sweep.name,
         cells=cells,
         seeds=tuple(sweep.grid["seeds"]),
-        tables=tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"]),
+        tables=tables,
         axes=tuple(sweep.grid["axes"]),
         description=sweep.grid["description"],
         command=sweep.grid.get("command", ""),  # which older ones lack
         file=sweep.grid.get("file", ""),  # likewise
+    )
+
+
+def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:
+    return KdxError(
+        problem,
+        place=f"sweep {sweep.name}",
+        hint="go on with the kdx that planned it; report, trace, query and export read its results here too",
     )

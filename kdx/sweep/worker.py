@@ -92,7 +92,7 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
         if outcome.diverged:
             writer.diverge(outcome.diverged, **scores)
         else:
-            writer.complete(**scores)
+            writer.complete(**scores, undertrained=outcome.undertrained)
         # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
         with contextlib.suppress(OSError):
             let_go(folder)
@@ -156,8 +156,9 @@ class DatabaseRecorder:
         code_fingerprint: str,
         resumed_step: int,
         changes: str | None,
+        data_facts: Mapping[str, Any],
     ) -> None:
-        self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes)
+        self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))

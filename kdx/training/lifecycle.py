@@ -70,6 +70,8 @@ class Lifecycle(lightning.Callback):
         """When a validation first saw that the run was asked to stop, by the monotonic clock."""
         self.loss = 0.0
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
+        self.first_loss: float | None = None
+        """Training loss of the first step; travels in the checkpoints, and is None after one of an older kdx."""
         self.saved_step = -1
         self.saved_at = time.monotonic()
         self.save_cost = 0.0
@@ -80,11 +82,17 @@ class Lifecycle(lightning.Callback):
         return STATE_KEY
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best and self.best._asdict(), "weights": self.weights, "of": self.of}
+        return {
+            "best": self.best and self.best._asdict(),
+            "weights": self.weights,
+            "of": self.of,
+            "first_loss": self.first_loss,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best = state_dict["best"] and Best(**state_dict["best"])
         self.weights = self.listed = list(state_dict["weights"])
+        self.first_loss = state_dict.get("first_loss")
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()
@@ -134,6 +142,8 @@ class Lifecycle(lightning.Callback):
         if (batch_idx + 1) % training.accumulate:
             return
         step, loss, self.loss = trainer.global_step, self.loss, 0.0
+        if step == 1:
+            self.first_loss = loss
         if step % training.record_every == 0 or step == 1:
             self.recorder.metric("train/loss", step, loss)
             # The optimiser's own rate is already that of the next step.

@@ -7,6 +7,7 @@ from torch import Tensor
 from kdx.axes import Split
 from kdx.data.batching import StreamBatch
 from kdx.data.corpus import StreamCorpus
+from kdx.data.reading import extent
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
@@ -18,10 +19,10 @@ class PredictionModule(TextModule):
     """Predicts each token from those before it in its segment."""
 
     model: LanguageModel
+    corpus: StreamCorpus
 
     def __init__(self, spec: CellSpec, corpus: StreamCorpus) -> None:
-        super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size))
-        self.corpus = corpus
+        super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size), corpus)
         # A validation in the midst of training must not touch what training remembers.
         self.remembered = {True: Memory(spec.memory), False: Memory(spec.reading.memory)}
 
@@ -45,11 +46,13 @@ class PredictionModule(TextModule):
 
     def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
-        streams, length, memory = self.spec.reading
-        before = f"a memory of {memory}" if memory else "no memory"
-        context = f"{streams} streams in segments of {length} tokens, {before}"
+        reading = self.spec.reading
+        read = extent(len(self.corpus.splits[split]), reading)
+        before = f"a memory of {read.memory}" if read.memory else "no memory"
+        context = f"{reading.streams} streams in segments of {read.segment} tokens, {before}"
         loss = f"mean over {unit}s and one end mark a line of -ln p, in nats; {context}"
         return {
+            "bits_per_byte": f"{super().definitions(split)['bits_per_byte']}; {context}",
             "loss": loss,
             "perplexity": f"exp of: {loss}",
             "word_perplexity": f"exp of (summed -ln p / words, one end mark a line counted as a word); {context}",

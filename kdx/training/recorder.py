@@ -14,10 +14,12 @@ class Recorder(Protocol):
         code_fingerprint: str,
         resumed_step: int,
         changes: str | None,
+        data_facts: Mapping[str, Any],
     ) -> None:
         """Before the first step of an attempt, which goes on from `resumed_step`.
 
         Args:
+            data_facts: what it is evaluated on, see `kdx.data.reading.data_facts`.
             changes: what differs from the conditions of the attempt before; None: nothing.
         """
 

@@ -14,7 +14,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import IfChanged, Precision, Split, Task
 from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
-from kdx.data.corpus import load_examples, load_parallel, load_stream
+from kdx.data.corpus import Corpus, load_examples, load_parallel, load_stream
+from kdx.data.reading import data_facts
 from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
@@ -32,6 +33,9 @@ from kdx.training.stopping import StopRequest
 from kdx.training.translation import TranslationModule
 
 PARAMETERS = "model/parameters"
+WORSE = 1.25
+"""Times the first step's training loss: a run that ends above has diverged. That loss is of one batch, so a model that
+does not move at all may end 1.15 times above it (the worst of six seeds, in batches of 8 examples)."""
 
 _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
 
@@ -41,7 +45,7 @@ class Outcome:
     """How a run ended; a divergence is an outcome like any other."""
 
     diverged: str | None
-    """Why, in one line; None for a run that learned."""
+    """Why, in one line: a loss is no number, or far above that of the first step at the end; None otherwise."""
     step: int
     """Optimiser steps done."""
     valid_score: float | None
@@ -52,6 +56,8 @@ class Outcome:
     """The same metric on the test split."""
     definitions: dict[str, str]
     """Metric → what it means, or its signature."""
+    undertrained: str | None = None
+    """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
 
 
 class _Resumed(NamedTuple):
@@ -125,9 +131,9 @@ def train(
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     fix_arithmetic(spec.training.threads)
     training = spec.training
-    module, batches, evaluation, fingerprint, unigram_loss = _task(spec, seed, home)
+    module, batches, evaluation, corpus = _task(spec, seed, home)
     facts, code = environment(), code_fingerprint()
-    now = conditions(facts, fingerprint, code)
+    now = conditions(facts, corpus.fingerprint, code)
     own = f"{cell_id(spec)}-{seed}"
 
     files = CheckpointFiles(folder)
@@ -143,7 +149,8 @@ def train(
     if changed and if_changed is IfChanged.RESTART:
         let_go(folder)
         resumed = None
-    recorder.begin(facts, fingerprint, code, resumed.step if resumed else 0, changed)
+    step = resumed.step if resumed else 0
+    recorder.begin(facts, corpus.fingerprint, code, step, changed, data_facts(spec, corpus))
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
@@ -183,8 +190,8 @@ def train(
         if training.average:
             lifecycle.averaged = True
             trainer.validate(module, valid, verbose=False)
-    except Diverged as diverged:
-        return _diverged(str(diverged), trainer.global_step, lifecycle, module)
+    except Diverged as error:
+        return _diverged(str(error), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
     trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
@@ -197,11 +204,13 @@ def train(
     files.keep(kind)
     files.write(kind, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
-    final = lifecycle.valid["loss"]
-    unlearned = None
-    if not final < unigram_loss:
-        unlearned = f"final validation loss {final:.3f} is not below {unigram_loss:.3f}, the unigram distribution's"
-    return Outcome(unlearned, training.steps, score, step, test_score, _named(module))
+    final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
+    diverged = undertrained = None
+    if first is not None and final > WORSE * first:
+        diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
+    elif not final < unigram:
+        undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
+    return Outcome(diverged, training.steps, score, step, test_score, _named(module), undertrained)
 
 
 def let_go(folder: Path) -> None:
@@ -211,8 +220,8 @@ def let_go(folder: Path) -> None:
     files.keep("weights")
 
 
-def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], str, float]:
-    """The task's module, its training batches, evaluation batches, and what the corpus says of itself."""
+def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], Corpus]:
+    """The task's module, its training batches, its evaluation batches, and its corpus."""
     reseed(seed, "weights")
     training = spec.training
     if spec.task is Task.TRANSLATION:
@@ -220,13 +229,13 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
         text = {split: ParallelBatches(parallel.splits[split], training.batch_tokens, seed) for split in Split}
         evaluation: dict[Split, Any] = {split: list(text[split].in_order()) for split in (Split.VALID, Split.TEST)}
         module: TaskModule = TranslationModule(spec, parallel)
-        return module, text[Split.TRAIN], evaluation, parallel.fingerprint, parallel.unigram_loss
+        return module, text[Split.TRAIN], evaluation, parallel
     if spec.task is not Task.PREDICTION:
         corpus = load_examples(spec.task, spec.data, home)
         size = max(1, training.batch_tokens // corpus.tokens)
         examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
         evaluation = {split: list(examples[split].in_order()) for split in (Split.VALID, Split.TEST)}
-        return MODULES[spec.task](spec), examples[Split.TRAIN], evaluation, corpus.fingerprint, corpus.unigram_loss
+        return MODULES[spec.task](spec), examples[Split.TRAIN], evaluation, corpus
     assert training.length is not None
     stream = load_stream(spec.data, home)
     streams = training.batch_tokens // training.length
@@ -236,7 +245,7 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
         split: list(StreamBatches(stream.splits[split], reading.streams, reading.length).in_order())
         for split in (Split.VALID, Split.TEST)
     }
-    return PredictionModule(spec, stream), batches, evaluation, stream.fingerprint, stream.unigram_loss
+    return PredictionModule(spec, stream), batches, evaluation, stream
 
 
 def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:

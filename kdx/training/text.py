@@ -1,17 +1,26 @@
 """What the two tasks on text share: the next token of a vocabulary, by a softmax that may be adaptive."""
 
+import math
 from typing import Any, cast
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from kdx.axes import Split
+from kdx.data.corpus import ParallelCorpus, StreamCorpus
 from kdx.data.vocabulary import PADDING
+from kdx.grid.spec import CellSpec
 from kdx.models.softmax import Softmax
 from kdx.training.module import TaskModule
 
 
 class TextModule(TaskModule):
     """Cross-entropy of each token, padding aside."""
+
+    corpus: ParallelCorpus | StreamCorpus
+
+    def __init__(self, spec: CellSpec, model: nn.Module, corpus: ParallelCorpus | StreamCorpus) -> None:
+        super().__init__(spec, model)
+        self.corpus = corpus
 
     def hidden_and_targets(self, batch: Any) -> tuple[Tensor, Tensor]:
         """What the last layer gives (B, T, M), and the tokens (B, T) to predict from it."""
@@ -27,3 +36,16 @@ class TextModule(TaskModule):
     def evaluate(self, batch: Any, split: Split) -> None:
         hidden, targets = self.hidden_and_targets(batch)
         self.add(self._softmax.nats(hidden, targets), int((targets != PADDING).sum()))
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        # An evaluation reads every token of its split once, so these are the bytes of what was read.
+        facts = self.corpus.facts
+        nats = self._nats.item() + facts[f"{split}/spelling_nats"]
+        return super().summarise(split) | {"bits_per_byte": nats / math.log(2) / facts[f"{split}/bytes"]}
+
+    def definitions(self, split: Split) -> dict[str, str]:
+        return {
+            "bits_per_byte": "(summed -ln p + nats that spell what each unknown token stands for) / ln 2 / bytes of "
+            "the text, its words with one space between them and one line feed a line; spelled byte by byte with the "
+            "frequencies in the training text's words, 256 bytes and an end mark, each count + 1"
+        }

@@ -8,15 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from kdx.axes import Task
-from kdx.data.corpus import ExampleCorpus, ParallelCorpus, StreamCorpus
+from kdx.data.corpus import Corpus
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.training.attention_weights import watched
 from kdx.training.examples import MODELS
-
-Corpus = ParallelCorpus | StreamCorpus | ExampleCorpus
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ class TranslationModule(TextModule):
     """
 
     model: TranslationModel
+    corpus: ParallelCorpus
 
     def __init__(self, spec: CellSpec, corpus: ParallelCorpus) -> None:
-        super().__init__(spec, TranslationModel(spec, corpus.target_vocabulary.size, corpus.source_vocabulary.size))
-        self.corpus = corpus
+        model = TranslationModel(spec, corpus.target_vocabulary.size, corpus.source_vocabulary.size)
+        super().__init__(spec, model, corpus)
         # Tokenised text is scored as it stands; sacrebleu asks to be forced, since it prefers raw text.
         self.bleu = BLEU(tokenize="none" if corpus.tokenised else "13a", force=corpus.tokenised)
         self.bleu_detokenised = BLEU(tokenize="13a") if corpus.tokenised else None
@@ -88,7 +89,7 @@ class TranslationModule(TextModule):
         scored = {"bleu": f"sacrebleu, {found}", "bleu_detokenised": detokenised}
         signatures = {name: of for name, of in self.signatures.items() if split is Split.TEST or name == "bleu"}
         defined = {name: f"{scored[name]}: {signature}" for name, signature in signatures.items()}
-        return {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
+        return super().definitions(split) | {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
 
 
 def _described(search: Search) -> str:

@@ -244,7 +244,7 @@ def _translation() -> dict[str, float]:
         for _ in range(2)
     ]
     text = ParallelText(*sides, references=("",) * len(length))
-    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0, 0)
+    corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0, 0, {})
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.source, batch.source_padding, batch.target_in), batch.target_out) for batch in ready]
@@ -255,7 +255,7 @@ def _prediction() -> dict[str, float]:
     spec = _spec("prediction-mini")
     size, length = spec.data.vocabulary_size, spec.training.length
     stream = np.random.default_rng(0).integers(SPECIAL, size, 400_000, dtype=np.int32)
-    corpus = StreamCorpus(_words(size), dict.fromkeys(Split, stream), dict.fromkeys(Split, len(stream)), "", 99.0)
+    corpus = StreamCorpus(_words(size), dict.fromkeys(Split, stream), dict.fromkeys(Split, len(stream)), "", 99.0, {})
     batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.inputs,), batch.targets) for batch in ready]

@@ -52,6 +52,18 @@ def table(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.parametrize(("old", "new"), [("kernel", "mine"), ("task", "dreaming")])
+def test_a_cell_with_a_word_that_this_kdx_does_not_know_is_exported_as_it_is(runs, old, new):
+    with open_database(DB, write=True) as database, database.write() as connection:
+        for column in ("spec", "resolved"):
+            changed = f"json_set({column}, '$.{old}', '{new}', '$.depth', 3)"
+            connection.exec_driver_sql(f"UPDATE cell SET {column} = {changed}")
+    typed("export", "tiny", "--to", "results")
+    (cell,) = table("cells")
+    assert (cell[old], json.loads(cell["spec"])["depth"]) == (new, 3)
+    assert [run[old] for run in table("runs")] == [new] * 3
+
+
 def test_cells_runs_and_curves_of_a_sweep(runs, folder):
     planned(1, name="other")
     done = typed("export", "tiny", "--to", "results")

@@ -51,6 +51,18 @@ def vocabulary(request):
     return learned(TEXT, request.param)
 
 
+@pytest.mark.parametrize("kind", axes.Vocabulary)
+@settings(max_examples=100, deadline=None)
+@given(text=TEXTS, words=st.lists(WORDS, max_size=6))
+def test_every_unknown_token_of_a_word_is_told_as_the_text_it_stands_for(kind, text, words):
+    vocabulary = learned(text, kind)
+    for word in words:
+        unknown, ids = vocabulary.unknown(word), vocabulary.encode(word)
+        assert len(unknown) == ids.count(UNKNOWN)
+        said = [vocabulary.decode([id]) if id != UNKNOWN else unknown.pop(0) for id in ids]
+        assert "".join(said).replace(" ", "") == word
+
+
 def test_special_tokens():
     assert (PADDING, BEGIN, END, UNKNOWN, SPECIAL) == (0, 1, 2, 3, 4)
 

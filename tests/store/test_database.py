@@ -498,7 +498,9 @@ def killed_in_mid_write(path: Path, copy: Path) -> None:
         connection.execute("PRAGMA journal_mode = TRUNCATE")
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT INTO cell VALUES (?, ?)", [(f"half {n}", "x" * 2000) for n in range(50)])
+        connection.executemany(
+            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"half {n}", "x" * 2000) for n in range(50)]
+        )
         connection.execute("UPDATE cell SET spec = 'half' || spec")
         shutil.copy(path, copy)
         shutil.copy(f"{path}-journal", f"{copy}-journal")

@@ -64,7 +64,7 @@ def test_an_address_names_a_file_too(filled):
     [
         "DELETE FROM metric",
         "UPDATE run SET error = 'x'",
-        "INSERT INTO cell VALUES ('x', '{}')",
+        "INSERT INTO cell (id, spec) VALUES ('x', '{}')",
         "DROP VIEW runs",
         "CREATE TABLE mine (a)",
         "CREATE TEMP TABLE mine (a)",

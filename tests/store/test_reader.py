@@ -1,3 +1,4 @@
+import json
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from kdx.grid.difference import Contents
 from kdx.grid.identity import canonical
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
+from kdx.store.query import query
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
 
@@ -198,6 +200,45 @@ def test_a_run_that_went_on_under_other_conditions_is_told_until_it_begins_anew(
     assert attempt(15, "threads 1 → 2") == "torch 1 → 2 from step 5 on; threads 1 → 2 from step 15 on"
     assert attempt(0, "threads 2 → 1") is None
     assert [(each.resumed_step, each.changes) for each in reader.attempts(database, 1)][-1] == (0, "threads 2 → 1")
+
+
+def test_facts_of_the_data_come_with_each_run_and_are_shared(database: Database, sweep_id: int):
+    facts = {"vocabulary_size": 9, "test/unknown_rate": 0.25}
+    for run_id in (1, 2):
+        number = writer.claim(database, run_id, "me", 60.0)
+        writer.RunWriter(database, run_id, "me", number).begin({}, "data", "code", data_facts=facts)
+    number = writer.claim(database, 3, "me", 60.0)
+    writer.RunWriter(database, 3, "me", number).begin({}, "data", "code")
+    found = reader.load_sweep(database).provenance
+    assert found[1].facts == facts and found[1] is found[2]
+    assert found[3].facts is None and found[4].facts is None
+
+
+MINE = {
+    "kernel": ("mine", "kernel `mine`"),
+    "task": ("dreaming", "task `dreaming`"),
+    "depth": (3, "key `depth`"),
+}
+
+
+@pytest.mark.parametrize("key", MINE)
+def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Database, plan_of, path: Path, key):
+    value, told = MINE[key]
+    writer.register(database, plan_of(2, 1), {})
+    finish(database, 1)
+    with database.write() as connection:
+        (spec,) = connection.exec_driver_sql(
+            "SELECT spec FROM cell JOIN run ON run.cell_id = cell.id WHERE run.id = 1"
+        ).one()
+        known = json.loads(spec)
+        written = json.dumps(known | {key: value})
+        connection.exec_driver_sql("UPDATE cell SET spec = ?, resolved = ? WHERE spec = ?", (written, written, spec))
+    other, known_cell = reader.load_sweep(database).cells
+    assert other.spec == known_cell.spec | {"data": other.spec["data"], key: value}
+    assert (other.unknown, known_cell.unknown) == ((told,), ())
+    with query(path, f"SELECT json_extract(spec, '$.{key}'), task, kernel FROM cells ORDER BY ordinal") as rows:
+        assert next(iter(rows))[0] == value
+    assert reader.load_sweeps(database)[0].cells[0].unknown == (told,)
 
 
 def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of):

@@ -1,6 +1,9 @@
+import json
 import math
 import shutil
+import sqlite3
 import struct
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -12,14 +15,18 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateTable
 
 from kdx.grid.identity import cell_id
+from kdx.grid.load import load_grid
+from kdx.grid.placing import factor_value
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
+from kdx.grid.where import word
 from kdx.report.tables import tables
 from kdx.store.database import Database, open_database
 from kdx.store.reader import load_sweep
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import VIEWS, attempt, bits_of, cell, metadata, metric, now, run, value_of
-from kdx.store.writer import register
+from kdx.store.writer import RunWriter, claim, register
 
 
 @pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
@@ -155,7 +162,7 @@ def test_views_tell_factors_as_a_grid_words_them(database: Database, sweep_id: i
     assert of_view(database, f"{told} WHERE ordinal = 1") == [
         (
             "demo",
-            '{"kernel": "number 1"}',
+            '{"kernel":"exponential"}',
             "translation",
             "exponential",
             "none",
@@ -167,15 +174,119 @@ def test_views_tell_factors_as_a_grid_words_them(database: Database, sweep_id: i
     ]
 
 
-def test_views_leave_out_what_is_planned_no_more(database: Database, sweep_id: int, plan_of):
+def test_what_is_planned_no_more_leaves_the_views_for_that_of_former_runs(database: Database, plan_of):
+    register(database, plan_of(2, 2), {"tables": []})
+    register(database, plan_of(2, 2, "other"), {"tables": []})
+    before = of_view(database, "SELECT * FROM runs WHERE sweep = 'demo' ORDER BY run_id")
+    assert of_view(database, "SELECT * FROM former_runs") == []
     register(database, plan_of(1, 1), {"tables": []})
-    assert len(of_view(database, "SELECT * FROM cells")) == len(of_view(database, "SELECT * FROM runs")) == 1
+    assert len(of_view(database, "SELECT * FROM cells WHERE sweep = 'demo'")) == 1
+    now = of_view(database, "SELECT * FROM runs WHERE sweep = 'demo'")
+    left = of_view(database, "SELECT * FROM former_runs ORDER BY run_id")
+    assert (len(now), len(left)) == (1, 3)
+    assert sorted(now + left) == sorted(before)
+
+
+@pytest.mark.parametrize("name", names())
+def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database: Database, name: str):
+    """Also the fields at a value that its hash leaves out; numbers are numbers, and null where a cell has none."""
+    plan = load_grid(name)
+    register(database, plan, {"tables": []})
+    rows = of_view(database, "SELECT spec, labels, clip, memory, learning_rate, corpus FROM cells ORDER BY ordinal")
+    for planned, (spec, labels, clip, memory, learning_rate, corpus) in zip(plan.cells, rows, strict=True):
+        whole = planned.spec.model_dump(mode="json", by_alias=True)
+        assert json.loads(spec) == whole
+        assert (clip, memory, learning_rate, corpus) == (
+            whole["clip"],
+            whole["memory"],
+            whole["training"]["learning_rate"],
+            whole["data"]["corpus"],
+        )
+        told = json.loads(labels)
+        assert {axis: word(axis, value) for axis, value in told.items()} == {
+            axis: factor_value(planned.labels, whole, axis) for axis in planned.labels
+        }
+    shown = of_view(database, "SELECT ordinal, labels FROM cells")
+    assert {labels for _, labels in shown} == {labels for (labels,) in of_view(database, "SELECT labels FROM runs")}
+
+
+def test_a_label_has_the_value_of_its_field_and_of_any_other_axis_the_word(database: Database):
+    spec = CellSpec.model_validate(
+        {"task": "translation", "data": {"corpus": "toy"}, "position": ["product", "alibi"], "training": {"steps": 7}}
+    )
+    labels = {
+        "clip": "4",
+        "position": "both",
+        "placement": "some",
+        "training.steps": "seven",
+        "filter.decoder-self": "c",
+        "temperature": "one",
+        "training": "mine",
+        'a "word" of. mine': "so",
+    }
+    register(database, Plan("demo", (PlannedCell(cell_id(spec), 0, labels, spec),), (0,)), {"tables": []})
+    told = {
+        "clip": None,
+        "position": "product+alibi",
+        "placement": "encoder-self/encoder-decoder/decoder-self",
+        "training.steps": 7,
+        "filter.decoder-self": "causal",
+        "temperature": 1.0,
+        "training": "mine",
+        'a "word" of. mine': "so",
+    }
+    for view in ("cells", "runs"):
+        ((found,),) = of_view(database, f"SELECT labels FROM {view}")
+        assert list(json.loads(found).items()) == list(told.items())
+
+
+def test_runs_have_whole_parameters_and_the_facts_of_their_data(database: Database, sweep_id: int):
+    facts = {"vocabulary_size": 95, "test/unknown_rate": 0.25, "test/longest_context": 110}
+    hand = RunWriter(database, 1, "me", claim(database, 1, "me", 60))
+    hand.begin({}, "data", "code", data_facts=facts)
+    hand.record([("model/parameters", 0, 10784.0)], 0)
+    hand.complete(1.0, 5, 1.0, {}, 5, undertrained="too little")
+    columns = "parameters, typeof(parameters), undertrained, vocabulary_size, unknown_rate, longest_context"
+    found = of_view(database, f"SELECT {columns} FROM runs ORDER BY run_id")
+    assert found[0] == (10784, "integer", "too little", 95, 0.25, 110)
+    assert found[1] == (None, "null", None, None, None, None)
+
+
+@pytest.mark.parametrize("view", ["runs", "former_runs"])
+def test_the_work_of_a_view_grows_with_its_runs_and_no_faster(empty, tmp_path, plan_of, view):
+    """Counted in steps of SQLite, so that 100,000 runs take seconds, whatever SQLite makes of the query."""
+
+    def steps(cells: int, seeds: int) -> int:
+        path = tmp_path / f"{cells}.db"
+        shutil.copy(empty, path)
+        with open_database(path, write=True) as database:
+            register(database, plan_of(cells, seeds), {"tables": []})
+            if view == "former_runs":
+                register(database, plan_of(0, 0), {"tables": []})
+        count = 0
+
+        def hear() -> None:
+            nonlocal count
+            count += 1
+
+        with closing(sqlite3.connect(path)) as connection:
+            connection.set_progress_handler(hear, 1000)
+            assert len(connection.execute(f"SELECT * FROM {view}").fetchall()) == cells * seeds
+            ((counted,),) = connection.execute(f"SELECT count(*) FROM {view}")
+        assert counted == cells * seeds
+        return count
+
+    assert steps(80, 20) < 1.5 * 4 * steps(40, 10)
 
 
 def test_a_choice_that_comes_to_a_cell_twice_has_its_runs_once(database: Database, plan_of):
     (one, other) = plan_of(2).cells
-    twice = Plan("demo", (one, replace(one, ordinal=1, labels={"kernel": "again"}), replace(other, ordinal=2)), (0,))
+    one, again, other = (
+        replace(choice, ordinal=ordinal, labels={"approach": word})
+        for ordinal, (choice, word) in enumerate(((one, "first"), (one, "again"), (other, "other")))
+    )
+    twice = Plan("demo", (one, again, other), (0,))
     register(database, twice, {"tables": []})
     labels = of_view(database, "SELECT labels FROM runs ORDER BY run_id")
-    assert labels == [('{"kernel": "number 0"}',), ('{"kernel": "number 1"}',)]
+    assert labels == [('{"approach":"first"}',), ('{"approach":"other"}',)]
     assert len(of_view(database, "SELECT * FROM cells")) == 3

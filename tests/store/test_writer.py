@@ -543,6 +543,13 @@ def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Data
     assert ended.seconds == pytest.approx(attempt.ended - attempt.started)
 
 
+def test_a_run_that_learned_too_little_completes_with_its_scores_and_says_so(database: Database, sweep_id: int):
+    start(database).complete(3.8, 5, 3.9, {}, 5, undertrained="final validation loss 3.775 is not below 3.611")
+    ended = record(database)
+    assert (ended.state, ended.valid_score, ended.test_score) == (RunState.COMPLETED, 3.8, 3.9)
+    assert (ended.error, ended.undertrained) == (None, "final validation loss 3.775 is not below 3.611")
+
+
 def test_a_diverged_run_says_why_and_needs_no_score(database: Database, sweep_id: int):
     start(database).diverge("loss is nan at step 12", 12)
     ended = record(database)

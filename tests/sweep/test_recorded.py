@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
 from kdx.store import writer
@@ -48,6 +49,31 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
     for text in (SHARING, SHARING.replace("[none, product]", "[product]"), SHARING.replace("[9, 0, 4]", "2"), SHARING):
         grid.write_text(text)
         again(database, load_grid(grid))
+
+
+def changed(database: Database, old: str, new: str) -> None:
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE cell SET spec = replace(spec, ?, ?)", (old, new))
+
+
+def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, plan.grid)
+    changed(database, '"kernel":"rbf"', '"kernel":"mine"')
+    changed(database, '"norm":"post"', '"depth":3,"norm":"post"')
+    with pytest.raises(KdxError) as caught:
+        plan_of(load_sweep(database))
+    assert str(caught.value) == (
+        "sweep quickstart: it has what this kdx does not know: key `depth`, kernel `mine`\n"
+        "  hint: go on with the kdx that planned it; report, trace, query and export read its results here too"
+    )
+
+
+def test_nor_is_one_with_a_table_that_it_does_not_know(database):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
+    with pytest.raises(KdxError, match="this kdx cannot read one of its tables: folds: "):
+        plan_of(load_sweep(database))
 
 
 def test_so_does_the_command_that_planned_it(database):

@@ -85,14 +85,16 @@ def does(monkeypatch, channels, database):
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
         assert canonical(spec) == order.spec
-        recorder.begin({"torch": "2"}, "data", "code", 0, None)
+        recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
-        return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"})
+        return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"}, "it learned too little")
 
     code, run = does(order, train)
     assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
     assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
+    assert (run.error, run.undertrained) == (None, "it learned too little")
+    assert reader.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
     assert reader.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
     assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
 

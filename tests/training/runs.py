@@ -58,8 +58,9 @@ class Kept:
         self.after = after
         self.events: list[tuple] = []
 
-    def begin(self, environment, data_fingerprint, code_fingerprint, resumed_step, changes):
-        self.events.append(("begin", environment, data_fingerprint, code_fingerprint, resumed_step, changes))
+    def begin(self, environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts):
+        told = (environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
+        self.events.append(("begin", *told))
 
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))

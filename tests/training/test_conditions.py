@@ -65,14 +65,14 @@ def test_it_goes_on_when_told_to_and_says_what_changed(stopped, home):
 def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):
     run(cell("prediction"), stopped, home, stop_after=9, if_changed=IfChanged.CONTINUE)
     (begin,) = run(cell("prediction"), stopped, home).of("begin")
-    assert begin[4:] == (9, None)
+    assert begin[4:6] == (9, None)
 
 
 def test_the_checkpoint_of_another_run_is_set_aside(home, tmp_path, monkeypatch, figure):
     save_every_step(monkeypatch)
     run(cell("prediction"), tmp_path, home, seed=1, stop_after=7)
     (begin,) = run(cell("prediction"), tmp_path, home).of("begin")
-    assert begin[4:] == (0, None)
+    assert begin[4:6] == (0, None)
     aside = len(list(tmp_path.glob("step-*.corrupt")))
     assert aside == 2
     figure(f"{aside} checkpoints of another seed set aside, begun at step {begin[4]}")

@@ -38,13 +38,17 @@ def evaluated(module: PredictionModule, split: Split, streams: int = 16) -> dict
 
 
 @pytest.mark.parametrize("streams", [1, 7, 16])
-def test_every_token_of_the_text_is_scored_once(corpus, streams):
+def test_every_token_of_the_text_is_scored_once_so_its_bytes_are_what_was_read(corpus, streams):
     module = PredictionModule(cell("prediction"), corpus)
     with torch.no_grad():
         module.model.output.weight.zero_()
     metrics = evaluated(module, Split.VALID, streams)
     assert module._targets == len(corpus.splits[Split.VALID])
     assert metrics["perplexity"] == pytest.approx(corpus.vocabulary.size, rel=1e-5)
+    facts, tokens = corpus.facts, module._targets
+    assert tokens == facts["valid/tokens"] == corpus.words[Split.VALID]
+    code = tokens * math.log(corpus.vocabulary.size) + facts["valid/spelling_nats"]
+    assert metrics["bits_per_byte"] == pytest.approx(code / math.log(2) / facts["valid/bytes"], rel=1e-5)
 
 
 def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is(corpus):
@@ -60,12 +64,21 @@ def test_perplexity_per_word_spreads_all_nats_over_the_words_whatever_a_token_is
 
 def test_the_definitions_say_what_a_token_and_a_context_are(corpus):
     defined = PredictionModule(cell("prediction"), corpus).definitions(Split.VALID)
-    assert defined.keys() == {"loss", "perplexity", "word_perplexity"}
+    assert defined.keys() == {"loss", "perplexity", "word_perplexity", "bits_per_byte"}
     assert "mean over words and one end mark a line" in defined["loss"]
     assert all("16 streams in segments of 16 tokens, no memory" in text for text in defined.values())
     read = xl(evaluation={"streams": 3, "length": 4, "memory": 9})
     for text in PredictionModule(read, corpus).definitions(Split.VALID).values():
         assert "3 streams in segments of 4 tokens, a memory of 9" in text
+
+
+def test_the_definitions_tell_what_the_text_fills_not_what_was_asked(corpus):
+    """Of 16 streams, each as long as the text gives; nothing is ever remembered where one segment holds it all."""
+    longest = -(-len(corpus.splits[Split.TEST]) // 16)
+    assert longest < 512
+    for asked in ({"length": 512}, {"length": 512, "memory": 9}):
+        defined = PredictionModule(xl(evaluation=asked), corpus).definitions(Split.TEST)
+        assert f"16 streams in segments of {longest} tokens, no memory" in defined["perplexity"]
 
 
 def test_an_evaluation_reads_its_own_streams_lengths_and_memory_and_training_its_own(train, monkeypatch):
@@ -118,8 +131,28 @@ def test_cutoffs_that_the_vocabulary_does_not_reach_are_refused_when_the_text_is
         train(xl(model={"cutoffs": [20, 9000]}))
 
 
-def test_every_validation_of_a_run_gives_the_three_metrics_and_there_is_no_text_to_keep(unbroken):
+def test_every_validation_of_a_run_gives_the_four_metrics_and_there_is_no_text_to_keep(unbroken):
     whole = unbroken("prediction")
-    for name in ("valid/loss", "valid/perplexity", "valid/word_perplexity"):
+    for name in ("valid/loss", "valid/perplexity", "valid/word_perplexity", "valid/bits_per_byte"):
         assert list(whole.column(name)) == VALIDATIONS
     assert whole.lines is None
+
+
+def test_perplexities_over_other_vocabularies_do_not_compare_and_bits_per_byte_do(home, tmp_path):
+    """The fewer words are known the lower the perplexity, as rare ones need not be told apart; bits have to tell them.
+
+    So a model that learned from fewer lines, and one whose vocabulary is small, are both told as worse.
+    """
+    test, unknown = {}, {}
+    texts = {"many": {"train_lines": 300}, "few": {"train_lines": 20}}
+    for name, data in (texts | {"small": {"train_lines": 300, "vocabulary_size": 12}}).items():
+        axes = {"data": {"corpus": "synthetic-language", **data}}
+        done = run(cell("prediction", batch_tokens=64, steps=60, validate_every=60, axes=axes), tmp_path / name, home)
+        test[name] = {metric: value for (metric, _), value in done.rows.items() if metric.startswith("test/")}
+        unknown[name] = done.of("begin")[0][6]["test/unknown_rate"]
+    assert unknown["small"] > 0.3 > unknown["few"] > 0.1 > unknown["many"] == 0
+    assert 3 * test["small"]["test/perplexity"] < test["many"]["test/perplexity"]
+    bits = {name: metrics["test/bits_per_byte"] for name, metrics in test.items()}
+    assert 2 * bits["many"] < bits["few"] < bits["small"]
+    # A letter has 8 bits in the text itself.
+    assert max(bits.values()) < 4

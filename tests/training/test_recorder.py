@@ -19,10 +19,13 @@ def test_a_run_begins_once_and_before_anything_else(task, unbroken):
     whole = unbroken(task)
     (begin,) = whole.of("begin")
     assert whole.events[0] == begin
-    _, environment, data_fingerprint, code_fingerprint, resumed_step, changes = begin
+    _, environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts = begin
     assert (resumed_step, changes) == (0, None)
     assert json.loads(json.dumps(environment)) == environment
     assert len(data_fingerprint) == len(code_fingerprint) == 64
+    assert json.loads(json.dumps(data_facts)) == data_facts
+    assert {"vocabulary_size", "vocabulary", "tokenisation", "test/unknown_rate", "test/text"} <= data_facts.keys()
+    assert ("test/longest_context" in data_facts) is (task == "prediction")
 
 
 @BOTH

@@ -12,6 +12,7 @@ from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import load_parallel, load_stream
 from kdx.errors import KdxError, StorageError
 from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.lifecycle import Lifecycle
 from kdx.training.prediction import PredictionModule
 from kdx.training.translation import TranslationModule
 
@@ -440,15 +441,48 @@ def test_a_run_that_diverges_late_keeps_its_best_score_and_leaves_no_checkpoint(
 
 
 @BOTH
-def test_a_final_validation_loss_not_below_the_unigram_distribution_is_a_divergence_with_test_scores(task, train, home):
+def test_a_final_validation_loss_not_below_the_unigram_distribution_completes_undertrained(task, train, home):
     done = train(cell(task, learning_rate=1e-9))
     corpus = load_parallel(done.spec.data, home) if task == "translation" else load_stream(done.spec.data, home)
     final = done.column("valid/loss")[STEPS]
     assert final >= corpus.unigram_loss
-    assert done.outcome.diverged == (
+    assert done.outcome.diverged is None
+    assert done.outcome.undertrained == (
         f"final validation loss {final:.3f} is not below {corpus.unigram_loss:.3f}, the unigram distribution's"
     )
     assert done.outcome.test_score == done.column("test/loss")[done.outcome.valid_step]
+
+
+@BOTH
+def test_a_final_validation_loss_far_above_the_first_training_loss_is_a_divergence_with_test_scores(task, train):
+    done = train(cell(task, learning_rate=3.0, clip=None))
+    first, final = done.column("train/loss")[1], done.column("valid/loss")[STEPS]
+    assert final > 1.25 * first
+    assert done.outcome.undertrained is None
+    assert done.outcome.diverged == (
+        f"final validation loss {final:.3f} is above 1.25 × {first:.3f}, the first step's training loss"
+    )
+    assert done.outcome.test_score == done.column("test/loss")[done.outcome.valid_step]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_resumed_run_decides_by_the_first_step_of_the_run_unless_an_older_kdx_left_the_checkpoint(
+    older, home, tmp_path, monkeypatch
+):
+    spec = cell("prediction", learning_rate=3.0, clip=None)
+    whole = run(spec, tmp_path / "whole", home)
+    assert whole.outcome.diverged
+    if older:
+        kept = Lifecycle.state_dict
+        monkeypatch.setattr(
+            Lifecycle, "state_dict", lambda self: {k: v for k, v in kept(self).items() if k != "first_loss"}
+        )
+    assert run(spec, tmp_path / "broken", home, stop_after=7).outcome is None
+    resumed = run(spec, tmp_path / "broken", home).outcome
+    if older:
+        assert resumed.diverged is None and "unigram" in resumed.undertrained
+    else:
+        assert resumed == whole.outcome
 
 
 @BOTH

@@ -1,6 +1,7 @@
 """The loss and the sums of an evaluation, as both tasks on text have them."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from kdx.models.softmax import FullSoftmax
 from kdx.training.text import TextModule
 
 WORDS = 7
+FACTS = {f"{split}/{name}": value for split in Split for name, value in (("spelling_nats", 3.0), ("bytes", 50))}
 
 
 class Guesses(TextModule):
@@ -21,7 +23,7 @@ class Guesses(TextModule):
     def __init__(self, **training) -> None:
         model = nn.Linear(1, 1, bias=False)
         nn.init.ones_(model.weight)
-        super().__init__(cell("prediction", **training), model)
+        super().__init__(cell("prediction", **training), model, SimpleNamespace(facts=FACTS))
         model.output = FullSoftmax(WORDS, WORDS).requires_grad_(False)
         nn.init.eye_(model.output.weight)
 
@@ -77,3 +79,11 @@ def test_nats_are_summed_in_sixty_four_bits():
         module.evaluate((logits, targets), Split.TEST)
     of_one = functional.cross_entropy(logits[0, :1], targets[0, :1]).double().item()
     assert module.summarise(Split.TEST)["loss"] == pytest.approx(of_one, rel=1e-14)
+
+
+def test_bits_per_byte_are_all_nats_and_those_of_spelling_over_the_bytes_of_the_text():
+    """5000 tokens of a uniform distribution, 3 nats of spelling, 50 bytes."""
+    module = Guesses()
+    module.evaluate((torch.zeros(1, 5000, WORDS), torch.ones(1, 5000, dtype=torch.long)), Split.TEST)
+    expected = (5000 * math.log(WORDS) + 3) / math.log(2) / 50
+    assert module.summarise(Split.TEST)["bits_per_byte"] == pytest.approx(expected, rel=1e-6)

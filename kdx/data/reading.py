@@ -1,0 +1,85 @@
+"""How much of a stream an evaluation really reads at once: a short text does not fill long segments or memories."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kdx.data.corpus import HELD_OUT, Corpus, StreamCorpus
+from kdx.errors import KdxError
+from kdx.grid.spec import CellSpec, Reading
+
+
+class Extent(NamedTuple):
+    """Of the longest stream of a split, in tokens."""
+
+    stream: int
+    segment: int
+    """The longest segment."""
+    memory: int
+    """The most that a segment finds remembered."""
+    context: int
+    """The most that a token is predicted from: those before it in its segment, and the memory that is there."""
+
+
+def extent(tokens: int, reading: Reading) -> Extent:
+    """What is read of a split of so many tokens."""
+    stream = stream_length(tokens, reading.streams)
+    last = (stream - 1) // reading.length * reading.length
+    # The last segment may be a short one; of the full ones, the last has the most before it.
+    starts = {last, max(0, last - reading.length)}
+    return Extent(
+        stream=stream,
+        segment=min(reading.length, stream),
+        memory=min(reading.memory, last),
+        context=max(min(reading.length, stream - start) + min(reading.memory, start) for start in starts),
+    )
+
+
+def stream_length(tokens: int, streams: int) -> int:
+    """Tokens of each stream where none of the text is left out; the last streams may be shorter."""
+    return -(-tokens // streams)
+
+
+def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
+    """What a run of the cell is evaluated on: the facts of its corpus, and of a stream how it is read."""
+    if not isinstance(corpus, StreamCorpus):
+        return corpus.facts
+    reading = spec.reading
+    asked = {f"reading/{name}": value for name, value in reading._asdict().items()}
+    read = {f"{split}/longest_context": extent(len(corpus.splits[split]), reading).context for split in HELD_OUT}
+    return {**corpus.facts, **asked, **read}
+
+
+def check_reading(spec: CellSpec, corpus: Corpus) -> None:
+    """Refuses a length or memory that the cell's evaluation names and its text cannot fill; those of training may stay.
+
+    Raises:
+        KdxError: `evaluation.length` or `evaluation.memory` is more than the validation or the test text gives.
+    """
+    if not isinstance(corpus, StreamCorpus):
+        return
+    reading = spec.reading
+    tokens = {split: len(corpus.splits[split]) for split in HELD_OUT}
+    shortest = min(HELD_OUT, key=tokens.__getitem__)
+    there = extent(tokens[shortest], reading)
+    in_streams = f"the {shortest} text of `{spec.data.corpus}` has {tokens[shortest]:,} tokens in {reading.streams:,} "
+    in_streams += f"streams, {there.stream:,} in each"
+    if spec.evaluation.length is not None and there.segment < reading.length:
+        fitting = tokens[shortest] // reading.length
+        raise KdxError(
+            f"segments of {reading.length:,} tokens, but {in_streams}",
+            place="evaluation.length",
+            allowed=f"at most {there.stream:,}",
+            hint=_fewer(fitting),
+        )
+    if spec.evaluation.memory is not None and there.memory < reading.memory:
+        raise KdxError(
+            f"a memory of {reading.memory:,} tokens, but {in_streams}, read in segments of {there.segment:,}",
+            place="evaluation.memory",
+            allowed=f"at most {there.memory:,}",
+            hint=_fewer(tokens[shortest] // (-(-reading.memory // reading.length) * reading.length + 1)),
+        )
+
+
+def _fewer(streams: int) -> str:
+    """Of so many, each would be long enough."""
+    return f"read fewer streams: evaluation.streams: {streams}" if streams else "take a longer text"
