@@ -15,7 +15,7 @@ from sweeps import cell, run, sweep
 
 from kdx.report.as_csv import claims_to_csv, to_csv
 from kdx.report.as_json import claim_to_json, to_json
-from kdx.report.claims import answer
+from kdx.report.claims import answers
 from kdx.report.html.page import claims_to_html, to_html
 from kdx.report.latex import listing_to_latex, to_latex
 from kdx.report.listings import claim
@@ -153,14 +153,14 @@ CLAIMS = [
 @mixed
 @lone
 def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tuple[float, float]]]) -> None:
-    answers = [answer(its, [recorded(scores)]) for its in CLAIMS]
+    told = answers(CLAIMS, [recorded(scores)])
     paper = Paper("p", "Paper", "", "", {}, (), tuple(CLAIMS))
-    for one in answers:
+    for one in told:
         json.dumps(claim_to_json(one))
         for listing in claim(one):
             drawn(TextListing(listing))
             listing_to_markdown(listing)
             listing_to_latex(listing)
-    assert claims_to_html([(paper, answers)], "")
-    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, answers)]), newline="")))
-    assert len(rows) == sum(len(finding.outcomes) for one in answers for finding in one.findings)
+    assert claims_to_html([(paper, told)], "")
+    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
+    assert len(rows) == sum(len(finding.outcomes) for one in told for finding in one.findings)
