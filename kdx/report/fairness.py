@@ -5,7 +5,7 @@ Nothing is judged: a symmetric kernel is meant to have fewer parameters, but a r
 whose numbers do not compare are not compared at all, which a reader has to know, too, and why.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from kdx.grid.where import choice
 from kdx.report.cells import Cell, Metric
 from kdx.report.comparable import BITS_PER_BYTE, Trait, compares_by_bytes
-from kdx.report.comparisons import Groups
+from kdx.report.comparisons import Groups, Rival
 from kdx.report.layout import Address, Layout
 from kdx.store.records import CellRecord, Provenance, SweepRecord
 
@@ -48,16 +48,17 @@ class Finding:
 
 
 def audit(
-    layout: Layout, groups: Groups, alike: Mapping[Address, Sequence[Trait]], sweep: SweepRecord
+    layout: Layout, groups: Groups, alike: Mapping[Address, Sequence[Trait]], rival: Rival, sweep: SweepRecord
 ) -> tuple[Finding, ...]:
     """Every fact in which compared cells with a score differ, beyond the factors of their table, and why cells of one
-    column are not compared.
+    column, or a cell and its baseline, are not compared.
 
     Args:
         alike: what has to be the same for two cells' numbers to compare.
+        rival: the baseline of a cell.
     """
     meant = {*layout.row_factors, *layout.column_factors}
-    found = list(_not_compared(groups, alike, sweep))
+    found = list(_not_compared(groups, alike, rival, sweep))
     for shared, cells in groups:
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in cells.items():
@@ -73,29 +74,34 @@ def audit(
     return tuple(found)
 
 
-def _not_compared(groups: Groups, alike: Mapping[Address, Sequence[Trait]], sweep: SweepRecord) -> Iterator[Finding]:
+def _not_compared(
+    groups: Groups, alike: Mapping[Address, Sequence[Trait]], rival: Rival, sweep: SweepRecord
+) -> Iterator[Finding]:
     apart: dict[tuple[str, Metric], dict[Address, Cell]] = {}
     for shared, cells in groups:
         scored = {at: cell for at, cell in cells.items() if cell.value is not None}
         apart.setdefault((shared.task, shared.metric), {}).update(scored)
     for (task, metric), those in apart.items():
-        by_topic: dict[str, dict[str, list[Address]]] = {}
-        for column in dict.fromkeys(column for _, column in those):
+        # The cells of a column with the best of them, and each cell with its baseline.
+        meant = [[at for at in those if at[1] == column] for column in dict.fromkeys(column for _, column in those)]
+        meant += [[at, against] for at in those if (against := rival(at)) is not None and against in those]
+        by_topic: dict[str, dict[str, dict[Address, None]]] = {}
+        for places in meant:
             its: dict[str, dict[Address, Trait]] = {}
-            for at in those:
-                for trait in alike[at] if at[1] == column else ():
+            for at in places:
+                for trait in alike[at]:
                     its.setdefault(trait.topic, {})[at] = trait
             for topic, told in its.items():
-                if len({trait.key for trait in told.values()}) > 1 or len(told) < sum(at[1] == column for at in those):
+                if len({trait.key for trait in told.values()}) > 1 or len(told) < len(places):
                     for at, trait in told.items():
-                        by_topic.setdefault(topic, {}).setdefault(trait.told, []).append(at)
+                        by_topic.setdefault(topic, {}).setdefault(trait.told, {})[at] = None
         bytewise = metric.unit != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
         instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
         for topic, values in by_topic.items():
             yield Finding(topic, task, metric, _commonest_first(values), compared=False, instead=instead)
 
 
-def _commonest_first(values: Mapping[str, Sequence[Address]]) -> dict[str, tuple[Address, ...]]:
+def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tuple[Address, ...]]:
     return {told: tuple(where) for told, where in sorted(values.items(), key=lambda entry: -len(entry[1]))}
 
 

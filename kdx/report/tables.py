@@ -68,8 +68,9 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
     from_best = differences(groups, lambda at: best[at][0] if at in best else None, {})
     from_best = worse_than_best(from_best, comparisons)
     found, sides = from_best, 1
+    baseline = _baseline(layout, asked)
     if asked.baseline:
-        found, sides = corrected(differences(groups, _baseline(layout, asked), asked.margin)), 2
+        found, sides = corrected(differences(groups, baseline, asked.margin)), 2
         comparisons = sum(one.p is not None for one in found)
     layout = _marked(layout, best, from_best)
     places = layout.places
@@ -83,7 +84,7 @@ def table(sweep: SweepRecord, asked: TableSpec) -> Table:
         baseline=asked.baseline,
         groups=tuple(shared for shared, _ in groups),
         differences=found,
-        audit=audit(layout, groups, alike, sweep),
+        audit=audit(layout, groups, alike, baseline, sweep),
         notes=notes(layout),
         definitions=definitions(layout, sweep.provenance),
         best=_best_of(groups) if best else "",

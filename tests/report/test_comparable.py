@@ -229,6 +229,9 @@ def test_what_keeps_cells_apart_is_told_of_each_column_where_it_does() -> None:
         table = made(sweep(cells, runs, tables=[{"name": "t", **asked}]))
         return [one.topic for one in table.audit if not one.compared]
 
-    assert told(rows=["kernel"], columns=["data.corpus"]) == []
+    in_columns = {"rows": ["kernel"], "columns": ["data.corpus"]}
+    assert told(**in_columns) == []
+    assert told(**in_columns, baseline={"kernel": "rbf"}) == []
+    assert told(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
     assert told(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
     assert told(rows=["kernel", "data.corpus"]) == ["data.corpus"]

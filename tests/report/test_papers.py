@@ -70,7 +70,10 @@ def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
         ("{a: {kernel: rbf}", "{a: {kernel: rfb}", ":15:24: unknown kernel `rfb`"),
         ("{a: {training.steps: 10}", "{a: {training.step: 10}", ":17:20: unknown factor `training.step`"),
         ("metric: bleu}", "metric: bleeu}", ":17:105: unknown metric `bleeu`"),
-        ("margin: 0.3", "margin: -1", ":17:"),
+        *(
+            ("margin: 0.3", f"margin: {bad}", f":17:92: `{told}` as margin\n  allowed: a number above 0, in units of")
+            for bad, told in [("-1", "-1"), ("0%", "0%"), ("-1%", "-1%"), ("1 %", "1 %"), ("true", "True"), ("x", "x")]
+        ),
         ("        - any:\n", "        - some:\n", ":16:11: "),
         ("      all:\n", "      most:\n", ":14:7: "),
         ("    holds:\n", "    hold:\n", ":10:5: `holds` is missing"),
@@ -82,6 +85,14 @@ def test_a_fault_is_told_at_its_place(tmp_path: Path, old: str, new: str, told: 
     with pytest.raises(Faults) as caught:
         written(tmp_path, WRITTEN.replace(old, new))
     assert f"{tmp_path}/paper.yaml{told}" in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(("stated", "margin"), [("1", 1.0), ("0.25", 0.25), ("1%", "1%"), ("0.5%", "0.5%")])
+def test_a_margin_is_a_number_or_a_share(tmp_path: Path, stated: str, margin: float | str) -> None:
+    (its,) = written(tmp_path, WRITTEN.replace("margin: 0.3", f"margin: {stated}")).claims
+    rule = its.holds.of[1]
+    assert isinstance(rule, Rule) and isinstance(rule.of[0], Contrast)
+    assert rule.of[0].margin == margin
 
 
 def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
