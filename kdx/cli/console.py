@@ -22,9 +22,14 @@ def out(data: Any) -> None:
 
 def out_lines(lines: Iterable[str]) -> None:
     """The result, line by line; no more of them are made once nobody reads."""
+    out_parts(f"{line}\n" for line in lines)
+
+
+def out_parts(parts: Iterable[str]) -> None:
+    """The result, one part behind the other; no more of them are made once nobody reads."""
     with _read_or_not(sys.stdout):
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
+        for part in parts:
+            sys.stdout.write(part)
 
 
 def is_terminal() -> bool:

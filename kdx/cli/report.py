@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from kdx.cli.check import Check, checked
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import out, out_json, out_parts, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def report(
     elif format is Format.HTML:
         from kdx.report.html.page import to_html
 
-        out(to_html(shown, record, drawn))
+        out_parts(to_html(shown, record, drawn))
     else:
         from kdx.report.text import TextTable
 
@@ -230,7 +230,7 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
     elif format is Format.HTML:
         from kdx.report.html.page import claims_to_html
 
-        out(claims_to_html(found, _verdicts(told)))
+        out_parts(claims_to_html(found, _verdicts(told)))
     else:
         if format is Format.LATEX:
             from kdx.report.latex import PREAMBLE

@@ -40,6 +40,9 @@ from kdx.store.schema import (
     value_of,
 )
 
+_AT_A_TIME = 1000
+"""Rows that are held at once of a result that is not kept."""
+
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
     """Every sweep with its runs counted by state, the last planned first."""
@@ -107,7 +110,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
             select(metric.c.run_id, metric.c.name, metric.c.bits)
             .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
             .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # as the key has them
-        ).all()
+        ).yield_per(_AT_A_TIME)
         for run_id, name, bits in found:
             if run_id in metrics:
                 metrics[run_id][name] = value_of(bits)
@@ -238,14 +241,21 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
         .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
         .group_by(metric.c.run_id, metric.c.name)
     )
-    with database.read() as connection:
-        kept = connection.execute(rows).all()
     found: dict[int, dict[str, Curve]] = {}
-    for row in kept:
-        # The order within a group is the database's own affair.
-        points = sorted(zip(map(int, row.steps.split(",")), map(int, row.bits.split(",")), strict=True))
-        steps, bits = (array("q", numbers) for numbers in zip(*points, strict=True))
-        found.setdefault(row.run_id, {})[row.name] = Curve(steps, array("d", bits.tobytes()))
+    # Text of steps → the steps, and where each stands in it; runs of a grid record at the same ones.
+    shared: dict[str, tuple[array[int], list[int]]] = {}
+    with database.read() as connection:
+        # Not all at once: a hundred thousand curves take several times as much as text.
+        for row in connection.execute(rows).yield_per(_AT_A_TIME):
+            if row.steps not in shared:
+                # The order within a group is the database's own affair.
+                unordered = [int(step) for step in row.steps.split(",")]
+                order = sorted(range(len(unordered)), key=unordered.__getitem__)
+                shared[row.steps] = array("q", sorted(unordered)), order
+            steps, order = shared[row.steps]
+            bits = row.bits.split(",")
+            values = array("d", array("q", (int(bits[at]) for at in order)).tobytes())
+            found.setdefault(row.run_id, {})[row.name] = Curve(steps, values)
     return found
 
 

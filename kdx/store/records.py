@@ -107,7 +107,7 @@ class CellRecord:
         return {factor: choice(self.spec, factor) for factor in factors()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Curve:
     """One metric of a run."""
 

@@ -15,7 +15,7 @@ Scale = tuple[float, float]
 
 _DECADES = 3
 """An axis over more of them is logarithmic."""
-_MANY, _SPOT = 2000, 4
+MANY, _SPOT = 2000, 4
 """So many points can be links with labels of their own. Of more, only the selected ones are, and those on one spot of
 so many pixels stand as one."""
 _COLOURS, _SHAPES = (
@@ -57,7 +57,7 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """A run by its two scores, or a cell by its difference from another."""
 
@@ -142,7 +142,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
         layer: dict[str, Any] = {
             "mark": {"type": "point", "filled": marked, "size": 60 if marked else 40, "opacity": 1 if marked else 0.8}
         }
-        if marked or len(points) <= _MANY:
+        if marked or len(points) <= MANY:
             layer |= {"data": {"values": [_linked(one) for one in its]}, "encoding": encoding | _LINK}
         else:
             seen = {_spot(one, spans): one for one in its}.values()

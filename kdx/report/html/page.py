@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 from kdx import __version__
 from kdx.report.cells import Cell, Metric, Seed
 from kdx.report.claims import Answer
-from kdx.report.html.charts import Point, forest, learning_curve, overlay, scale, scatter
+from kdx.report.comparisons import Address
+from kdx.report.html.charts import MANY, Point, forest, learning_curve, overlay, scale, scatter
 from kdx.report.html.curves import Band, band
 from kdx.report.inert import inert
 from kdx.report.listings import claim, listings
@@ -48,7 +49,7 @@ _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
 _MOST_GROUPS = 24
 """So many rows are told apart in a scatter."""
 _PARTS = 5000
-"""Of the page that are put together at a time: each is a string of its own."""
+"""Strings of the template that are one part of the page."""
 
 
 def curves_wanted(sweep: SweepRecord) -> set[str]:
@@ -56,8 +57,8 @@ def curves_wanted(sweep: SweepRecord) -> set[str]:
     return {LOSS, *(cell.spec["select"]["metric"] for cell in sweep.cells)}
 
 
-def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
-    """One page: every table with its figures, the learning curves of each cell, and every run.
+def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
+    """The parts of one page: every table with its figures, the learning curves of each cell, and every run.
 
     Args:
         curves: of `curves_wanted`.
@@ -92,8 +93,8 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> str:
     )
 
 
-def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> str:
-    """One page with every claim, its verdict and the comparisons behind it."""
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> Iterator[str]:
+    """The parts of one page with every claim, its verdict and the comparisons behind it."""
     title = " · ".join(paper.title or paper.name for paper, _ in answers)
     return _rendered(
         title=title, lead=lead, claims=[section for _, those in answers for one in those for section in _claim(one)]
@@ -113,11 +114,12 @@ def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rendered(**shown: Any) -> str:
+def _rendered(**shown: Any) -> Iterator[str]:
     folder = files(__package__)
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = Environment(
         autoescape=True,
+        keep_trailing_newline=True,
         trim_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else inert(str(value)),
     )
@@ -131,7 +133,7 @@ def _rendered(**shown: Any) -> str:
         script_hash=_hash(script),
     )
     page.enable_buffering(_PARTS)
-    return "".join(page)
+    return page
 
 
 def _hash(text: str) -> str:
@@ -208,20 +210,26 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
     groups = _groups(table)
     for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.cells):
         its = [cell for cell in table.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)]
-        points = [
-            Point(
-                f"{place(table, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
-                f"{rounded(one.score, test.name)} on test{', selected' if one.run_id == cell.run_id else ''}",
-                f"#run-{one.run_id}",
-                one.run_id == cell.run_id,
-                one.validation,
-                one.score,
-                group=groups[at[0]],
-            )
+        seeds = [
+            (at, cell, one)
             for at, cell in its
             for one in cell.seeds
             if one.validation is not None and one.score is not None
             if isfinite(one.validation) and isfinite(one.score)
+        ]
+        points = [
+            Point(
+                # Of many, only the selected ones are links with words of their own.
+                _label(table, at, one, test, validation, selected=one.run_id == cell.run_id)
+                if len(seeds) <= MANY or one.run_id == cell.run_id
+                else "",
+                f"#run-{one.run_id}",
+                one.run_id == cell.run_id,
+                one.validation or 0.0,
+                one.score or 0.0,
+                group=groups[at[0]],
+            )
+            for at, cell, one in seeds
         ]
         # A table of validation scores has nothing to set against them.
         if points and test != validation:
@@ -229,6 +237,14 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
     if svgs:
         told = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
         yield {"caption": told, "svgs": svgs, "narrow": True}
+
+
+def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
+    assert one.validation is not None and one.score is not None
+    return (
+        f"{place(table, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
+        f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
+    )
 
 
 def _groups(table: Table) -> list[str]:

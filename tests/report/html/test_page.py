@@ -55,7 +55,7 @@ def page_of(sweep: SweepRecord, steps: range = range(0, 1000, 100)) -> str:
     shown = tables(sweep)
     names = curves_wanted(sweep)
     curves = {each.id: {name: falling(each.id, steps) for name in names} for each in sweep.runs}
-    return to_html(shown, sweep, curves)
+    return "".join(to_html(shown, sweep, curves))
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +260,7 @@ def test_a_sweep_without_runs_is_a_page_too(quiet: Browser, tmp_path: Path) -> N
 def test_claims_are_a_page_of_their_own(quiet: Browser, tmp_path: Path) -> None:
     paper = load_paper("tsai2019")
     path = tmp_path / "claims.html"
-    path.write_text(claims_to_html([(paper, answers(paper.claims, [record()]))], "7 claims"))
+    path.write_text("".join(claims_to_html([(paper, answers(paper.claims, [record()]))], "7 claims")))
     quiet.open(path)
     assert quiet.value("document.querySelectorAll('main h2').length") == len(paper.claims)
 
