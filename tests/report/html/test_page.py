@@ -4,6 +4,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from sweeps import cell, run, seeded, sweep
 from kdx.report.claims import answers
 from kdx.report.html.page import LOSS, claims_to_html, curves_wanted, to_html
 from kdx.report.inert import inert
-from kdx.report.papers import load_paper
+from kdx.report.papers import Claim, Contrast, Rule, load_paper
 from kdx.report.tables import tables
 from kdx.store.records import Curve, Provenance, RunState, SweepRecord
 
@@ -72,6 +73,18 @@ def quiet(browser: Browser) -> Iterator[Browser]:
     assert browser.complaints() == []
     assert [address for address in browser.requests() if not address.startswith("file:///")] == []
     assert len(browser.requests()) == 1
+
+
+SEEN = "((one) => ((box) => box.left >= 0 && box.right <= innerWidth)(one.getBoundingClientRect()))"
+"""Whether an element lies between the left and the right of the window."""
+
+
+@contextmanager
+def screen(browser: Browser, width: int) -> Iterator[None]:
+    """A window of that many pixels."""
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    yield
+    browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
 def column_of(browser: Browser, column: int) -> list[str]:
@@ -257,12 +270,133 @@ def test_a_sweep_without_runs_is_a_page_too(quiet: Browser, tmp_path: Path) -> N
     assert quiet.value("document.querySelector('h1').textContent") == "nothing"
 
 
-def test_claims_are_a_page_of_their_own(quiet: Browser, tmp_path: Path) -> None:
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    """Those of a paper, and one of ours that the runs can answer."""
     paper = load_paper("tsai2019")
+    sides = {"a": {"kernel": "rbf", "position": "product"}, "b": {"kernel": "exponential", "position": "product"}}
+    contrasts = (
+        Contrast.model_validate({**sides, "expect": "better"}),
+        Contrast.model_validate({**sides, "expect": "equivalent", "margin": 1.0}),
+    )
+    ours = Claim("kernel", "A kernel with more words than are needed is no worse.", "here", Rule(False, contrasts))
     path = tmp_path / "claims.html"
-    path.write_text("".join(claims_to_html([(paper, answers(paper.claims, [record()]))], "7 claims")))
+    path.write_text("".join(claims_to_html([(paper, answers((*paper.claims, ours), [record()]))], "8 claims")))
+    return path
+
+
+def test_claims_are_a_page_of_their_own(quiet: Browser, claims: Path) -> None:
+    quiet.open(claims)
+    assert quiet.value("document.querySelectorAll('main h2').length") == len(load_paper("tsai2019").claims) + 1
+
+
+@pytest.mark.parametrize("width", [1400, 800, 400])
+def test_a_verdict_comes_first_and_is_never_off_the_screen(quiet: Browser, claims: Path, width: int) -> None:
+    with screen(quiet, width):
+        quiet.open(claims)
+        rows = "[...document.querySelectorAll('tbody tr')]"
+        assert quiet.value(f"{rows}.length > 0 && {rows}.every((row) => row.cells[0].querySelector('.badge'))")
+        assert quiet.value(
+            "[...document.querySelectorAll('h2')].every((one) => one.firstElementChild.matches('.badge'))"
+        )
+        assert quiet.value(f"[...document.querySelectorAll('.badge')].every((one) => {SEEN}(one))")
+        assert quiet.value("document.documentElement.scrollWidth <= innerWidth")
+        # It stays where it is when the rest of the row is scrolled.
+        quiet.value("document.querySelectorAll('.wide').forEach((one) => one.scrollLeft = 9999)")
+        assert quiet.value(f"[...document.querySelectorAll('.badge')].every((one) => {SEEN}(one))")
+
+
+def long_names() -> SweepRecord:
+    name = "Vaswani et al. (2017), Eq. 4, with a name that is longer than anybody would want it to be, number "
+    labels = [{"approach": f"{name}{at}", "kernel": "exponential"} for at in range(3)]
+    cells = [cell(f"c{at}", labels=label, training={"steps": at + 1}) for at, label in enumerate(labels)]
+    runs = [one for at, each in enumerate(cells) for one in seeded(each.id, 20.0 + at, 21.5 + at)]
+    signature = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0" * 2
+    origin = Provenance("d" * 64, "c" * 64, {"torch": "2.13"}, {"test/bleu": signature})
+    asked = {"name": "main", "rows": ["approach"]}
+    return sweep(cells, runs, tables=[asked], provenance={each.id: origin for each in runs})
+
+
+@pytest.mark.parametrize("width", [1400, 800, 400])
+def test_scores_are_on_the_screen_and_nothing_widens_it(quiet: Browser, tmp_path: Path, page: Path, width: int) -> None:
+    path = tmp_path / "long.html"
+    path.write_text(page_of(long_names()))
+    with screen(quiet, width):
+        for each in (path, page):
+            quiet.open(each)
+            quiet.value("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            assert quiet.value("document.documentElement.scrollWidth <= innerWidth")
+            first = "[...document.querySelector('table').tBodies[0].rows].map((row) => row.querySelector('td.score'))"
+            assert quiet.value(f"{first}.every((one) => {SEEN}(one))")
+
+
+def test_figures_stand_beside_a_narrow_table(quiet: Browser, page: Path) -> None:
+    tops = "['.beside table', '.beside figure'].map((one) => document.querySelector(one).getBoundingClientRect().top)"
+    for width, beside in ((1400, True), (700, False)):
+        with screen(quiet, width):
+            quiet.open(page)
+            table, figure = quiet.value(tops)
+            assert (figure < table + 100) is beside
+
+
+def test_states_and_infinite_numbers_are_sorted_too(quiet: Browser, tmp_path: Path) -> None:
+    states = (RunState.FAILED, RunState.COMPLETED, RunState.DIVERGED)
+    scores = (None, math.inf, None)
+    runs = [
+        run("a", at, score, score, state, id=at) for at, (state, score) in enumerate(zip(states, scores, strict=True))
+    ]
+    runs += [run("a", 3, 5.0, 6.0, id=3), run("a", 4, 30.0, 7.0, id=4)]
+    path = tmp_path / "states.html"
+    path.write_text(page_of(sweep([cell("a", kernel="rbf")], runs, name="states")))
     quiet.open(path)
-    assert quiet.value("document.querySelectorAll('main h2').length") == len(paper.claims)
+    table = "document.querySelector('table.runs')"
+
+    def sorted_by(header: str) -> list[str]:
+        column = f"[...{table}.tHead.rows[0].cells].findIndex((one) => one.textContent.startsWith('{header}'))"
+        quiet.value(f"{table}.tHead.rows[0].cells[{column}].querySelector('button').click()")
+        return quiet.value(f"[...{table}.tBodies[0].rows].map((row) => row.cells[{column}].textContent.trim())")
+
+    words = ["completed", "completed", "completed", "diverged", "failed"]
+    assert sorted_by("state") == words and sorted_by("state") == words[::-1]
+    assert sorted_by("valid/bleu") == ["5.00", "30.00", "∞", "–", "–"]
+    assert sorted_by("valid/bleu") == ["∞", "30.00", "5.00", "–", "–"]
+
+
+def test_curves_of_chosen_cells_lie_over_each_other_on_the_same_axes(quiet: Browser, page: Path) -> None:
+    quiet.open(page)
+    layers = "[...one.querySelectorAll('g[transform^=scale]')].filter((layer) => layer.style.display !== 'none')"
+    shown = f"[...document.querySelectorAll('.overlay svg[data-metric]')].map((one) => {layers}.length)"
+    assert quiet.value("document.querySelectorAll('.overlay input').length") == 5
+    assert quiet.value(shown) == [4, 4]
+    tab_to(quiet, "element.matches('.overlay input:not(:checked)')")
+    quiet.press(" ")
+    assert quiet.value(shown) == [5, 5]
+    quiet.value("document.querySelectorAll('.overlay input').forEach((one) => one.checked && one.click())")
+    assert quiet.value(shown) == [0, 0]
+    # A curve begins and ends in the overlay where it does in its own chart, seen from the frame of each.
+    quiet.value("document.querySelector('.overlay input').click()")
+    places = """((line) => {
+        const frame = line.closest(".role-frame").querySelector("path.background").getBoundingClientRect();
+        const box = line.getBoundingClientRect();
+        return [(box.left - frame.left) / frame.width, (box.right - frame.left) / frame.width,
+                (box.top - frame.top) / frame.height, (box.bottom - frame.top) / frame.height];
+    })"""
+    for number in (0, 1):
+        own = quiet.value(f"{places}(document.querySelector('.curves svg[data-metric=\"{number}\"] .mark-line path'))")
+        laid = quiet.value(
+            f"{places}(document.querySelector('.overlay svg[data-metric=\"{number}\"] path[vector-effect]'))"
+        )
+        assert laid == pytest.approx(own, abs=0.02)
+
+
+def test_without_a_script_the_page_shows_each_cells_curves(quiet: Browser, page: Path) -> None:
+    quiet.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        quiet.open(page)
+        assert quiet.value("document.querySelector('.overlay').hidden")
+        assert quiet.value("document.querySelectorAll('.curves svg').length") == 2 * 5
+    finally:
+        quiet.ask("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_the_same_records_give_the_same_page() -> None:
