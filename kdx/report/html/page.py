@@ -16,10 +16,10 @@ from markupsafe import Markup, escape
 from kdx import __version__
 from kdx.report.cells import Cell, Metric, Seed
 from kdx.report.claims import Answer
-from kdx.report.comparisons import Address
 from kdx.report.html.charts import MANY, Point, forest, learning_curve, overlay, scale, scatter
 from kdx.report.html.curves import Band, band
 from kdx.report.inert import inert
+from kdx.report.layout import Address
 from kdx.report.listings import claim, listings
 from kdx.report.papers import Paper
 from kdx.report.table import Table
