@@ -13,7 +13,7 @@ from kdx.cli.verify import Device, verify
 def two_propositions(monkeypatch):
     """One that holds and one that does not, in place of all."""
     kept = {
-        "a square is no root": lambda device: iter([("exponential", 1e-12), ("rbf", 0.5)]),
+        "a square is no root": lambda device: iter([("exponential", 1.5), ("rbf", 50.0)]),
         "one is one": lambda device: iter([("exponential", 0.0)]),
     }
     monkeypatch.setattr(propositions, "PROPOSITIONS", kept)
@@ -25,10 +25,10 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
     assert end.value.exit_code == 5
     told = capsys.readouterr()
     assert told.out.splitlines() == [
-        "proposition         variants  largest error",
-        "a square is no root        2  5.0e-01",
-        "  MISSED by rbf: 5.0e-01",
-        "one is one                 1  0.0e+00",
+        "proposition         variants  largest error in roundings",
+        "a square is no root        2  50",
+        "  MISSED by rbf: 50",
+        "one is one                 1  0",
     ]
     assert told.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
 

@@ -9,10 +9,10 @@ u and v (D,), tables a_K and a_V (2·clip + 1, D), and what is expected: weights
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,11 +20,12 @@ from torch import Tensor
 
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.device import check_device
+from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
 from kdx.axes import Kernel, Position, Symmetry, Value
 from kdx.errors import KdxError
 
-TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
-"""Largest difference in a row, in units of max(1, Σ|weights|): the signed linear kernel is ill-conditioned."""
+FORMATS = (torch.float64, torch.float32)
+PATHS: tuple[Literal["literal", "fused"], ...] = ("literal", "fused")
 
 _POSITIONS = {
     "none": (),
@@ -60,8 +61,8 @@ class Agreement:
     path: str
     dtype: str
     error: float
-    """Largest difference in units of max(1, Σ|weights|)."""
-    tolerance: float
+    """Largest difference, in roundings of the number format (see `rounding`)."""
+    tolerance: float = ROUNDINGS
 
     @property
     def holds(self) -> bool:
@@ -77,16 +78,44 @@ def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
     """
     check_device(device)
     for case, factors, arrays in _cases(vectors):
-        for dtype, tolerance in TOLERANCES.items():
-            try:
-                module = _module(factors, arrays).to(device, dtype)
-                for module.path in ("literal", "fused"):
-                    error = _error(module, arrays, device, dtype)
-                    name = str(dtype).removeprefix("torch.")
-                    yield Agreement(case, _variant(factors), module.path, name, error, tolerance)
-            except (KeyError, TypeError, ValueError, RuntimeError) as fault:
-                told = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
-                raise KdxError(f"case `{case}`: {told}", place=str(vectors)) from fault
+        try:
+            yield from compared(case, factors, arrays, device)
+        except (KeyError, TypeError, ValueError, RuntimeError) as fault:
+            told = f"`{fault.args[0]}` is missing" if isinstance(fault, KeyError) else str(fault).splitlines()[0]
+            raise KdxError(f"case `{case}`: {told}", place=str(vectors)) from fault
+
+
+@torch.no_grad()
+def compared(
+    case: str, factors: Mapping[str, Any], arrays: Mapping[str, Tensor], device: str = "cpu"
+) -> Iterator[Agreement]:
+    """One case on both paths, in float64 and float32: the output, and on the literal path the weights.
+
+    Raises:
+        KeyError, TypeError, ValueError, RuntimeError: what the case lacks, or what of it is not allowed.
+    """
+    module = _module(factors, arrays).to(device)
+    queries, keys = (arrays[name].to(device, torch.float64).unsqueeze(0) for name in ("f_q", "f_k"))
+    where: Any = {
+        "query_positions": arrays["i_q"].to(device),
+        "key_positions": arrays["i_k"].to(device),
+        "mask": arrays["mask"].to(device),
+    }
+    results: dict[str, Callable[..., Tensor]] = {
+        "output": lambda module, *features: module.smooth(*features, **where)[0, 0],
+        "weights": lambda module, *features: module.weights(*features, **where)[0, 0],
+    }
+    module.path = "literal"
+    conditions = {name: condition(result, module, queries, keys) for name, result in results.items()}
+    for dtype in FORMATS:
+        module = module.to(dtype)
+        for module.path in PATHS:
+            errors = [
+                roundings(result(module, queries.to(dtype), keys.to(dtype)), arrays[name].to(device), conditions[name])
+                for name, result in results.items()
+                if name == "output" or module.path == "literal"
+            ]
+            yield Agreement(case, _variant(factors), module.path, str(dtype).removeprefix("torch."), largest(errors))
 
 
 def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tensor]]]:
@@ -154,20 +183,3 @@ def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelA
             state[name] = arrays[_ROWS[name]].unsqueeze(0)
     module.load_state_dict(state)
     return module.eval()
-
-
-@torch.no_grad()
-def _error(module: KernelAttention, arrays: Mapping[str, Tensor], device: str, dtype: torch.dtype) -> float:
-    queries, keys = (arrays[name].to(device, dtype).unsqueeze(0) for name in ("f_q", "f_k"))
-    where: Any = {
-        "query_positions": arrays["i_q"].to(device),
-        "key_positions": arrays["i_k"].to(device),
-        "mask": arrays["mask"].to(device),
-    }
-    expected = {"output": arrays["output"], "weights": arrays["weights"]}
-    found = {"output": module.smooth(queries, keys, **where)[0, 0]}
-    if module.path == "literal":
-        found["weights"] = module.weights(queries, keys, **where)[0, 0]
-    unit = expected["weights"].abs().sum(-1, keepdim=True).clamp(min=1)
-    errors = [((found[name].cpu().double() - expected[name]) / unit).abs().max() for name in found]
-    return float(torch.stack(errors).max())

@@ -1,11 +1,12 @@
 """What theory demands, as functions that return how far the modules are from it.
 
-Each proposition is checked on both paths where the path matters, in float64, on random features of a fixed seed.
+Each proposition is checked on both paths where the path matters, in float64, on random features of a fixed seed. What
+must be equal may differ by rounding, in the unit of `rounding`.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +14,8 @@ from torch import Tensor
 from kdx.attention.cache import Cache
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.device import check_device
+from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
 from kdx.axes import Filter, Kernel, Position, Symmetry, Value
-
-TOLERANCE, TOLERANCE_IN_FLOAT32 = 1e-9, 1e-4
-"""Largest difference that is taken for rounding, on features of unit variance."""
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -36,8 +35,8 @@ class Finding:
     proposition: str
     variant: str
     error: float
-    """Largest difference from what is demanded; for what must differ, how far it falls short."""
-    tolerance: float = TOLERANCE
+    """Largest difference from what is demanded, in roundings; for what must differ, how far it falls short."""
+    tolerance: float = ROUNDINGS
 
     @property
     def holds(self) -> bool:
@@ -71,22 +70,21 @@ def _attention(device: str, **choices: Any) -> KernelAttention:
     return KernelAttention(WIDTH, HEADS, **choices).double().to(device).eval()
 
 
-def _largest(*errors: Tensor) -> float:
-    """The largest absolute value; NaN if one of them is, which `max` would lose."""
-    return float(torch.stack([error.abs().max() for error in errors]).max())
+def _short(difference: Tensor, least: float) -> tuple[float, float]:
+    """How far the largest difference falls short of what it must be at least, which it may not; NaN stays."""
+    return float((least - difference.abs().max()).clamp(min=0)), 0.0
 
 
-def _short(difference: Tensor, least: float) -> float:
-    """How far the largest difference falls short of what it must be at least; NaN stays."""
-    return float((least - difference.abs().max()).clamp(min=0))
-
-
-def _both(module: KernelAttention, difference: Callable[[KernelAttention], Tensor]) -> float:
-    """The larger error of the two paths."""
+def _both(
+    module: KernelAttention, found: Callable[..., Tensor], expected: Callable[..., Tensor], *inputs: Tensor
+) -> float:
+    """The larger error of the two paths of a result, (…, T, D), of the module and inputs in float64."""
+    module.path = "literal"
+    unit = condition(expected, module, *inputs)
     errors = []
     for module.path in ("literal", "fused"):
-        errors.append(difference(module))
-    return _largest(*errors)
+        errors.append(roundings(found(module, *inputs), expected(module, *inputs), unit))
+    return largest(errors)
 
 
 def _gram(module: KernelAttention, x: Tensor) -> Tensor:
@@ -100,13 +98,21 @@ def _gram(module: KernelAttention, x: Tensor) -> Tensor:
     return weight
 
 
+def _eigenvalues(module: KernelAttention, x: Tensor) -> Tensor:
+    gram = _gram(module, x)
+    return torch.linalg.eigvalsh((gram + gram.transpose(-2, -1)) / 2)
+
+
 @torch.no_grad()
 def permutation_equivariance(device: str) -> Errors:
     """Without a mask and without positions, permuting the tokens permutes the output (Tsai et al. 2019, Prop. 1)."""
     x, order = _draw(device, 2, TOKENS, WIDTH), torch.randperm(TOKENS, generator=torch.Generator().manual_seed(2))
     for kernel in Kernel:
         module = _attention(device, kernel=kernel)
-        yield kernel.value, _both(module, lambda module: module(x[:, order]) - module(x)[:, order])
+        yield (
+            kernel.value,
+            _both(module, lambda module, x: module(x[:, order]), lambda module, x: module(x)[:, order], x),
+        )
 
 
 @torch.no_grad()
@@ -115,17 +121,18 @@ def a_mask_breaks_permutation_equivariance(device: str) -> Errors:
     x, order = _draw(device, 2, TOKENS, WIDTH), torch.arange(TOKENS).flip(0)
     for kernel in Kernel:
         module = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
-        yield kernel.value, _short(module(x[:, order]) - module(x)[:, order], 1e-3)
+        yield kernel.value, *_short(module(x[:, order]) - module(x)[:, order], 1e-3)
 
 
 @torch.no_grad()
 def one_causal_layer_is_blind_to_the_order_of_its_prefix(device: str) -> Errors:
     """Without positions, the last output does not change when the tokens before it are permuted."""
     x = _draw(device, 2, TOKENS, WIDTH)
-    permuted = torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1)
+    order = torch.tensor([*reversed(range(TOKENS - 1)), TOKENS - 1], device=device)
     for kernel in Kernel:
         module = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
-        yield kernel.value, _both(module, lambda module: module(permuted)[:, -1] - module(x)[:, -1])
+        last = (lambda module, x: module(x[:, order])[:, -1:], lambda module, x: module(x)[:, -1:])
+        yield kernel.value, _both(module, *last, x)
 
 
 @torch.no_grad()
@@ -137,7 +144,7 @@ def two_causal_layers_are_not(device: str) -> Errors:
         one = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
         two = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
         stacked = [two(y + one(y))[:, -1] for y in (x, permuted)]
-        yield kernel.value, _short(stacked[0] - stacked[1], 1e-6)
+        yield kernel.value, *_short(stacked[0] - stacked[1], 1e-6)
 
 
 @torch.no_grad()
@@ -146,10 +153,10 @@ def symmetric_gram_matrices(device: str) -> Errors:
     x = _draw(device, 2, TOKENS, WIDTH)
     for kernel in POSITIVE_SEMI_DEFINITE:
         module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC)
-        gram = _gram(module, x)
-        gram = gram / gram.amax((-2, -1), keepdim=True)
-        turned = gram.transpose(-2, -1)
-        yield kernel.value, _largest(gram - turned, torch.linalg.eigvalsh((gram + turned) / 2).clamp(max=0))
+        unit = condition(_gram, module, x)
+        asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
+        unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
+        yield kernel.value, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
 
 
 @torch.no_grad()
@@ -158,30 +165,26 @@ def shift_invariance(device: str) -> Errors:
     x, positions = _draw(device, 2, TOKENS, WIDTH), torch.arange(TOKENS, device=device)
     for scheme in RELATIVE:
         module = _attention(device, positions=(scheme,), filter=Filter.CAUSAL)
-        yield (
-            scheme.value,
-            _both(
-                module,
-                lambda module: module(x, query_positions=positions) - module(x, query_positions=positions + 5),
-            ),
-        )
+        here, there = (lambda module, x, shift=shift: module(x, query_positions=positions + shift) for shift in (0, 5))
+        yield scheme.value, _both(module, here, there, x)
 
 
 @torch.no_grad()
 def memory_equals_one_long_pass(device: str) -> Errors:
     """At layer one, attending to a memory gives what one causal pass over memory and segment gives."""
-    x = _draw(device, 2, 2 * TOKENS, WIDTH)
+    x, counted = _draw(device, 2, 2 * TOKENS, WIDTH), torch.arange(2 * TOKENS, device=device)
     for scheme in (*RELATIVE, *ABSOLUTE, None):
         positions = (scheme,) if scheme else ()
         module = _attention(device, positions=positions, filter=Filter.CAUSAL, memory_length=TOKENS)
-        counted = torch.arange(2 * TOKENS, device=device)
-
-        def difference(module: KernelAttention, counted: Tensor = counted) -> Tensor:
-            segment = module(x[:, TOKENS:], memory=x[:, :TOKENS])
-            whole: Tensor = module(x, query_positions=counted)
-            return segment - whole[:, TOKENS:]
-
-        yield scheme.value if scheme else "none", _both(module, difference)
+        yield (
+            scheme.value if scheme else "none",
+            _both(
+                module,
+                lambda module, x: module(x[:, TOKENS:], memory=x[:, :TOKENS]),
+                lambda module, x: module(x, query_positions=counted)[:, TOKENS:],
+                x,
+            ),
+        )
 
 
 @torch.no_grad()
@@ -192,13 +195,13 @@ def cached_decoding_equals_teacher_forcing(device: str) -> Errors:
         for value in Value:
             module = _attention(device, positions=(scheme,) if scheme else (), value=value, filter=Filter.CAUSAL)
 
-            def difference(module: KernelAttention) -> Tensor:
-                cache = Cache()
-                steps = [module(x[:, index : index + 1], cache=cache) for index in range(TOKENS)]
-                whole: Tensor = module(x)
-                return torch.cat(steps, 1) - whole
+            name = f"{scheme.value if scheme else 'none'}, {value.value}"
+            yield name, _both(module, _decoded, lambda module, x: module(x), x)
 
-            yield f"{scheme.value if scheme else 'none'}, {value.value}", _both(module, difference)
+
+def _decoded(module: KernelAttention, x: Tensor) -> Tensor:
+    cache = Cache()
+    return torch.cat([module(x[:, index : index + 1], cache=cache) for index in range(x.size(1))], 1)
 
 
 @torch.no_grad()
@@ -209,16 +212,15 @@ def padding_changes_nothing(device: str) -> Errors:
     right, left = hidden.clone(), hidden.clone()
     right[:, TOKENS:], left[:, :3] = True, True
     positions = torch.arange(TOKENS + 3, device=device)
+
+    def padded(module: KernelAttention, x: Tensor) -> Tensor:
+        to_right = module(torch.cat([x, noise], 1), key_padding=right)[:, :TOKENS]
+        to_left = module(torch.cat([noise, x], 1), key_padding=left, query_positions=positions - 3)[:, 3:]
+        return torch.stack([to_right, to_left])
+
     for kernel in Kernel:
         module = _attention(device, kernel=kernel)
-
-        def difference(module: KernelAttention) -> Tensor:
-            plain: Tensor = module(x)
-            to_right = module(torch.cat([x, noise], 1), key_padding=right)[:, :TOKENS]
-            to_left = module(torch.cat([noise, x], 1), key_padding=left, query_positions=positions - 3)[:, 3:]
-            return torch.stack([to_right - plain, to_left - plain])
-
-        yield kernel.value, _both(module, difference)
+        yield kernel.value, _both(module, padded, lambda module, x: module(x), x)
 
 
 @torch.no_grad()
@@ -227,33 +229,28 @@ def the_norm_of_the_query_is_not_seen(device: str) -> Errors:
     x, y = _draw(device, 2, TOKENS, WIDTH), _draw(device, 2, TOKENS, WIDTH, seed=5)
     for kernel in BLIND_TO_QUERY_NORM:
         module = _attention(device, kernel=kernel, bias=False)
-        unit = module.weights(x, y).abs().sum(-1, keepdim=True).clamp(min=1)
-
-        def difference(module: KernelAttention, unit: Tensor = unit) -> Tensor:
-            return (module.smooth(3 * x, y) - module.smooth(x, y)) / unit
-
-        yield kernel.value, _both(module, difference)
+        longer = (lambda module, x, y: module.smooth(3 * x, y), lambda module, x, y: module.smooth(x, y))
+        yield kernel.value, _both(module, *longer, x, y)
 
 
 @torch.no_grad()
 def both_paths_agree(device: str) -> Errors:
-    """Eq. 2 as printed and the fast path give one result, in units of the row's condition max(1, Σ|weights|)."""
+    """Eq. 2 as printed and the fast path give one result."""
     x = _draw(device, 2, TOKENS, WIDTH)
     for kernel in Kernel:
         for scheme in (*(scheme for scheme in Position if scheme is not Position.NONE), None):
             for filter in Filter:
                 positions = (scheme,) if scheme else ()
                 module = _attention(device, kernel=kernel, positions=positions, filter=filter, stride=3, summary=1)
-                unit = module.weights(x).abs().sum(-1, keepdim=True).clamp(min=1)
-                outputs = []
-                for module.path in ("literal", "fused"):
-                    outputs.append(module.smooth(x) / unit)
+                module.path = "literal"
+                unit, expected = condition(KernelAttention.smooth, module, x), module.smooth(x)
+                module.path = "fused"
                 name = f"{kernel.value}, {scheme.value if scheme else 'none'}, {filter.value}"
-                yield name, _largest(outputs[0] - outputs[1])
+                yield name, roundings(module.smooth(x), expected, unit)
 
 
 def both_paths_agree_on_long_rows(device: str) -> Errors:
-    """The same where the fast path goes block by block, and the gradients of all parameters, in units of the largest.
+    """The same where the fast path goes block by block, and so do the gradients of all parameters.
 
     In both number formats; what is found in float32 is held against Eq. 2 in float64.
     """
@@ -265,30 +262,37 @@ def both_paths_agree_on_long_rows(device: str) -> Errors:
     for kernel, position, filter, value in variants:
         positions = (position,) if position else ()
         module = _attention(device, kernel=kernel, positions=positions, filter=filter, value=value, stride=20)
-        x = _draw(device, LONG_BATCH, LONG, WIDTH)
-        with torch.no_grad():
-            unit = module.weights(x).abs().sum(-1, keepdim=True).clamp(min=1)
-        expected = _with_gradients(module, "literal", x, unit)
         name = ", ".join((kernel.value, position.value if position else "none", value.value, filter.value))
-        found = _with_gradients(module, "fused", x, unit)
-        yield f"{name}, float64", _largest(*map(torch.sub, found, expected)), TOLERANCE
-        if kernel is not Kernel.LINEAR:  # whose gradient has no bound that a float32 could keep to
-            found = _with_gradients(module.float(), "fused", x.float(), unit.float())
-            yield f"{name}, float32", _largest(*map(torch.sub, found, expected)), TOLERANCE_IN_FLOAT32
+        for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
+            yield f"{name}, {dtype}", error
 
 
-def _with_gradients(
-    module: KernelAttention, path: Literal["literal", "fused"], x: Tensor, unit: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The output, in units of its condition, and the gradients of all parameters, in units of the largest: float64."""
-    module.path = path
-    module.zero_grad()
-    output = module.smooth(x) / unit
-    loss = (output * _draw(str(x.device), *output.shape, seed=3).to(output.dtype)).mean()
-    loss.backward()  # type: ignore[no-untyped-call]
-    found = [one.grad.double().flatten() for one in module.parameters() if one.grad is not None]
-    gradients = torch.cat(found)
-    return output.detach().double(), gradients / gradients.abs().max()
+def _long_errors(module: KernelAttention, x: Tensor) -> Iterator[tuple[str, float]]:
+    """The larger error of output and gradients on the fast path, in each number format."""
+    with torch.no_grad():
+        unit = condition(KernelAttention.smooth, module, x)
+
+    def gradients(module: KernelAttention, x: Tensor) -> Tensor:
+        # Of outputs in units of their conditions, for else the worst row outweighs all others.
+        output = module.smooth(x) / unit.clamp(min=1).to(x.dtype)
+        factors = _draw(str(x.device), *output.shape, seed=3).to(output.dtype)
+        learned = [parameter for name, parameter in module.named_parameters() if not name.startswith("output.")]
+        found = torch.autograd.grad((output * factors).mean(), learned)
+        return torch.cat([one.flatten() for one in found]).unsqueeze(0)
+
+    # Two draws are enough for one row of many numbers, and the fast path for a unit.
+    unit_of_gradients = condition(gradients, module, x, draws=2)
+    module.path = "literal"
+    with torch.no_grad():
+        expected = module.smooth(x)
+    expected_gradients = gradients(module, x)
+    module.path = "fused"
+    for dtype in (torch.float64, torch.float32):
+        module.to(dtype)
+        with torch.no_grad():
+            error = roundings(module.smooth(x.to(dtype)), expected, unit)
+        error_of_gradients = roundings(gradients(module, x.to(dtype)), expected_gradients, unit_of_gradients)
+        yield str(dtype).removeprefix("torch."), largest([error, error_of_gradients])
 
 
 PROPOSITIONS: dict[str, Callable[[str], Errors]] = {

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kdx.attention import KernelAttention
 from kdx.attention.spaces.graph import GraphAttention, Relation
+from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.axes import Kernel, Symmetry, Tables
 
 WIDTH, HEADS, D, LABELS = 8, 2, 4, 3
@@ -167,10 +168,11 @@ def test_golden_look_ups_are_graphs(shared: Path) -> None:
         module.load_state_dict(weights | tables)
         distance = arrays["i_k"] - arrays["i_q"][:, None]
         labels = (distance.clamp(-clip, clip) + clip).where(arrays["mask"].bool(), -1)
-        tolerance = 1e-10 * arrays["weights"].abs().sum(-1, keepdim=True).clamp(min=1)
+        x = arrays["f_q"][None]
+        unit = condition(lambda module, x, labels=labels: module.smooth(x, labels)[0, 0], module, x)
         for module.path in PATHS:
-            error = (module.smooth(arrays["f_q"][None], labels)[0, 0] - arrays["output"]).abs()
-            assert (error <= tolerance).all(), f"{case}, {module.path}: {error.max()}"
+            error = roundings(module.smooth(x, labels)[0, 0], arrays["output"], unit)
+            assert error <= ROUNDINGS, f"{case}, {module.path}: {error}"
         count += 1
     assert count >= 16
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import encoding_of
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
+from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
 from kdx.axes import Encoding, Filter, Kernel, Position, Symmetry, Value
 
 WIDTHS, HEADS, D = (4, 6, 2), 2, 3
@@ -65,9 +66,9 @@ def test_weights_are_the_product_of_the_modalities_pair_by_pair(positions, kerne
                     weights[head, q, k] *= ((t[q] @ matrix) @ (t[k] @ matrix) / math.sqrt(3 * D)).exp()
     weights = weights / weights.sum(-1, keepdim=True)
     value = module.value(x[0]).unflatten(-1, (HEADS, 3 * D)).transpose(0, 1)
-    tolerance = 1e-10 * weights.abs().sum(-1, keepdim=True).clamp(min=1)
+    unit = condition(lambda module, x: module.smooth(x)[0], module, x)
     for module.path in PATHS:
-        assert ((module.smooth(x)[0] - weights @ value).abs() <= tolerance).all()
+        assert roundings(module.smooth(x)[0], weights @ value, unit) <= ROUNDINGS
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)

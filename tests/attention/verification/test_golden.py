@@ -36,10 +36,18 @@ def one_case(shared, tmp_path):
 def test_a_wrong_number_is_found_out(one_case):
     write, arrays, case = one_case
     output = arrays[f"{case}/output"].copy()
-    output[2, 1] += 1e-8
-    found = {(one.path, one.dtype): one.holds for one in agreements(write({"output": output}))}
-    assert found[("literal", "float64")] is found[("fused", "float64")] is False
-    assert found[("fused", "float32")] is True
+    for error, formats in ((1e-12, ["float64"]), (1e-3, ["float64", "float32"])):
+        output[2, 1] = arrays[f"{case}/output"][2, 1] + error
+        missed = [(one.path, one.dtype) for one in agreements(write({"output": output})) if not one.holds]
+        assert missed == [(path, dtype) for dtype in formats for path in ("literal", "fused")]
+
+
+def test_a_wrong_weight_is_found_out_on_the_path_that_has_weights(one_case):
+    write, arrays, case = one_case
+    weights = arrays[f"{case}/weights"].copy()
+    weights[2, 1] += 1e-3
+    missed = [(one.path, one.dtype) for one in agreements(write({"weights": weights})) if not one.holds]
+    assert missed == [("literal", "float64"), ("literal", "float32")]
 
 
 def test_another_kernel_is_found_out(one_case):

@@ -10,6 +10,7 @@ from kdx.attention.kernels.exponential import Exponential
 from kdx.attention.positions.lookup import Lookup
 from kdx.attention.verification import propositions
 from kdx.attention.verification.propositions import PROPOSITIONS
+from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.errors import KdxError
 
 
@@ -30,13 +31,12 @@ def test_a_fast_path_that_is_off_is_found_out(monkeypatch):
         errors[variant] = error
         if variant == "rbf, none, full":
             break
-    assert errors["exponential, none, full"] > propositions.TOLERANCE
-    assert errors["rbf, none, full"] <= propositions.TOLERANCE
+    assert errors["exponential, none, full"] > ROUNDINGS
+    assert errors["rbf, none, full"] <= ROUNDINGS
 
 
 def _first_long(device):
-    found = itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6)
-    return {variant: (error, tolerance) for variant, error, tolerance in found}
+    return dict(itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6))
 
 
 def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
@@ -47,7 +47,7 @@ def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
         return lambda query, asked, seen: part(query, asked, seen) + 1e-3 * (asked.start > 0) * query[..., :1]
 
     monkeypatch.setattr(Lookup, "by_part", off)
-    assert all(error <= most for error, most in _first_long("cpu").values())  # a term of the row alone cancels
+    assert all(error <= ROUNDINGS for error in _first_long("cpu").values())  # a term of the row alone cancels
     monkeypatch.setattr(
         Lookup,
         "by_part",
@@ -56,7 +56,7 @@ def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):
         ),
     )
     found = _first_long("cpu")
-    missed = {variant for variant, (error, most) in found.items() if not error <= most}
+    missed = {variant for variant, error in found.items() if not error <= ROUNDINGS}
     assert missed == {variant for variant in found if "lookup" in variant} and len(missed) == 2
 
 
@@ -81,7 +81,7 @@ def test_a_symmetric_kernel_with_two_projections_is_found_out(monkeypatch):
     monkeypatch.setattr(
         propositions, "_attention", lambda device, **choices: right(device, **(choices | {"symmetry": "asymmetric"}))
     )
-    assert all(error > propositions.TOLERANCE for _, error in propositions.symmetric_gram_matrices("cpu"))
+    assert all(error > ROUNDINGS for _, error in propositions.symmetric_gram_matrices("cpu"))
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):
@@ -97,11 +97,11 @@ def test_a_scheme_that_sees_where_it_is_is_found_out(monkeypatch):
         return right(self, query, at_query, at_key) + 0.01 * at_key.positions.double()
 
     monkeypatch.setattr(Lookup, "log_weight", off)
-    assert dict(propositions.shift_invariance("cpu"))["lookup"] <= 1e-9  # a term of the row alone cancels
+    assert dict(propositions.shift_invariance("cpu"))["lookup"] <= ROUNDINGS  # a term of the row alone cancels
     monkeypatch.setattr(
         Lookup, "log_weight", lambda *a: right(*a) + 0.01 * (a[3].positions.double() * a[2].positions.double()[:, None])
     )
-    assert dict(propositions.shift_invariance("cpu"))["lookup"] > propositions.TOLERANCE
+    assert dict(propositions.shift_invariance("cpu"))["lookup"] > ROUNDINGS
 
 
 def test_an_error_that_is_no_number_does_not_hold():

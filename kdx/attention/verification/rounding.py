@@ -1,0 +1,86 @@
+"""The unit in which an error counts: what rounding costs where it is computed.
+
+Eq. 2 is o = Σ w v / Σ w, so errors δw of the weights move it by Σ δw (v − o) / Σ w. A kernel with both signs has rows
+whose sum nearly cancels: κ = Σ|w| / |Σ w| is large, and so is o, up to κ max|v|. Weights with a relative error ε each
+then cost up to ε κ (1 + κ) max|v|: the square of κ, not its first power. Nor is ε that of the number format, for a
+score is itself a sum of products of sums, in which terms cancel; and a sinusoid is of an angle, which is rounded too.
+
+No formula need be found for each kernel, scheme and path. To first order all of this is the condition of the result:
+how far it moves when each number that it is computed from moves by its rounding [Higham 2002, Sec. 1.6]. It is measured
+in float64, by moving all of them at random [Parker 1997, Monte Carlo arithmetic]. In this unit the error of every
+variant is of the same size, whatever its kernel, size, scale and number format.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.encodings.sinusoidal import Sinusoidal
+
+ROUNDINGS = 32.0
+"""Largest error that is taken for rounding."""
+
+# So small that the result moves in proportion, and so large that float64 keeps half its digits of the move.
+_MOVE = 2.0**-30
+
+
+def condition(compute: Callable[..., Tensor], module: nn.Module, *inputs: Tensor, draws: int = 8) -> Tensor:
+    """How far each row of a result moves per relative move of the numbers that it is computed from.
+
+    Args:
+        compute: the result in float64, (…, T, D), from the module and the inputs.
+        module: its parameters, buffers and angles of sinusoids are moved.
+        inputs: in float64; they are moved, too.
+        draws: directions in which all are moved. With fewer the condition of some row may be found too small.
+
+    Returns:
+        (…, T, 1): the largest root mean square of a row's moves, plus its largest number, which no path can give better
+        than rounded.
+    """
+    exact = compute(module, *inputs).detach()
+    generator = torch.Generator().manual_seed(0)
+
+    def moved(number: Tensor) -> Tensor:
+        normal = torch.randn(number.shape, generator=generator, dtype=torch.float64)
+        return number.detach() * (1 + _MOVE * normal.to(number.device))
+
+    def moved_angles(sinusoid: nn.Module, positions: tuple[Tensor]) -> tuple[Tensor]:
+        return (moved(positions[0]),)
+
+    other, squares = copy.deepcopy(module), torch.zeros_like(exact)
+    for part in other.modules():
+        if isinstance(part, Sinusoidal):
+            part.register_forward_pre_hook(moved_angles)
+    for _ in range(draws):
+        with torch.no_grad():
+            for number, other_number in zip(_numbers(module), _numbers(other), strict=True):
+                other_number.copy_(moved(number))
+        move = compute(other, *map(moved, inputs)).detach() - exact
+        squares += (move / _MOVE).square()
+    return (squares / draws).sqrt().amax(-1, keepdim=True) + exact.abs().amax(-1, keepdim=True)
+
+
+def roundings(found: Tensor, expected: Tensor, condition: Tensor) -> float:
+    """The largest difference, in roundings of the number format of `found`; NaN if one of them is.
+
+    Args:
+        found: (…, T, D)
+        expected: in float64, (…, T, D).
+        condition: of `expected`, (…, T, 1). Where it is 0 nothing was computed, and all must be 0.
+    """
+    difference = (found.detach().double() - expected.detach().double()).abs()
+    return (
+        float((difference / condition.clamp(min=torch.finfo(torch.float64).tiny)).max()) / torch.finfo(found.dtype).eps
+    )
+
+
+def largest(errors: Sequence[float]) -> float:
+    """The largest; NaN if one of them is, which `max` would lose."""
+    return float(torch.tensor(errors, dtype=torch.float64).max())
+
+
+def _numbers(module: nn.Module) -> Iterator[Tensor]:
+    return chain(module.parameters(), module.buffers())
