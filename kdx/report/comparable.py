@@ -84,7 +84,7 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: Mapping[str, Any])
         add("tokenisation", "tokenisation")
     add(f"{split} text", f"{split}/text")
     add(f"{split} source text", f"{split}/source_text")
-    add(f"{split} examples", f"{split}/examples_hash")
+    add(f"{split} examples", f"{split}/content")
     return (*found, *_reading(spec))
 
 

@@ -48,7 +48,12 @@ class Trace:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The resolved cell without the fields that its hash leaves out: enough to make the very same cell."""
+        """The resolved cell without the fields that its hash leaves out: enough to make the very same cell.
+
+        Of a cell with words that this kdx does not know, all of it.
+        """
+        if self.record.unknown:
+            return dict(self.record.spec)
         plain: dict[str, Any] = json.loads(canonical(CellSpec.model_validate(self.record.spec)))
         return plain
 
@@ -155,6 +160,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
                 "seconds": one.record.seconds,
                 "error": one.record.error,
                 "data": one.provenance.data,
+                "data_facts": one.provenance.facts,
                 "code": one.provenance.code,
                 "environment": one.provenance.environment,
                 "definitions": one.provenance.definitions,

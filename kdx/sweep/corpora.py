@@ -7,6 +7,7 @@ from kdx.axes import Split, Task
 from kdx.data.corpus import ParallelCorpus, load_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepare import corpus_folder, read_about
+from kdx.data.reading import check_reading
 from kdx.data.storage import data_home
 from kdx.errors import KdxError, by_place
 from kdx.grid.faults import in_file
@@ -43,6 +44,9 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
                 notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
                 continue
             corpus = load_corpus(task, data)
+            for cell in cells:
+                with _collected(cell, faults):
+                    check_reading(cell.spec, corpus)
             if isinstance(corpus, ParallelCorpus) and corpus.left_out:
                 notes[_left_out(corpus, data)] = None
     if faults:
