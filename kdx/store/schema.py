@@ -316,15 +316,6 @@ VIEWS = (
         {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
     ),
     View(
-        "former_runs",
-        "the runs that a sweep planned once and its newest plan leaves out, as in runs; nothing is deleted",
-        {
-            "sweep": "name of the sweep",
-            **_RUNS,
-            "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
-        },
-    ),
-    View(
         "curves",
         "every number that a run recorded",
         {
@@ -332,6 +323,15 @@ VIEWS = (
             "name": "split/metric, such as valid/bleu",
             "step": "optimiser step, from 0",
             "value": "the number; NULL when it is not one",
+        },
+    ),
+    View(
+        "former_runs",
+        "the runs that a sweep planned once and its newest plan leaves out, as in runs; nothing is deleted",
+        {
+            "sweep": "name of the sweep",
+            **_RUNS,
+            "selected": "1 where it has the best valid_score of its cell's completed runs that are left out, else 0",
         },
     ),
 )
