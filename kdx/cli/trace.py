@@ -108,7 +108,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
         environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
         yield f"  environment  {inert(environment)}"
         for name, fact in (origin.facts or {}).items():
-            yield f"  {inert(f'{name:22}  {fact}')}"
+            yield f"  {inert(name):11}  {inert(str(fact))}"
         for name, definition in (origin.definitions or {}).items():
             if name in (cell.selected_by.name, cell.metric.recorded):
                 yield f"  {name:11}  {inert(definition)}"

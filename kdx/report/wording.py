@@ -263,7 +263,7 @@ def _beside(table: Table, findings: Sequence[Finding]) -> str:
         more = ["…"] if len(words) > _MOST_VALUES else []
         told.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
     factors = " and ".join(filter(None, (", ".join(table.row_factors), ", ".join(table.column_factors))))
-    return f"Compared cells also differ in what {factors} do not name: {'; '.join(told)}."
+    return f"Compared cells also differ, beside {factors}, in {'; '.join(told)}."
 
 
 def _finding(table: Table, finding: Finding) -> str:

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,7 +86,7 @@ def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(
         return " ".join(ran("--format", form, *asked).stdout.split())
 
     short, full = told(), told("--notes", "full")
-    assert "Compared cells also differ in what kernel do not name: seeds (0, 0" in short
+    assert "Compared cells also differ, beside kernel, in seeds (0, 0" in short
     assert "Unequal seeds" not in short and "higher is better" not in short
     assert "Unequal seeds: 0 in exponential; 0" in full and "higher is better." in full
     assert "Compared cells also differ" not in full
@@ -220,3 +222,17 @@ def test_help_loads_neither_the_database_library_nor_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "html", "--json"])
+@pytest.mark.parametrize(("word", "other"), [('"kernel":"rbf"', '"kernel":"mine"'), ('"norm":"post"', '"norm":"none"')])
+def test_a_cell_with_a_word_of_another_kdx_is_shown_as_recorded(
+    folder: Path, format: str, word: str, other: str
+) -> None:
+    with closing(sqlite3.connect("runs.db")) as connection, connection:
+        for column in ("spec", "resolved"):
+            connection.execute(f"UPDATE cell SET {column} = replace({column}, ?, ?)", (word, other))
+    done = ran(*([format] if format.startswith("-") else ["--format", format]))
+    assert "31.25" in done.stdout
+    if format in ("text", "markdown"):
+        assert "This kdx does not know" in done.stdout

@@ -147,9 +147,7 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
     assert numbers.endswith("*: best mean of its column.")
     smallest = sqrt((1 + 1.125) / 2) * detectable(2, sides=1)
     assert resolution == (f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2.")
-    assert rest == (
-        "Compared cells also differ in what kernel, norm do not name: seeds (0–2, 0–1); training.steps (1000, 500)."
-    )
+    assert rest == ("Compared cells also differ, beside kernel, norm, in seeds (0–2, 0–1); training.steps (1000, 500).")
 
 
 def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_differs() -> None:
