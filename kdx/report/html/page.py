@@ -365,7 +365,7 @@ def _cell(
         facts.setdefault("data", {})[one.data] = None
         facts.setdefault("code", {})[one.code] = None
         facts.setdefault("environment", {})[one.environment and environments.link(one.environment)] = None
-        for name, text in ((one.definitions or {}) | (one.facts or {})).items():
+        for name, text in {**(one.definitions or {}), **(one.facts or {})}.items():
             facts.setdefault(name, {})[str(text)] = None
     return {
         "id": f"cell-{cell.id}",
