@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
+from kdx.grid.identity import unknown
 from kdx.grid.spec import CellSpec
 from kdx.store.database import open_database
 from kdx.store.reader import load_one
@@ -28,7 +29,8 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
         home: folder of prepared corpora; None: the user's.
 
     Raises:
-        KdxError: there is no such run, it has no weights, or they are of another model.
+        KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this kdx
+            does not know.
         DatabaseError: see `kdx.store.database.open_database`.
         StorageError: the weights cannot be read or are damaged.
     """
@@ -41,6 +43,12 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
             f"run {run}, which is {record.state}, has no weights that were tested",
             place=str(files),
             hint="a completed run has them until kdx gc is asked to remove them",
+        )
+    if words := unknown(text):
+        raise KdxError(
+            f"the cell of run {run} has what this kdx does not know: {', '.join(words)}",
+            place=str(opened.path),
+            hint="load it with the kdx that trained it",
         )
     spec = CellSpec.model_validate_json(text)
     model = model_of(spec, b"".join(content(files, weights)))

@@ -1,8 +1,11 @@
 """A trained model comes back as it was tested."""
 
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import torch
@@ -179,6 +182,17 @@ def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypat
 def _folder(database, run: int) -> str:
     with open_database(database, write=False) as opened:
         return folder_of(reader.load_one(opened, run)[0])
+
+
+def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path):
+    copy = tmp_path / "runs.db"
+    shutil.copyfile(database, copy)
+    shutil.copytree(files_beside(database), files_beside(copy))
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        connection.execute("UPDATE cell SET spec = replace(spec, '\"exponential\"', '\"mine\"')")
+        (run,) = connection.execute("SELECT id FROM run WHERE state = 'completed' LIMIT 1").fetchone()
+    with pytest.raises(KdxError, match="has what this kdx does not know: kernel `mine`"):
+        load_run(copy, run)
 
 
 def test_it_is_at_hand_as_kdx_load_run_and_importing_kdx_loads_nothing(database, home, monkeypatch):
