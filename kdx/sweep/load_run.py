@@ -29,8 +29,8 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
         home: folder of prepared corpora; None: the user's.
 
     Raises:
-        KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this kdx
-            does not know.
+        KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
+            kdx does not know.
         DatabaseError: see `kdx.store.database.open_database`.
         StorageError: the weights cannot be read or are damaged.
     """

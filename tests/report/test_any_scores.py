@@ -121,7 +121,7 @@ def test_any_scores_are_shown_on_the_page_and_only_finite_ones_are_marked(
     scores: list[list[tuple[float, float]]],
 ) -> None:
     record = recorded(scores)
-    assert not re.search(r"(?:nan|∞|–)(?:<[^>]*>)*[†‡]", to_html(tables(record)[:2], record, {}))
+    assert not re.search(r"(?:nan|∞|–)(?:<[^>]*>)*[†‡]", "".join(to_html(tables(record)[:2], record, {})))
 
 
 CLAIMS = [
@@ -161,6 +161,6 @@ def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tupl
             drawn(TextListing(listing))
             listing_to_markdown(listing)
             listing_to_latex(listing)
-    assert claims_to_html([(paper, told)], "")
+    assert "".join(claims_to_html([(paper, told)], ""))
     rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
     assert len(rows) == sum(len(finding.outcomes) for one in told for finding in one.findings)

@@ -25,7 +25,7 @@ FACTS = {
     "test/text": "b" * 32,
     "valid/text": "c" * 32,
     "test/source_text": "d" * 32,
-    "test/examples_hash": "e" * 32,
+    "test/content": "e" * 32,
 }
 METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised")
 
@@ -117,7 +117,7 @@ def test_a_perplexity_per_word_asks_for_the_vocabulary_where_words_are_unknown()
 
 
 def test_generated_examples_have_to_be_the_same() -> None:
-    assert topics("accuracy", {"test/examples_hash": "e" * 32}) == ["test examples"]
+    assert topics("accuracy", {"test/content": "e" * 32}) == ["test examples"]
 
 
 def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
