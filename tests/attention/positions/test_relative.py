@@ -58,6 +58,7 @@ def test_dropout_drops_a_feature_for_all_pairs_at_a_distance(known: bool) -> Non
     torch.manual_seed(0)
     scheme, query = Relative(Options(8, heads=2, head_width=4, position_dropout=0.5)), torch.ones(1, 2, 3, 4)
     whole = scheme.eval().log_weight(query, *places(known))
+    torch.testing.assert_close(scheme.log_weight(query, *places(known)), whole)  # none is dropped but in training
     dropped = scheme.train().log_weight(query, *places(known))
     assert not torch.allclose(whole, dropped)
     for diagonal in range(-2, 7):
