@@ -22,6 +22,9 @@ class RunState(StrEnum):
     PRUNED = "pruned"
 
 
+LOST = "lost"
+"""Outcome of an attempt whose process died without a word."""
+
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
@@ -46,6 +49,8 @@ class RunRecord(NamedTuple):
     """Seconds until the claim lapses, negative when it has; None unless running."""
     progress_step: int
     """Last optimiser step known to the database."""
+    checkpoint_step: int | None
+    """Optimiser step of the newest checkpoint to go on from; None: none was made."""
     stalls: int
     """Attempts in a row that died without coming further."""
     valid_score: float | None
@@ -54,6 +59,8 @@ class RunRecord(NamedTuple):
     """The step of that value."""
     test_score: float | None
     """The same metric on the test split, with those weights."""
+    weights_sha256: str | None
+    """Of the file with the weights that were tested; None: none was written, or an older kdx wrote it."""
     error: str | None
     """One line: why it failed or diverged."""
     seconds: float | None

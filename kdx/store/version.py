@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest migration, known here so that opening a database of this schema need not load Alembic."""
 
 VERSION_TABLE = "kdx_alembic_version"

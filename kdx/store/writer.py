@@ -21,8 +21,10 @@ from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, LOST, RunState
 from kdx.store.schema import (
+    LINE,
+    TEXT,
     attempt,
     bits_of,
     cell,
@@ -46,9 +48,6 @@ rows of before.
 
 MOST_NAMES = 1000
 """Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
-
-LOST = "lost"
-"""Outcome of an attempt whose process died without a word."""
 
 
 class Fenced(Exception):
@@ -257,6 +256,7 @@ class RunWriter:
                     data_fingerprint=data_fingerprint,
                     data_facts=None if data_facts is None else dict(data_facts),
                     code_fingerprint=code_fingerprint,
+                    checkpoint_step=resumed_step or None,
                     **further,
                 )
             )
@@ -265,6 +265,11 @@ class RunWriter:
                 .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
+
+    def checkpoint(self, step: int) -> None:
+        """Records that the run can go on from `step`, so that a checkpoint that is lost is missed."""
+        with self._writing(checkpoint_step=step):
+            pass
 
     @contextmanager
     def holding(self) -> Iterator[int]:
@@ -345,6 +350,7 @@ class RunWriter:
         definitions: Mapping[str, str],
         last_step: int,
         undertrained: str | None = None,
+        weights_sha256: str | None = None,
     ) -> None:
         """Ends the run with its scores; final. A run whose curves have holes fails instead.
 
@@ -356,9 +362,10 @@ class RunWriter:
             test_score: the same metric on the test split, with those weights.
             definitions: metric → its definition or signature.
             undertrained: one line: why it learned too little; None: it did not.
+            weights_sha256: of the file with the weights that were tested; None: there is none.
         """
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, **scores)
+        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, weights_sha256=weights_sha256, **scores)
 
     def diverge(
         self,
@@ -368,10 +375,11 @@ class RunWriter:
         valid_step: int | None = None,
         test_score: float | None = None,
         definitions: Mapping[str, str] | None = None,
+        weights_sha256: str | None = None,
     ) -> None:
         """Ends the run as one that did not converge, with what scores it has; final."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.DIVERGED, last_step, error=reason, **scores)
+        self._end(RunState.DIVERGED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
     def interrupt(self, last_step: int) -> None:
         """Ends the attempt at a safe point; the run can be resumed."""
@@ -379,7 +387,7 @@ class RunWriter:
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: one line for lists, and the whole of it."""
-        self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
+        self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
         columns |= {"stalls": _stalls(last_step, without_progress=0), "progress_step": _at_least(last_step)}

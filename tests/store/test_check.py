@@ -59,12 +59,14 @@ def test_a_row_that_names_what_is_not_there_is_found(database: Database, path: P
 
 
 def test_a_lost_table_and_a_lost_column_are_found(database: Database, path: Path, hand: RunWriter):
-    spoil(path, "DROP TABLE output", "ALTER TABLE attempt DROP COLUMN traceback")
-    assert faults(path) == ("the table attempt lacks traceback", "the table output is missing")
+    spoil(path, "DROP TABLE output", "ALTER TABLE environment RENAME COLUMN environment TO other")
+    assert faults(path) == ("the table environment lacks environment", "the table output is missing")
 
 
 @pytest.mark.parametrize(
-    "change", ["lines = x'00'", "lines = substr(lines, 1, 5)", "sha256 = 'x'"], ids=["other", "cut", "checksum"]
+    "change",
+    ["lines = x'00'", "lines = substr(lines, 1, 5)", "sha256 = hex(zeroblob(32))"],
+    ids=["other", "cut", "checksum"],
 )
 def test_a_text_that_was_changed_is_found(database: Database, path: Path, hand: RunWriter, change: str):
     spoil(path, f"UPDATE output SET {change}")

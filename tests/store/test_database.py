@@ -23,7 +23,10 @@ from kdx.store.schema import cell
 from kdx.store.version import APPLICATION_ID, REVISION
 
 
-def add_cell(database: Database, name: str = "c", size: int = 2) -> None:
+CELL = "c" * 32
+
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
     with database.write() as connection:
         connection.execute(insert(cell).values(id=name, spec="x" * size))
 
@@ -56,7 +59,7 @@ def pragma(database: Database, name: str) -> object:
 def test_a_path_and_a_url_open_the_same_file(database: Database, path: Path, form: str):
     add_cell(database)
     with open_database(form.format(path), write=False) as again:
-        assert cells(again) == ["c"]
+        assert cells(again) == [CELL]
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "why?.db", "a#b.db", "ü.db", "a%20b.db", "file:x.db"])
@@ -65,7 +68,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str):
         add_cell(database)
     assert {file.name for file in tmp_path.iterdir()} == {name, f"{name}-journal"}
     with open_database(tmp_path / name, write=False) as database:
-        assert cells(database) == ["c"]
+        assert cells(database) == [CELL]
 
 
 def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -73,7 +76,7 @@ def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch
     database = open_database("runs.db", write=True, create=True)
     monkeypatch.chdir("/")
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figure):
@@ -88,7 +91,7 @@ def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figur
 def test_opening_again_keeps_what_is_there(database: Database, path: Path):
     add_cell(database)
     with open_database(path, write=True, create=True) as again:
-        assert cells(again) == ["c"]
+        assert cells(again) == [CELL]
 
 
 def test_an_empty_file_becomes_a_database_when_one_is_to_be_made(path: Path):
@@ -100,7 +103,7 @@ def test_an_empty_file_becomes_a_database_when_one_is_to_be_made(path: Path):
 def test_eight_processes_make_one_database_at_once(path: Path, in_processes):
     def make() -> int:
         with open_database(path, write=True, create=True) as database:
-            add_cell(database, str(os.getpid()))
+            add_cell(database, f"{os.getpid():032x}")
         return 0
 
     assert in_processes(make, 8) == ["0"] * 8
@@ -146,7 +149,7 @@ def test_opening_a_database_of_this_schema_does_not_load_alembic(database: Datab
 
 def test_an_exception_takes_the_transaction_back(database: Database):
     with pytest.raises(RuntimeError), database.write() as connection:
-        connection.execute(insert(cell).values(id="c", spec="{}"))
+        connection.execute(insert(cell).values(id=CELL, spec="{}"))
         raise RuntimeError
     assert cells(database) == []
 
@@ -216,7 +219,7 @@ def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
         add_cell(database)
         waited = time.monotonic() - start
     assert 0.3 < waited < 20
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_who_opens_to_write_is_told_soon_of_a_lock(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -239,7 +242,7 @@ def test_a_wait_can_be_broken_off(database: Database, path: Path, monkeypatch: p
         program.kill()
     signal.signal(signal.SIGALRM, before)
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 # Copying
@@ -250,10 +253,10 @@ def test_a_copy_is_the_database(database: Database, path: Path):
     copy = path.with_name("copy of 100%.db")
     database.back_up(copy)
     with open_database(copy, write=True) as opened:
-        assert cells(opened) == ["c"]
+        assert cells(opened) == [CELL]
         assert pragma(opened, "application_id") == APPLICATION_ID
-        add_cell(opened, "d")
-    assert cells(database) == ["c"]
+        add_cell(opened, "d" * 32)
+    assert cells(database) == [CELL]
     assert {file.name for file in path.parent.iterdir()} == {
         path.name,
         copy.name,
@@ -267,7 +270,7 @@ def test_a_copy_taken_while_others_write_has_whole_transactions(database: Databa
         with open_database(path, write=True) as mine:
             for number in range(15):
                 with mine.write() as connection:
-                    names = [{"id": f"{os.getpid()} {number} {part}", "spec": "x"} for part in range(10)]
+                    names = [{"id": f"{os.getpid():016x}{number:08x}{part:08x}", "spec": "x"} for part in range(10)]
                     connection.execute(insert(cell), names)
         return 0
 
@@ -310,7 +313,7 @@ def test_a_copy_overwrites_nothing(database: Database, path: Path):
 
 def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: Path, tmp_path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 20_000)
+        add_cell(database, f"{number:032x}", 20_000)
     code = f"""
         import resource, signal
         from pathlib import Path
@@ -333,7 +336,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: 
 
 def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
     content[-40_000:] = b"\xff" * 40_000
     path.write_bytes(content)
@@ -377,7 +380,7 @@ def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer
     old, new = newer_than(newer)
     with open_database(path, write=True) as upgraded:
         assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
-        assert cells(upgraded) == ["c"]
+        assert cells(upgraded) == [CELL]
     assert (revision(path), revision(upgraded.backup)) == (new, old)
     with open_database(path, write=True) as again:
         assert again.backup is None
@@ -392,7 +395,7 @@ def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
     database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch, figure
 ):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     old, new = newer_than(newer)
     monkeypatch.setenv("KILLED", "1")
     pid = os.fork()
@@ -468,7 +471,7 @@ def test_reading_changes_no_byte_and_makes_no_file(database: Database, path: Pat
     path.with_name("runs.db-journal").unlink()
     before = digest(path), path.stat().st_mtime_ns
     with open_database(path, write=False) as reader:
-        assert cells(reader) == ["c"]
+        assert cells(reader) == [CELL]
         with pytest.raises(DatabaseError, match="no permission to write"), reader.read() as connection:
             connection.execute(insert(cell).values(id="d", spec="{}"))
     assert (digest(path), path.stat().st_mtime_ns) == before
@@ -488,7 +491,7 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path,
             return cells(database)
 
     (told,) = in_processes(read, unprivileged=True)
-    assert told == "['c']"
+    assert told == str([CELL])
     figure(f"a stranger reads {told}")
 
 
@@ -499,7 +502,7 @@ def killed_in_mid_write(path: Path, copy: Path) -> None:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(
-            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"half {n}", "x" * 2000) for n in range(50)]
+            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"{n:032x}", "x" * 2000) for n in range(50)]
         )
         connection.execute("UPDATE cell SET spec = 'half' || spec")
         shutil.copy(path, copy)
@@ -512,7 +515,7 @@ def test_a_reader_undoes_what_a_killed_writer_left(database: Database, path: Pat
     copy = tmp_path / "copy.db"
     killed_in_mid_write(path, copy)
     with open_database(copy, write=False) as reader:
-        assert cells(reader) == ["c"]
+        assert cells(reader) == [CELL]
         assert pragma(reader, "integrity_check") == "ok"
 
 
@@ -709,12 +712,12 @@ def test_a_database_that_is_replaced_while_open_is_not_written(database: Databas
     figure(f"exit {caught.value.exit_code}; SHA-256 of the other {before[:8]} before, {digest(path)[:8]} after")
     path.with_name("aside.db").replace(path)
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_a_damaged_database_is_told(database: Database, path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
     path.write_bytes(content)
@@ -727,7 +730,7 @@ def test_a_damaged_database_is_told(database: Database, path: Path):
 
 
 def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
-    add_cell(database, "before")
+    add_cell(database, "b" * 32)
     pages = pragma(database, "page_count")
 
     @event.listens_for(database._engine, "begin")
@@ -735,14 +738,14 @@ def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, pa
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(StorageError) as caught:
-        add_cell(database, "after", 100_000)
+        add_cell(database, "a" * 32, 100_000)
     assert caught.value.exit_code == 74
     assert str(caught.value) == (
         f"{path}: the disk is full\n  hint: free some space, then kdx resume; what was recorded stands"
     )
     with open_database(path, write=True) as again:
-        assert cells(again) == ["before"]
-        add_cell(again, "when there is space", 100_000)
+        assert cells(again) == ["b" * 32]
+        add_cell(again, "d" * 32, 100_000)
         assert pragma(again, "integrity_check") == "ok"
 
 
@@ -761,7 +764,7 @@ def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database,
             with open_database({str(path)!r}, write=True) as database:
                 while True:
                     with database.write() as connection:
-                        connection.execute(insert(cell).values(id=str(written), spec="x" * 20_000))
+                        connection.execute(insert(cell).values(id=f"{{written:032x}}", spec="x" * 20_000))
                     written += 1
         except StorageError as error:
             print(written, error.exit_code, error, sep="\\n")
@@ -789,7 +792,7 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
         with open_database(disk / "runs.db", write=True, create=True) as database:
             with pytest.raises(StorageError) as caught:
                 while True:
-                    add_cell(database, f"{written:06}", 10_000)
+                    add_cell(database, f"{written:032x}", 10_000)
                     written += 1
             assert caught.value.exit_code == 74
             assert str(caught.value).startswith(f"{disk / 'runs.db'}: the disk is full\n")
@@ -799,7 +802,7 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
                 database.back_up(disk / "copy.db")
             assert {file.name for file in disk.iterdir()} == {"runs.db", "runs.db-journal"}
             subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
-            add_cell(database, "when there is space", 100_000)
+            add_cell(database, "d" * 32, 100_000)
             assert len(cells(database)) == written + 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
