@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from sqlalchemy import JSON, BigInteger, Boolean, Double, Integer, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Integer, LargeBinary, String, Text, TypeDecorator
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
@@ -30,7 +30,7 @@ class UnexpectedValueError(ValueError):
         super().__init__(f"{column} is {self.value}, which kdx never writes there; allowed: {allowed}")
 
 
-class Checked(TypeDecorator[Any]):
+class Strict(TypeDecorator[Any]):
     """A type that knows what may stand in its column."""
 
     column = ""
@@ -70,7 +70,17 @@ class Checked(TypeDecorator[Any]):
         return read
 
 
-class Whole(Checked):
+def checked(column: Column[Any], value: Any) -> Any:
+    """A value that was read by other means than its column.
+
+    Raises:
+        UnexpectedValueError: it would not be read from there.
+    """
+    assert isinstance(column.type, Strict)
+    return column.type.check(value)
+
+
+class Whole(Strict):
     """A whole number, from `least` to `most`."""
 
     impl = BigInteger
@@ -89,12 +99,10 @@ class Whole(Checked):
         return f"typeof({name}) = 'integer'{least}{most}"
 
     def check(self, value: Any) -> Any:
-        if type(value) is int and self.least <= value <= self.most:
-            return value
-        self.refuse(value)
+        return value if type(value) is int and self.least <= value <= self.most else self.refuse(value)
 
 
-class Number(Checked):
+class Number(Strict):
     """A number of any kind."""
 
     impl = Double
@@ -104,12 +112,10 @@ class Number(Checked):
         return f"typeof({name}) IN ('real', 'integer')"
 
     def check(self, value: Any) -> Any:
-        if type(value) is float or type(value) is int:
-            return value
-        self.refuse(value)
+        return value if type(value) is float or type(value) is int else self.refuse(value)
 
 
-class Words(Checked):
+class Words(Strict):
     """A text of at most so many characters."""
 
     impl = Text
@@ -128,12 +134,10 @@ class Words(Checked):
         return f"typeof({name}) = 'text' AND length({name}) <= {self.most}"
 
     def check(self, value: Any) -> Any:
-        if type(value) is str and len(value) <= self.most:
-            return value
-        self.refuse(value)
+        return value if type(value) is str and len(value) <= self.most else self.refuse(value)
 
 
-class Hash(Checked):
+class Hash(Strict):
     """So many hexadecimal digits."""
 
     impl = String
@@ -147,12 +151,14 @@ class Hash(Checked):
         return f"typeof({name}) = 'text' AND length({name}) = {self.digits} AND NOT {name} GLOB '*[^0-9a-f]*'"
 
     def check(self, value: Any) -> Any:
-        if type(value) is str and len(value) == self.digits and not value.strip("0123456789abcdef"):
-            return value
-        self.refuse(value)
+        return (
+            value
+            if type(value) is str and len(value) == self.digits and not value.strip("0123456789abcdef")
+            else self.refuse(value)
+        )
 
 
-class Word(Checked):
+class Word(Strict):
     """One of a few words."""
 
     impl = String
@@ -171,7 +177,7 @@ class Word(Checked):
         return word if word is not None else self.refuse(value)
 
 
-class Flag(Checked):
+class Flag(Strict):
     """True or false."""
 
     impl = Boolean
@@ -181,12 +187,10 @@ class Flag(Checked):
         return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
 
     def check(self, value: Any) -> Any:
-        if type(value) in (int, bool) and value in (0, 1):
-            return bool(value)
-        self.refuse(value)
+        return bool(value) if type(value) in (int, bool) and value in (0, 1) else self.refuse(value)
 
 
-class Packed(Checked):
+class Packed(Strict):
     """At most so many bytes."""
 
     impl = LargeBinary
@@ -200,12 +204,10 @@ class Packed(Checked):
         return f"typeof({name}) = 'blob' AND length({name}) <= {self.most}"
 
     def check(self, value: Any) -> Any:
-        if isinstance(value, bytes | memoryview) and len(value) <= self.most:
-            return bytes(value)
-        self.refuse(value)
+        return bytes(value) if isinstance(value, bytes | memoryview) and len(value) <= self.most else self.refuse(value)
 
 
-class Json(Checked):
+class Json(Strict):
     """A JSON object of at most so many characters, of a certain form."""
 
     impl = JSON

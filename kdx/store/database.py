@@ -87,7 +87,7 @@ class Database:
         @event.listens_for(self._engine, "begin")
         def begin(connection: Connection) -> None:
             statement = connection.get_execution_options().get("kdx_begin", "BEGIN")
-            driver = _driver_of(connection)
+            driver = driver_of(connection)
             self._patiently(lambda: _lock(driver, statement))
             self._refuse_another_database(driver)
 
@@ -95,7 +95,7 @@ class Database:
         def commit(connection: Connection) -> None:
             # A reader holds up a commit; the transaction stands, and can be committed later. SQLAlchemy's own commit,
             # which comes after this one, finds nothing to do.
-            self._patiently(lambda: _driver_of(connection).execute("COMMIT"))
+            self._patiently(lambda: driver_of(connection).execute("COMMIT"))
 
     def __enter__(self) -> Self:
         return self
@@ -417,7 +417,7 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False,
         if revision != REVISION:
             _migrate(database)
         with database.write() if write else database.read() as connection:
-            refuse_foreign_objects(_driver_of(connection), path)
+            refuse_foreign_objects(driver_of(connection), path)
             database.id = connection.scalar(select(identity.c.id))
             if database.id is None:
                 raise _foreign(path)
@@ -547,7 +547,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _driver_of(connection: Connection) -> sqlite3.Connection:
+def driver_of(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver

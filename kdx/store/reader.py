@@ -30,7 +30,7 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
 from kdx.grid.identity import resolved, unknown
-from kdx.store.columns import UnexpectedValueError
+from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
     FINAL,
@@ -141,7 +141,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         created=row.created,
         grid=row.grid,
         cells=tuple(
-            CellRecord(each.id, each.ordinal, each.labels, _resolved(each.id, each.spec), unknown(each.spec))
+            CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec), unknown(each.spec))
             for each in cells
         ),
         runs=records,
@@ -163,7 +163,7 @@ def contents(database: Database, name: str) -> Contents | None:
         of_sweep = sweep_run.c.planned & (sweep_run.c.sweep_id == named.id)
         seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
         for row in cells:
-            _resolved(row.id, row.spec)
+            whole_cell(row.id, row.spec)
     file = named.grid.get("file", "")  # which older ones lack
     return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
 
@@ -185,7 +185,7 @@ def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenanc
         spec = connection.scalar(select(cell.c.spec).join(run).where(run.c.id == run_id))
         origins = _provenance(connection, run.c.id == run_id)
         if records and spec is not None:
-            _resolved(records[0].cell_id, spec)
+            whole_cell(records[0].cell_id, spec)
     if not records or spec is None:
         hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
         raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
@@ -238,7 +238,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         changed: str | None,
     ) -> Provenance:
         columns = (run.c.definitions, definitions), (run.c.data_facts, facts)
-        told, known = (column.type.check(text) if text else None for column, text in columns)
+        told, known = (checked(column, text) if text else None for column, text in columns)
         return Provenance(data, code, environments.get(where), told, changed, known)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
@@ -336,7 +336,7 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
     return {run_id: tuple(records) for run_id, records in found.items()}
 
 
-def _resolved(cell_id: str, text: str) -> dict[str, Any]:
+def whole_cell(cell_id: str, text: str) -> dict[str, Any]:
     """The whole cell of its canonical JSON, which the id is the hash of."""
     whole = None
     if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
@@ -366,8 +366,8 @@ def _numbers(column: Column[int], text: str) -> list[int]:
         found = [int(number) for number in text.split(",")]
     except ValueError:
         raise UnexpectedValueError(str(column), text, "whole numbers") from None
-    check = column.type.check  # type: ignore[attr-defined]
-    check(min(found)), check(max(found))
+    for number in (min(found), max(found)):
+        checked(column, number)
     return found
 
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from kdx.store.columns import LARGEST, Checked, Flag, Hash, Json, Number, Packed, Whole, Word, Words
+from kdx.store.columns import LARGEST, Flag, Hash, Json, Number, Packed, Strict, Whole, Word, Words
 from kdx.store.records import LOST, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
@@ -305,7 +305,7 @@ output = Table(
 
 for _table in metadata.tables.values():
     for _column in _table.c:
-        if isinstance(_column.type, Checked):
+        if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
             _holds = _column.type.condition(_column.name)
             _holds = f"{_column.name} IS NULL OR ({_holds})" if _column.nullable else _holds

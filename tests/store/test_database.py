@@ -22,7 +22,6 @@ from kdx.store.database import DamagedDatabaseError, Database, open_database
 from kdx.store.schema import cell
 from kdx.store.version import APPLICATION_ID, REVISION
 
-
 CELL = "c" * 32
 
 
