@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, sweep, trace, verify
+from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, retry, sweep, trace, verify
 from kdx.cli.console import error
 from kdx.cli.group import Group
 from kdx.errors import KdxError
@@ -45,6 +45,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
+app.command("retry")(retry.retry)
 app.command("report", cls=report.Report)(report.report)
 app.command("trace")(trace.trace)
 app.command("query")(query.query)

@@ -44,9 +44,11 @@ def gc(
     from kdx.store.database import open_database
     from kdx.sweep.files import files_beside, remove
     from kdx.sweep.keeping import Rule, asked
+    from kdx.sweep.ownership import refuse_stranger
 
     rules = asked(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
+        refuse_stranger(database)
         files = files_beside(database.path)
         if apply:
             # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.

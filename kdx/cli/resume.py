@@ -35,7 +35,7 @@ def resume(
         for name in [sweep] if sweep else [summary.name for summary in reader.sweeps(database)]:
             record = reader.load_sweep(database, name)
             if failed:
-                writer.reset_failed(database, record.id)
+                writer.reset_failed(database, [each.id for each in record.runs])
                 record = reader.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, Text, cast, func, inspect, literal_column, select, text
+from sqlalchemy import Column, Connection, Table, Text, cast, func, inspect, select
 
 from kdx.store.columns import Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import DamagedDatabaseError, Database, driver_of
@@ -92,14 +92,13 @@ def _values(connection: Connection) -> Iterator[str]:
     for table in metadata.tables.values():
         holds = {column.name: _condition(column) for column in table.c}
         # As they are: to read them by their types would refuse them.
-        keys = [literal_column(column.name) for column in table.primary_key]
-        marks: list[Any] = [literal_column(f"coalesce({holds[name]}, 0)").label(f"{name}_holds") for name in holds]
-        shown: list[Any] = [
-            literal_column(f"substr(CAST({name} AS TEXT), 1, 40)").label(f"{name}_shown") for name in holds
-        ]
-        broken = text(f"NOT coalesce({' AND '.join(f'({one})' for one in holds.values())}, 0)")
-        asked = select(*keys, *marks, *shown).select_from(table).where(broken).limit(MOST_FAULTS)
-        for row in connection.execute(asked):
+        columns = [column.name for column in table.primary_key]
+        for name, condition in holds.items():
+            columns.append(f"coalesce({condition}, 0) AS {name}_holds")
+            columns.append(f"substr(CAST({name} AS TEXT), 1, 40) AS {name}_shown")
+        broken = f"NOT coalesce({' AND '.join(holds.values())}, 0)"
+        asked = f"SELECT {', '.join(columns)} FROM {table.name} WHERE {broken} LIMIT {MOST_FAULTS}"
+        for row in connection.exec_driver_sql(asked):
             values = row._mapping
             for name in holds:
                 if not values[f"{name}_holds"]:

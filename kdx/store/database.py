@@ -430,6 +430,19 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False,
     return database
 
 
+def id_of(path: Path) -> str | None:
+    """The id of a database that somebody may be writing just now; None where none can be read there.
+
+    Takes no lock, and touches nothing.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            found = connection.execute("SELECT id FROM identity").fetchone()
+    except sqlite3.Error:
+        return None
+    return found[0] if found and isinstance(found[0], str) else None
+
+
 def path_of(url_or_path: str | Path) -> Path:
     """The file of a database.
 

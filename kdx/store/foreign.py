@@ -6,8 +6,9 @@ no others to act, and no journal names a file.
 """
 
 import hashlib
-import os
 import sqlite3
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from kdx.errors import DatabaseError
@@ -54,23 +55,25 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def refuse_foreign_journal(path: Path) -> None:
-    """Looks at the journal beside a database, before SQLite does, which would remove a file that it names.
+    """Looks at what lies beside a database, before SQLite does, which would remove a file that its journal names.
 
     Raises:
-        DatabaseError: it names one. Those of kdx, which writes one database at a time, do not.
+        DatabaseError: the journal names one, as those of kdx, which writes one database at a time, never do; or it is
+            no plain file.
     """
-    journal = path.with_name(f"{path.name}-journal")
-    try:
-        descriptor = os.open(journal, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _foreign(path, f"its journal cannot be looked at: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        end = file.seek(0, os.SEEK_END) if file.seekable() else 0
-        file.seek(max(0, end - len(_JOURNAL_MAGIC)))
-        if file.read() == _JOURNAL_MAGIC:
-            raise _foreign(path, "its journal names another file, which SQLite would remove")
+    for suffix in ("journal", "wal", "shm"):
+        beside = path.with_name(f"{path.name}-{suffix}")
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(beside.lstat().st_mode):
+                raise _foreign(path, f"its {suffix} is no plain file")
+            if suffix == "journal" and _ends_with_magic(beside):
+                raise _foreign(path, "its journal names another file, which SQLite would remove")
+
+
+def _ends_with_magic(journal: Path) -> bool:
+    with journal.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - len(_JOURNAL_MAGIC)))
+        return file.read() == _JOURNAL_MAGIC
 
 
 def _foreign(path: Path, problem: str) -> DatabaseError:

@@ -48,6 +48,7 @@ from kdx.store.schema import (
     attempt,
     cell,
     environment,
+    identity,
     metric,
     now,
     output,
@@ -190,6 +191,26 @@ def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenanc
         hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
         raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
     return records[0], spec, origins[run_id]
+
+
+def sweep_of(database: Database, run_id: int) -> str | None:
+    """The sweep that plans a run, of several the one planned last; None where none plans it any more."""
+    plans = select(run.c.id).where(
+        run.c.id == run_id,
+        sweep_run.c.sweep_id == sweep.c.id,
+        sweep_run.c.cell_id == run.c.cell_id,
+        sweep_run.c.seed == run.c.seed,
+        sweep_run.c.planned,
+    )
+    with database.read() as connection:
+        row = connection.execute(_last_planned_first().where(plans.exists())).first()
+    return None if row is None else str(row.name)
+
+
+def place(database: Database) -> str | None:
+    """Where the database last kept files of its runs, as a SHA-256; None: nowhere, or an older kdx kept them."""
+    with database.read() as connection:
+        return connection.scalar(select(identity.c.place))
 
 
 def inventory(database: Database) -> Inventory:

@@ -49,8 +49,6 @@ class RunRecord(NamedTuple):
     """Seconds until the claim lapses, negative when it has; None unless running."""
     progress_step: int
     """Last optimiser step known to the database."""
-    checkpoint_step: int | None
-    """Optimiser step of the newest checkpoint to go on from; None: none was made."""
     stalls: int
     """Attempts in a row that died without coming further."""
     valid_score: float | None
@@ -59,14 +57,16 @@ class RunRecord(NamedTuple):
     """The step of that value."""
     test_score: float | None
     """The same metric on the test split, with those weights."""
-    weights_sha256: str | None
-    """Of the file with the weights that were tested; None: none was written, or an older kdx wrote it."""
     error: str | None
     """One line: why it failed or diverged."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
     undertrained: str | None = None
     """One line, of a completed run: its final validation loss is not below the unigram distribution's; None: it is."""
+    checkpoint_step: int | None = None
+    """Optimiser step of the newest checkpoint to go on from; None: none was made."""
+    weights_sha256: str | None = None
+    """Of the file with the weights that were tested; None: none was written, or an older kdx wrote it."""
 
     @property
     def out_of_memory(self) -> bool:

@@ -138,6 +138,11 @@ identity = Table(
     "identity",
     metadata,
     Column("id", Hash(32), primary_key=True, comment="drawn at random when the database was made"),
+    Column(
+        "place",
+        Hash(64),
+        comment="hash of the machine and the path at which it last kept files of runs; NULL: none, or by an older kdx",
+    ),
     comment="one row, by which this database is told from any other; its copies have the same",
 )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kdx.errors import KdxError
@@ -29,6 +29,7 @@ from kdx.store.schema import (
     bits_of,
     cell,
     environment,
+    identity,
     metric,
     now,
     output,
@@ -52,6 +53,16 @@ MOST_NAMES = 1000
 
 class Fenced(Exception):
     """This attempt no longer has the run: its lease lapsed and another claimed it, or the run was ended."""
+
+
+def settle(database: Database, place: str) -> None:
+    """Records where the database keeps the files of its runs from now on.
+
+    Args:
+        place: SHA-256 of what tells one place from any other.
+    """
+    with database.write() as connection:
+        connection.execute(update(identity).values(place=place))
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
@@ -136,13 +147,12 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(added.scalars()))
 
 
-def reset_failed(database: Database, sweep_id: int) -> int:
-    """Makes the failed runs that a sweep plans pending again; how many."""
-    planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.sweep_id == sweep_id, sweep_run.c.planned)
+def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
+    """Makes those of these runs that failed pending again; how many."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
-            .where(run.c.state == RunState.FAILED, tuple_(run.c.cell_id, run.c.seed).in_(planned))
+            .where(run.c.state == RunState.FAILED, run.c.id.in_(list(run_ids)))
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount

@@ -23,7 +23,7 @@ from kdx.store import reader, writer
 from kdx.store.database import Database
 from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision, decide
-from kdx.sweep.files import resume_step
+from kdx.sweep.files import folder_of, resume_step
 from kdx.sweep.orders import Order, receive, send, start, told
 from kdx.sweep.owner import Presence, owner, presence
 
@@ -179,7 +179,7 @@ class LocalSweep:
                 database=self.address,
                 spec=canonical(run.cell.spec),
                 seed=run.seed,
-                folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
+                folder=str(self.files / folder_of(record)),
                 if_changed=self.if_changed,
                 card=card,
             )

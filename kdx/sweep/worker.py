@@ -87,6 +87,7 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             "test_score": outcome.test_score,
             "definitions": outcome.definitions,
             "last_step": outcome.step,
+            "weights_sha256": outcome.weights_sha256,
         }
         recorder.flush(outcome.step)
         if outcome.diverged:
@@ -179,6 +180,9 @@ class DatabaseRecorder:
             # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
             with contextlib.suppress(OSError):
                 self.channel.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+
+    def checkpointed(self, step: int) -> None:
+        self.writer.checkpoint(step)
 
     def flush(self, step: int) -> None:
         self.step = max(self.step, step)

@@ -144,6 +144,13 @@ class CheckpointFiles(CheckpointIO):
         Path(path).unlink(missing_ok=True)
 
 
+def sha256_of(path: Path) -> str:
+    """Of what a checkpoint file holds, as its name tells."""
+    match = _NAME.fullmatch(path.name)
+    assert match is not None, path
+    return match["sha"]
+
+
 def force_names(folder: Path) -> None:
     """Force the names in a folder to disk; until then a cut of the power may take them, whatever they name."""
     descriptor = os.open(folder, os.O_RDONLY)

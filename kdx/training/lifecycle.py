@@ -127,6 +127,7 @@ class Lifecycle(lightning.Callback):
         self.listed = self.weights
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         self.save_cost = self.saved_at - start
+        self.recorder.checkpointed(trainer.global_step)
 
     def on_train_batch_end(
         self,

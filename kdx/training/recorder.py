@@ -32,6 +32,9 @@ class Recorder(Protocol):
     def alive(self) -> None:
         """Now and then in what takes long between two steps, such as a validation; may be dropped."""
 
+    def checkpointed(self, step: int) -> None:
+        """The run can go on from `step` from now on."""
+
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""
 

@@ -20,7 +20,7 @@ from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.training import entropy
-from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.checkpoint import CheckpointFiles, sha256_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
@@ -58,6 +58,8 @@ class Outcome:
     """Metric → what it means, or its signature."""
     undertrained: str | None = None
     """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
+    weights_sha256: str | None = None
+    """Of the file with the weights that were tested; None: there is none."""
 
 
 class _Resumed(NamedTuple):
@@ -202,7 +204,7 @@ def train(
     recorder.flush(training.steps)
     kind = "average" if training.average else "best"
     files.keep(kind)
-    files.write(kind, step, module.model.state_dict())
+    weights = files.write(kind, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
@@ -210,7 +212,8 @@ def train(
         diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
-    return Outcome(diverged, training.steps, score, step, test_score, _named(module), undertrained)
+    named, sha256 = _named(module), sha256_of(weights)
+    return Outcome(diverged, training.steps, score, step, test_score, named, undertrained, sha256)
 
 
 def let_go(folder: Path) -> None:

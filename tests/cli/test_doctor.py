@@ -106,7 +106,7 @@ def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
     assert states() == ["completed", "pending"]
     assert wrong() == [
         f"wrong: run 1 ({best.cell_id[:8]}, seed 0): completed, but its weights are not there",
-        "  its numbers stand; only what needs the weights themselves is lost",
+        f"  kdx retry {best.id} makes them anew",
     ]
     assert "2 set aside as damaged, see kdx gc" in typed("doctor").stdout
 

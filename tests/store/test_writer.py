@@ -181,7 +181,7 @@ def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
     second = writer.register(database, plan_of([1], 1, "two"), {})
     for run_id in (1, 3):
         start(database, run_id).fail("ValueError: no", "Traceback", 0)
-    assert writer.reset_failed(database, first) == 1
+    assert writer.reset_failed(database, [run.id for run in reader.runs(database, first)]) == 1
     again = reader.runs(database, first)[0]
     assert (again.state, again.stalls, again.error, again.attempt) == (RunState.PENDING, 0, None, 1)
     assert reader.runs(database, second)[0].state is RunState.FAILED

@@ -184,13 +184,16 @@ def _folder(database, run: int) -> str:
         return folder_of(reader.load_one(opened, run)[0])
 
 
-def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path):
+def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path, reword):
     copy = tmp_path / "runs.db"
     shutil.copyfile(database, copy)
     shutil.copytree(files_beside(database), files_beside(copy))
     with closing(sqlite3.connect(copy)) as connection, connection:
-        connection.execute("UPDATE cell SET spec = replace(spec, '\"exponential\"', '\"mine\"')")
-        (run,) = connection.execute("SELECT id FROM run WHERE state = 'completed' LIMIT 1").fetchone()
+        run, cell = connection.execute("SELECT id, cell_id FROM run WHERE state = 'completed' LIMIT 1").fetchone()
+        reword(connection, lambda cell: cell.update(kernel="mine"))
+        (other,) = connection.execute("SELECT cell_id FROM run WHERE id = ?", (run,)).fetchone()
+    for folder in files_beside(copy).glob(f"{cell}-*"):
+        folder.rename(folder.with_name(folder.name.replace(cell, other)))
     with pytest.raises(KdxError, match="has what this kdx does not know: kernel `mine`"):
         load_run(copy, run)
 

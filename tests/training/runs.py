@@ -69,6 +69,9 @@ class Kept:
         self.events.append(("progress", step, loss))
         self.after(step)
 
+    def checkpointed(self, step):
+        pass
+
     def alive(self):
         self.events.append(("alive", None))
 

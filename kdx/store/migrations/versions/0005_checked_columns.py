@@ -98,8 +98,13 @@ CHECKS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 
 def upgrade() -> None:
     sqlite = op.get_bind().dialect.name == "sqlite"
-    identity = [sa.CheckConstraint(CELL.format("id"), name="id")] if sqlite else []
-    made = op.create_table("identity", sa.Column("id", sa.String(32), primary_key=True), *identity)
+    checks = {"id": CELL.format("id"), "place": f"place IS NULL OR ({SHA256.format('place')})"}
+    made = op.create_table(
+        "identity",
+        sa.Column("id", sa.String(32), primary_key=True),
+        sa.Column("place", sa.String(64)),
+        *(sa.CheckConstraint(text, name=name) for name, text in checks.items() if sqlite),
+    )
     op.bulk_insert(made, [{"id": secrets.token_hex(16)}])
     op.add_column("run", sa.Column("checkpoint_step", sa.Integer))
     op.add_column("run", sa.Column("weights_sha256", sa.String(64)))
