@@ -37,12 +37,12 @@ def retry(
     with open_database(db, write=True) as database:
         record, _, _ = reader.load_one(database, run)
         sweep = reader.sweep_of(database, run)
-        if sweep is None:
+        whole = plan_of(reader.load_sweep(database, sweep)) if sweep else None
+        # Of several choices that come to this cell, the first.
+        cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
+        if whole is None or not cells:
             raise KdxError(f"no sweep plans run {run} any more", place=db, hint="add its cell and seed to a grid again")
-        whole = plan_of(reader.load_sweep(database, sweep))
-        # The first of the choices that come to this cell.
-        cell = next(cell for cell in whole.cells if cell.id == record.cell_id)
-        plan = replace(whole, cells=(cell,), seeds=(record.seed,), tables=())
+        plan = replace(whole, cells=tuple(cells), seeds=(record.seed,), tables=())
         prepare_data(plan)
         if record.state in FINAL:
             if not writer.repeat(database, [run]):

@@ -63,7 +63,7 @@ def refuse_foreign_journal(path: Path) -> None:
     """
     for suffix in ("journal", "wal", "shm"):
         beside = path.with_name(f"{path.name}-{suffix}")
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, PermissionError):
             if not stat.S_ISREG(beside.lstat().st_mode):
                 raise _foreign(path, f"its {suffix} is no plain file")
             if suffix == "journal" and _ends_with_magic(beside):

@@ -20,6 +20,7 @@ SHARES = {
     "FLIPS": 0.6,
     "JOURNALS": 2,
     "CUTS": 2,
+    "DATABASES": 2,
 }
 """Of KILLS, each kind of fault."""
 
