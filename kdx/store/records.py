@@ -25,6 +25,9 @@ class RunState(StrEnum):
 LOST = "lost"
 """Outcome of an attempt whose process died without a word."""
 
+LONGEST_LEASE = 3600.0
+"""Seconds. No kdx gives a longer one; a clock that was set back by more makes one of it."""
+
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)

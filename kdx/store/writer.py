@@ -21,7 +21,7 @@ from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
-from kdx.store.records import FINAL, LOST, RunState
+from kdx.store.records import FINAL, LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import (
     LINE,
     TEXT,
@@ -167,7 +167,7 @@ def claim(
     dead. The attempt that these lost is closed first; when it was the last of `STALLS` without progress, the run fails
     instead of being claimed.
     """
-    left = or_(run.c.lease_until < now(), run.c.owner.in_(list(dead_owners)))
+    left = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
     with database.write() as connection:
         _lose(connection, run_id, left, "the process of the run died without a word")
         number = connection.scalar(
@@ -215,7 +215,7 @@ def abandon(
     """
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
-        which &= run.c.lease_until < now()
+        which &= _lapsed()
     with database.write() as connection:
         return _lose(connection, run_id, which, reason)
 
@@ -446,13 +446,19 @@ def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reaso
         .where(attempt.c.run_id == run_id, attempt.c.number == lost.attempt)
         .values(
             # It cannot have lived longer than its lease; who finds it may come days later.
-            ended=case((now() > lost.lease_until, lost.lease_until), else_=now()),
+            ended=case((now() > (lost.lease_until or 0.0), lost.lease_until), else_=now()),
             outcome=LOST,
             last_step=lost.progress_step,
             traceback=reason,
         )
     )
     return RunState(lost.state)
+
+
+def _lapsed() -> ColumnElement[bool]:
+    """Of a running run: whether its lease is over, or is none that kdx gives, which nobody would live to see end."""
+    left = run.c.lease_until - now()
+    return or_(run.c.lease_until.is_(None), left < 0, left > LONGEST_LEASE)
 
 
 def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:

@@ -11,16 +11,18 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from conftest import count
 from typer.testing import CliRunner
 
 from kdx.cli.app import app
-from kdx.errors import KdxError
+from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import open_database
+from kdx.store.records import RunState
 from kdx.sweep import worker
 from kdx.sweep.files import files_beside, folder_of
 from kdx.sweep.orders import Order, receive, send
@@ -60,6 +62,10 @@ JUNK: list[object] = [
 
 class Endless(BaseException):
     """A command that did not come to its end."""
+
+
+def endless(*_) -> NoReturn:
+    raise Endless
 
 
 @pytest.fixture(scope="module")
@@ -211,10 +217,44 @@ def beside(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, series, workers, monkeypatch, figure):
-    def endless(*_):
-        raise Endless
+@pytest.mark.parametrize("generation", ["0/../../precious", "/../../precious", "0/../../../../../etc"])
+def test_a_path_in_the_place_of_a_number_reaches_no_file(made, tmp_path, workers, monkeypatch, generation, figure):
+    shutil.copytree(made, tmp_path / "theirs")
+    monkeypatch.chdir(tmp_path / "theirs")
+    with closing(sqlite3.connect(DB, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        (trigger,) = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'").fetchone()
+        connection.execute("DROP TRIGGER run_final_state")
+        connection.execute("UPDATE run SET generation = ?, state = 'pending', attempt = 0 WHERE id = 1", (generation,))
+        connection.execute(trigger)
+    told = CliRunner().invoke(app, ["resume"]).exception
+    assert isinstance(told, DatabaseError)
+    assert told.problem == f"run.generation is {generation!r}, which kdx never writes there"
+    assert Path("precious/data").read_text() == "precious"
+    figure(f"generation {generation}: exit {told.exit_code}, nothing removed")
 
+
+@pytest.mark.parametrize(
+    "change", ["lease_until = 1e300", "lease_until = NULL", "owner = NULL", "owner = 'x/y/z/-1/0/0'", "owner = ''"]
+)
+def test_a_run_that_nobody_will_ever_give_back_is_taken(made, tmp_path, workers, monkeypatch, change):
+    shutil.copytree(made, tmp_path / "theirs")
+    monkeypatch.chdir(tmp_path / "theirs")
+    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        connection.execute(f"UPDATE run SET {change} WHERE state = 'running'")
+    before = signal.signal(signal.SIGALRM, endless)
+    signal.alarm(WITHIN)
+    try:
+        assert CliRunner().invoke(app, ["resume"]).exit_code in (0, 4)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    with open_database(DB, write=False) as database:
+        assert RunState.RUNNING not in {run.state for run in reader.inventory(database).runs}
+
+
+def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, series, workers, monkeypatch, figure):
     monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
     before = signal.signal(signal.SIGALRM, endless)
     refused, codes = 0, set()

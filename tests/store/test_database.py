@@ -805,3 +805,77 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
             assert len(cells(database)) == written + 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_another_database_in_the_same_inode_is_not_written(database: Database, path: Path, tmp_path: Path, figure):
+    """As `cp other.db runs.db` does it."""
+    add_cell(database)
+    with open_database(tmp_path / "other.db", write=True, create=True):
+        pass
+    path.write_bytes((tmp_path / "other.db").read_bytes())
+    before = digest(path)
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        add_cell(database, "d" * 32)
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        cells(database)
+    assert digest(path) == before
+    figure("another database copied over one that is open: 0 bytes of it written")
+
+
+def test_the_inode_of_an_open_database_goes_to_no_other_file(database: Database, path: Path, figure):
+    add_cell(database)
+    copy = path.read_bytes()
+    inode, again = path.stat().st_ino, 0
+    for _ in range(50):
+        path.unlink()
+        path.write_bytes(copy)  # of the same id
+        again += path.stat().st_ino == inode
+    assert again == 0
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        add_cell(database, "d" * 32)
+    figure(f"rm and cp of a copy, 50 times: the inode came back {again} times, nothing written")
+
+
+def test_closing_one_hold_of_a_file_lets_go_of_no_lock_of_another(path: Path, empty: Path, in_processes):
+    """To close any descriptor of a file would, by POSIX, if it were an ordinary one."""
+    shutil.copy(empty, path)
+    first, second = open_database(path, write=True), open_database(path, write=True)
+
+    def locked() -> bool:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    with first.write() as connection:
+        connection.execute(insert(cell).values(id=CELL, spec="{}"))
+        second.close()
+        assert in_processes(locked) == ["True"]
+    first.close()
+    assert in_processes(locked) == ["False"]
+
+
+def test_a_file_of_two_names_is_read_but_not_written(database: Database, path: Path, tmp_path: Path, figure):
+    add_cell(database)
+    (tmp_path / "other.db").hardlink_to(path)
+    for name in ("runs.db", "other.db"):
+        told = refusal(tmp_path / name, write=True)
+        assert "the file has 2 names (hard links)" in told
+        with open_database(tmp_path / name, write=False) as opened:
+            assert cells(opened) == [CELL]
+    with pytest.raises(DatabaseError, match="hard links"):
+        add_cell(database, "d" * 32)
+    (tmp_path / "other.db").unlink()
+    add_cell(database, "d" * 32)
+    figure("a hard link to a database: exit 3 for who writes, under either name")
+
+
+def test_a_link_leads_to_the_same_database(database: Database, path: Path, tmp_path: Path):
+    add_cell(database)
+    (tmp_path / "link.db").symlink_to(path)
+    with open_database(tmp_path / "link.db", write=True) as other:
+        assert other.id == database.id
+        add_cell(other, "d" * 32)
+    assert len(cells(database)) == 2
