@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kdx.axes import IfChanged
-from kdx.errors import KdxError, ServerError
+from kdx.errors import DatabaseError, KdxError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store import reader, writer
@@ -154,6 +154,14 @@ class LocalSweep:
 
     def _decide(self) -> tuple[Decision, ...]:
         decisions = decide(self.plan, self._records(), presence, partial(resume_step, self.files))
+        for decision in decisions:
+            if decision.record is None:
+                cell, seed = decision.run.key
+                raise DatabaseError(
+                    f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
+                    place=str(self.database.path),
+                    hint="kdx sweep GRID adds what is missing",
+                )
         self.listener.decided(decisions)
         return decisions
 
@@ -162,7 +170,8 @@ class LocalSweep:
             if len(self._active) >= self.workers:
                 return
             record = decision.record
-            if record is None or decision.action not in (Action.START, Action.CONTINUE):
+            assert record is not None
+            if decision.action not in (Action.START, Action.CONTINUE):
                 continue
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.

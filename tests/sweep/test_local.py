@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from grids import MIXED, TINY
 
-from kdx.errors import ServerError, StorageError
+from kdx.errors import DatabaseError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
@@ -424,3 +424,11 @@ def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(da
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
     assert local.run() == signal.SIGINT
     assert len(heard.started_runs) < 4
+
+
+def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database):
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
+    with pytest.raises(DatabaseError, match="with seed 1, but there is no such run"):
+        local.run()
