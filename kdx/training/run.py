@@ -134,7 +134,7 @@ def train(
     fix_arithmetic(spec.training.threads)
     training = spec.training
     module, batches, evaluation, corpus = _task(spec, seed, home)
-    facts, code = environment(), code_fingerprint()
+    facts, code = environment(training.precision), code_fingerprint()
     now = conditions(facts, corpus.fingerprint, code)
     own = f"{cell_id(spec)}-{seed}"
 
