@@ -49,8 +49,8 @@ Changed = Annotated[
     typer.Option(
         "--if-changed",
         envvar="KDX_IF_CHANGED",
-        help="What to do with a run that began under other libraries, threads, data or code, so that its bits would "
-        "differ: refuse, restart it, or continue and mark it as not bit-exact.",
+        help="What to do with a run that began on another processor, or under other libraries, threads, data or code, "
+        "so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
     ),
 ]
 

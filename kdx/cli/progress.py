@@ -50,6 +50,9 @@ class Lines:
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         pass
 
+    def noted(self, run: PlannedRun, text: str) -> None:
+        self.note(f"{run_name(run)} {text}")
+
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """Says how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())

@@ -23,7 +23,7 @@ _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
 _CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 _SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
 _RESUME = "step"
-_TO_GO_ON = frozenset({_RESUME, "weights"})
+_TO_GO_ON = frozenset({_RESUME, "weights", "copy"})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 

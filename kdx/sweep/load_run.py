@@ -53,7 +53,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
             hint="load it with the kdx that trained it",
         )
     spec = CellSpec.model_validate_json(text)
-    model = model_of(spec, b"".join(content(files, weights)))
+    model = model_of(spec, b"".join(content(files, weights)), files / weights.folder / weights.name)
     return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
 
 

@@ -49,6 +49,9 @@ class Listener(Protocol):
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """A worker has done another step."""
 
+    def noted(self, run: PlannedRun, text: str) -> None:
+        """A worker has something to say of its run, such as that it goes on from an older checkpoint."""
+
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """A worker has ended; the record tells how."""
 
@@ -251,6 +254,8 @@ class LocalSweep:
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
+            case "note":
+                self.listener.noted(running.run, message["text"])
             case "trouble":
                 self._give_up(told(message))
             case "exit":

@@ -1,7 +1,8 @@
 """What a sweep tells its server and hears from it: one JSON object a packet.
 
 To the server: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a step
-takes long, and `trouble`, what made a run stop that is no fault of its own. From the server: `exit` of a worker.
+takes long, `note`, what whoever watches is to know, and `trouble`, what made a run stop that is no fault of its own.
+From the server: `exit` of a worker.
 """
 
 import json

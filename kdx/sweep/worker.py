@@ -161,6 +161,11 @@ class DatabaseRecorder:
     ) -> None:
         self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
 
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)  # to the run's log
+        with contextlib.suppress(OSError):
+            self.channel.send(json.dumps({"event": "note", "run": self.run_id, "text": text}).encode())
+
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
 

@@ -23,6 +23,9 @@ class Recorder(Protocol):
             changes: what differs from the conditions of the attempt before; None: nothing.
         """
 
+    def note(self, text: str) -> None:
+        """What whoever watches is to know of the attempt, in one line without a subject: `goes on from step …`."""
+
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""
 

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.training import entropy
-from kdx.training.checkpoint import CheckpointFiles, sha256_of
+from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
@@ -126,7 +127,8 @@ def train(
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
-        StorageError: weights that are to be tested were damaged meanwhile; the next attempt makes them anew.
+        StorageError: weights that are to be tested were damaged meanwhile, and their copy too, so that the next attempt
+            makes them anew; or a damaged checkpoint cannot be set aside.
         ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -134,13 +136,17 @@ def train(
     fix_arithmetic(spec.training.threads)
     training = spec.training
     module, batches, evaluation, corpus = _task(spec, seed, home)
-    facts, code = environment(), code_fingerprint()
+    facts, code = environment(training.precision), code_fingerprint()
     now = conditions(facts, corpus.fingerprint, code)
     own = f"{cell_id(spec)}-{seed}"
 
     files = CheckpointFiles(folder)
     files.sweep()
+    newest = next(map(step_of, files.newest_first("step")), 0)
     resumed = _newest(files, own, recorded)
+    if files.aside:
+        begins, step = (f"goes on from step {resumed.step}", resumed.step) if resumed else ("begins again at step 0", 0)
+        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {_told(files.aside)}; set aside")
     changed = resumed and changes(resumed.conditions, now)
     if resumed and changed and if_changed is IfChanged.REFUSE:
         raise ChangedError(
@@ -220,7 +226,7 @@ def let_go(folder: Path) -> None:
     """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
     files = CheckpointFiles(folder)
     files.keep("step")
-    files.keep("weights")
+    files.keep_weights()
 
 
 def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], Corpus]:
@@ -257,15 +263,27 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed 
         state = files.read(path)
         if state is None:
             continue
-        found = own_state(state)
-        fits = (
-            found is not None and found["of"]["run"] == own and (recorded is None or state["global_step"] <= recorded)
-        )
-        if found and fits and all(map(files.is_whole, found["weights"])):
-            batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
-            return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
-        files.set_aside(path)
+        try:
+            found = own_state(state)
+            if found is None:
+                why = "is of another kdx"
+            elif found["of"]["run"] != own:
+                why = "is of another run"
+            elif recorded is not None and state["global_step"] > recorded:
+                why = f"is ahead of the recorded rows, which end at step {recorded}"
+            elif not all(map(files.is_whole, found["weights"])):
+                why = "lists weights that are not there"
+            else:
+                batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+                return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
+        except (AttributeError, KeyError, TypeError):
+            why = "is of another program"
+        files.set_aside(path, why)
     return None
+
+
+def _told(aside: Mapping[str, str]) -> str:
+    return "; ".join(f"{name.partition('.')[0]}….ckpt {why}" for name, why in aside.items())
 
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:

@@ -74,6 +74,15 @@ def test_what_goes_on_is_told_with_the_step_that_it_goes_on_from(listener, capsy
     assert line in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("listener", [Lines, Live])
+def test_what_a_run_has_to_say_is_one_line_with_its_name(listener, capsys):
+    told = listener(PLAN)
+    if listener is Live:
+        told.console.file = sys.stderr
+    told.noted(FIRST, "goes on from step 511, not 979: \x1b[31m")
+    assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 goes on from step 511, not 979: \\x1b[31m\n"
+
+
 def test_the_time_left_follows_the_runs_that_ended():
     listener = Lines(PLAN)
     listener.decided(decided())

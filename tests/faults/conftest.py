@@ -18,6 +18,7 @@ SHARES = {
     "STOPS": 0.04,
     "OCCURRENCES": 0.01,
     "FLIPS": 0.6,
+    "DAMAGES": 0.1,
     "JOURNALS": 2,
     "CUTS": 2,
     "DATABASES": 2,

@@ -1,5 +1,8 @@
 """A trained model comes back as it was tested."""
 
+import hashlib
+import os
+import pickle
 import shutil
 import socket
 import sqlite3
@@ -177,6 +180,31 @@ def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypat
         assert path.exists()
     finally:
         path.write_bytes(content)
+
+
+def test_a_pickle_in_the_place_of_weights_is_told_with_its_file_and_not_run(database, tmp_path, monkeypatch, figure):
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "runs.db"
+    shutil.copyfile(database, copy)
+    shutil.copytree(files_beside(database), files_beside(copy))
+    run = ids(copy)["prediction"]
+    (path,) = (path for path in files_beside(copy).rglob("best-*") if path.parent.name == _folder(copy, run))
+    content = pickle.dumps(Hostile())
+    planted = path.with_name(f"best-000000006.{hashlib.sha256(content).hexdigest()}.ckpt")
+    path.rename(planted)
+    planted.write_bytes(content)
+    fault = refusal(copy, run)
+    assert (fault.place, fault.problem) == (
+        str(planted),
+        "this file holds no weights that kdx wrote, and nothing in it was run",
+    )
+    assert not (tmp_path / "executed").exists()
+    figure(fault.problem)
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
 
 
 def _folder(database, run: int) -> str:

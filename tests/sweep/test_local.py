@@ -37,6 +37,9 @@ class Heard:
     def progressed(self, run, step, loss):
         self.steps.append(step)
 
+    def noted(self, run, text):
+        self.notes = [*getattr(self, "notes", []), (run.seed, text)]
+
     def ended(self, run, record):
         self.ended_runs.append(record)
 
@@ -138,6 +141,32 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
         assert reader.outputs(database, ended.id, "test/translations") == reader.outputs(
             other, reference.id, "test/translations"
         )
+
+
+def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
+    class StopsAfter(Heard):
+        def progressed(self, run, step, loss):
+            if step > self.after and local._stopping is None:
+                local.stop(signal.SIGINT)
+
+    steps = []
+    for after in (50, 100):
+        heard = StopsAfter()
+        heard.after = after
+        local = sweep(database, TINY % {"steps": 400, "seeds": 1}, heard)
+        assert local.run() == signal.SIGINT
+        steps.append(records(database, local)[0].progress_step)
+    (run,) = records(database, local)
+    folder = local.files / f"{run.cell_id}-0-0"
+    (newest,) = folder.glob(f"step-{steps[1]:09d}.*.ckpt")
+    newest.write_bytes(b"half")
+    again = Heard()
+    assert sweep(database, TINY % {"steps": 400, "seeds": 1}, again).run() is None
+    told = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
+    assert again.notes == [(0, told)]
+    assert told in (folder / "log.txt").read_text().splitlines()
+    assert [attempt.resumed_step for attempt in reader.attempts(database, run.id)] == [0, steps[0], steps[0]]
+    figure(told)
 
 
 def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home):

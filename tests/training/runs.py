@@ -62,6 +62,9 @@ class Kept:
         told = (environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
         self.events.append(("begin", *told))
 
+    def note(self, text):
+        self.events.append(("note", text))
+
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))
 
