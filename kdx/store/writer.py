@@ -40,6 +40,8 @@ from kdx.store.schema import (
 STALLS = 3
 """So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
 
+Only a death that its sweep lived to see counts. Where the sweep died too, somebody killed both, or the machine stopped.
+
 Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
 rows of before.
 """
@@ -155,12 +157,11 @@ def claim(
     """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
 
     To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
-    dead. The attempt that these lost is closed first; when it was the last of `STALLS` without progress, the run fails
-    instead of being claimed.
+    dead. The attempt that these lost is closed first.
     """
     left = or_(run.c.lease_until < now(), run.c.owner.in_(list(dead_owners)))
     with database.write() as connection:
-        _lose(connection, run_id, left, "the process of the run died without a word")
+        _lose(connection, run_id, left, "the process of the run died without a word", stalled=False)
         number = connection.scalar(
             update(run)
             .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
@@ -194,7 +195,14 @@ def renew(database: Database, owner: str, lease_seconds: float) -> int:
 
 
 def abandon(
-    database: Database, run_id: int, owner: str, number: int, reason: str, *, only_lapsed: bool = False
+    database: Database,
+    run_id: int,
+    owner: str,
+    number: int,
+    reason: str,
+    *,
+    only_lapsed: bool = False,
+    stalled: bool = True,
 ) -> RunState | None:
     """Ends an attempt whose process died without a word; the state that the run is left in.
 
@@ -203,12 +211,14 @@ def abandon(
 
     Args:
         only_lapsed: the death is not known, only that the lease had lapsed.
+        stalled: whether the attempt counts as one of these; not where what it died of is known to be no fault of its
+            run, or where its owner is gone too.
     """
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
         which &= run.c.lease_until < now()
     with database.write() as connection:
-        return _lose(connection, run_id, which, reason)
+        return _lose(connection, run_id, which, reason, stalled=stalled)
 
 
 class RunWriter:
@@ -408,9 +418,11 @@ class RunWriter:
             yield connection
 
 
-def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reason: str) -> RunState | None:
+def _lose(
+    connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
+) -> RunState | None:
     """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
-    stalls = _stalls(0, without_progress=1)
+    stalls = _stalls(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)
         .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)
