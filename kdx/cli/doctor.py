@@ -23,7 +23,7 @@ LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those 
 
 def doctor(
     db: Db = DATABASE,
-    fix: Annotated[bool, typer.Option("--fix", envvar="KDX_FIX", help="Mend what can be mended.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:
     """Look the database, the runs and all their files through, and say what is wrong.
