@@ -3,6 +3,7 @@
 Anything that is not a `KdxError` is a fault of kdx and keeps its traceback. Nothing below `kdx.cli` prints or exits.
 """
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -75,6 +76,12 @@ class DatabaseError(KdxError):
     exit_code = 3
 
 
+class AccessError(KdxError):
+    """A file or folder may not be read or written by this user."""
+
+    exit_code = 3
+
+
 class StorageError(KdxError):
     """The disk is full or failed; what was recorded before stands."""
 
@@ -82,7 +89,13 @@ class StorageError(KdxError):
 
 
 class ServerError(KdxError):
-    """The process that workers are forked from has ended; the runs can go on from their checkpoints."""
+    """The system killed the process that workers are forked from, or gives no process; the runs can go on later."""
+
+    exit_code = 75
+
+
+class ServerEndedError(KdxError):
+    """The process that workers are forked from ended of its own accord, which is a fault of kdx."""
 
     exit_code = 1
 
@@ -91,6 +104,40 @@ class ChangedError(KdxError):
     """A run began under other conditions than those of now: libraries, threads, data or code."""
 
     exit_code = 5
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FAILING = {errno.EIO, errno.EROFS}  # a disk that failed is often mounted read-only from then on
+_FORBIDDEN = {errno.EACCES, errno.EPERM}
+_GOES_ON = "a sweep then goes on with kdx resume"
+
+
+def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
+    """What a failed system call says of the disk or of permissions; None: it says something else.
+
+    Args:
+        place: the file or folder in question, where the error names none.
+    """
+    place = place if error.filename is None else str(error.filename)
+    if error.errno in _NO_ROOM:
+        return StorageError(
+            f"the disk is full: {error.strerror}",
+            place=place,
+            hint=f"free some space (df and df -i tell what there is); {_GOES_ON}",
+        )
+    if error.errno in _FAILING:
+        return StorageError(
+            f"the disk failed: {error.strerror}",
+            place=place,
+            hint=f"look after the disk; {_GOES_ON}",
+        )
+    if error.errno in _FORBIDDEN:
+        return AccessError(
+            f"no permission: {error.strerror}",
+            place=place,
+            hint=f"look at its owner and mode and those of its folder; {_GOES_ON}",
+        )
+    return None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

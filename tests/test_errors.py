@@ -1,10 +1,25 @@
 """A message has the place, the problem, what is allowed and what to do, in that order."""
 
+import errno
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError, did_you_mean
+from kdx.errors import (
+    AccessError,
+    ChangedError,
+    DatabaseError,
+    Faults,
+    KdxError,
+    Place,
+    ServerEndedError,
+    ServerError,
+    StorageError,
+    did_you_mean,
+    of_the_machine,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +37,40 @@ def test_a_message_reads_in_one_order(fault, text):
     assert str(fault) == text
 
 
-def test_each_kind_has_its_exit_code():
-    assert [KdxError.exit_code, Faults.exit_code, DatabaseError.exit_code, StorageError.exit_code] == [2, 2, 3, 74]
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ServerEndedError, 1),
+        (KdxError, 2),
+        (Faults, 2),
+        (AccessError, 3),
+        (DatabaseError, 3),
+        (ChangedError, 5),
+        (StorageError, 74),
+        (ServerError, 75),
+    ],
+)
+def test_each_kind_has_its_exit_code(kind, code):
+    assert kind.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [
+        (errno.ENOSPC, 74, "f: the disk is full: No space left on device\n  hint: free some space"),
+        (errno.EDQUOT, 74, "f: the disk is full: Disk quota exceeded\n"),
+        (errno.EFBIG, 74, "f: the disk is full: File too large\n"),
+        (errno.EIO, 74, "f: the disk failed: Input/output error\n  hint: look after the disk"),
+        (errno.EROFS, 74, "f: the disk failed: Read-only file system\n"),
+        (errno.EACCES, 3, "f: no permission: Permission denied\n  hint: look at its owner and mode"),
+        (errno.EPERM, 3, "f: no permission: Operation not permitted\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_told_with_the_file_and_the_remedy(number, code, told):
+    for named in (OSError(number, os.strerror(number), "f"), OSError(number, os.strerror(number))):
+        fault = of_the_machine(named, "f")
+        assert fault.exit_code == code and str(fault).startswith(told)
+    assert of_the_machine(OSError(errno.ENOENT, "No such file or directory", "f")) is None
 
 
 def test_places_sort_as_one_reads():

@@ -23,7 +23,7 @@ LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those 
 
 def doctor(
     db: Db = DATABASE,
-    fix: Annotated[bool, typer.Option("--fix", envvar="KDX_FIX", help="Mend what can be mended.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:
     """Look the database, the runs and all their files through, and say what is wrong.
@@ -97,7 +97,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE):
+                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.axes import IfChanged
-from kdx.cli.console import say
+from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import (
     DATABASE,
     HANG_AFTER,
@@ -90,6 +90,7 @@ def run(
     from kdx.sweep.local import LocalSweep
     from kdx.sweep.ownership import take
 
+    never_wait_for_readers()
     gpus = cards()
     count = workers or len(gpus or os.sched_getaffinity(0))
     if moved := take(database):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kdx.errors import StorageError
+from kdx.errors import AccessError, StorageError
 
 
 def data_home() -> Path:
@@ -25,7 +25,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     Where another process made `folder` in the meantime, that one stands.
 
     Raises:
-        StorageError: the disk is full, or the place cannot be written.
+        AccessError: the place may not be written.
+        StorageError: the disk is full, or the place cannot be written for another reason.
     """
     filling = _beside(folder)
     try:
@@ -49,13 +50,15 @@ def told_of_disk(path: Path) -> Iterator[None]:
     """Says of `path` what fails on the disk in this block.
 
     Raises:
-        StorageError: the disk is full, or the place cannot be written.
+        AccessError: the place may not be written.
+        StorageError: the disk is full, or the place cannot be written for another reason.
     """
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise StorageError(
+        kind = AccessError if isinstance(error, PermissionError) else StorageError
+        raise kind(
             f"cannot write {path}: {error.strerror or error}",
             hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
         ) from error

@@ -330,6 +330,13 @@ class Database:
             case sqlite3.SQLITE_CANTOPEN:
                 if not os.access(self._file, os.F_OK):
                     return self._gone()
+                left = os.statvfs(self._file.parent)
+                if left.f_files and not left.f_favail:  # where there is no fixed number of them, both are 0
+                    return StorageError(
+                        "the disk has no inode left for the journal",
+                        place=place,
+                        hint="remove some files (df -i tells), then kdx resume; what was recorded stands",
+                    )
                 return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
             case _ if str(error).startswith(_NOT_OF_KDX):
                 return DatabaseError(

@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -42,6 +42,8 @@ from kdx.store.schema import (
 
 STALLS = 3
 """So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
+
+Only a death that its sweep lived to see counts. Where the sweep died too, somebody killed both, or the machine stopped.
 
 Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
 rows of before.
@@ -164,12 +166,11 @@ def claim(
     """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
 
     To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
-    dead. The attempt that these lost is closed first; when it was the last of `STALLS` without progress, the run fails
-    instead of being claimed.
+    dead. The attempt that these lost is closed first.
     """
     left = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
     with database.write() as connection:
-        _lose(connection, run_id, left, "the process of the run died without a word")
+        _lose(connection, run_id, left, "the process of the run died without a word", stalled=False)
         number = connection.scalar(
             update(run)
             .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
@@ -203,7 +204,14 @@ def renew(database: Database, owner: str, lease_seconds: float) -> int:
 
 
 def abandon(
-    database: Database, run_id: int, owner: str, number: int, reason: str, *, only_lapsed: bool = False
+    database: Database,
+    run_id: int,
+    owner: str,
+    number: int,
+    reason: str,
+    *,
+    only_lapsed: bool = False,
+    stalled: bool = True,
 ) -> RunState | None:
     """Ends an attempt whose process died without a word; the state that the run is left in.
 
@@ -212,12 +220,22 @@ def abandon(
 
     Args:
         only_lapsed: the death is not known, only that the lease had lapsed.
+        stalled: whether the attempt counts as one of these; not where what it died of is known to be no fault of its
+            run, or where its owner is gone too.
     """
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
         which &= _lapsed()
     with database.write() as connection:
-        return _lose(connection, run_id, which, reason)
+        return _lose(connection, run_id, which, reason, stalled=stalled)
+
+
+class ComeTo(NamedTuple):
+    """How far a run has come, in optimiser steps."""
+
+    rows: int
+    checkpoint: int | None
+    """Of the newest checkpoint that was recorded; None: none was."""
 
 
 class RunWriter:
@@ -282,10 +300,11 @@ class RunWriter:
             pass
 
     @contextmanager
-    def holding(self) -> Iterator[int]:
-        """A transaction in which nobody else can claim the run; the step that its rows have come to."""
+    def holding(self) -> Iterator[ComeTo]:
+        """A transaction in which nobody else can claim the run; how far it has come."""
         with self._writing() as connection:
-            yield int(connection.execute(select(run.c.progress_step).where(run.c.id == self.run_id)).scalar_one())
+            steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
+            yield ComeTo(*connection.execute(steps).one())
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and that the run has come to `progress_step`.
@@ -426,9 +445,11 @@ class RunWriter:
             yield connection
 
 
-def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reason: str) -> RunState | None:
+def _lose(
+    connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
+) -> RunState | None:
     """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
-    stalls = _stalls(0, without_progress=1)
+    stalls = _stalls(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)
         .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)

@@ -108,6 +108,7 @@ def train(
     home: Path | None = None,
     if_changed: IfChanged = IfChanged.REFUSE,
     recorded: int | None = None,
+    checkpointed: int | None = None,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -124,6 +125,7 @@ def train(
         if_changed: what is done when it began under other conditions.
         recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
             hole: the rows are those of an older copy of the database. None: it is not known.
+        checkpointed: the step of the newest checkpoint that is known to have been made; where it is gone, that is said.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -142,11 +144,13 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    newest = next(map(step_of, files.newest_first("step")), 0)
+    newest = max(checkpointed or 0, next(map(step_of, files.newest_first("step")), 0))
     resumed = _newest(files, own, recorded)
-    if files.aside:
-        begins, step = (f"goes on from step {resumed.step}", resumed.step) if resumed else ("begins again at step 0", 0)
-        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {_told(files.aside)}; set aside")
+    step = resumed.step if resumed else 0
+    if files.aside or step < newest:
+        begins = f"goes on from step {step}" if resumed else "begins again at step 0"
+        why = f"{_told(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
+        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
     changed = resumed and changes(resumed.conditions, now)
     if resumed and changed and if_changed is IfChanged.REFUSE:
         raise ChangedError(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kdx.data.storage import data_home, new_folder, remove_folder, told_of_disk
-from kdx.errors import StorageError
+from kdx.errors import AccessError, StorageError
 
 
 def test_home_is_said_or_the_users(monkeypatch):
@@ -69,9 +69,17 @@ def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path):
-    with pytest.raises(StorageError) as caught, told_of_disk(tmp_path / "b"):
-        raise OSError(errno.EIO, "Input/output error")
+@pytest.mark.parametrize(
+    ("number", "kind", "told", "mend"),
+    [
+        (errno.EIO, StorageError, "Input/output error", "mend it"),
+        (errno.ENOSPC, StorageError, "No space left on device", "free some space"),
+        (errno.EACCES, AccessError, "Permission denied", "mend it"),
+    ],
+)
+def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path, number, kind, told, mend):
+    with pytest.raises(kind) as caught, told_of_disk(tmp_path / "b"):
+        raise OSError(number, told)
     assert str(caught.value) == (
-        f"cannot write {tmp_path}/b: Input/output error\n  hint: mend it, or set KDX_DATA to a folder elsewhere"
+        f"cannot write {tmp_path}/b: {told}\n  hint: {mend}, or set KDX_DATA to a folder elsewhere"
     )

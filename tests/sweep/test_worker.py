@@ -1,5 +1,6 @@
 """However a run ends, the database knows it, and nobody waits for who only watches."""
 
+import contextlib
 import errno
 import json
 import os
@@ -170,8 +171,11 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure,
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(errno.ENOSPC, "No space left on device", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full or failed"),
-        (OSError(errno.EIO, "Input/output error"), "the disk is full or failed: Input/output error"),
+        (OSError(errno.ENOSPC, "No space left", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full: No space left\n"),
+        (OSError(errno.EDQUOT, "Quota exceeded"), "{folder}: the disk is full: Quota exceeded\n"),
+        (OSError(errno.EIO, "Input/output error"), "{folder}: the disk failed: Input/output error\n"),
+        (OSError(errno.EROFS, "Read-only file system", "x"), "x: the disk failed: Read-only file system\n"),
+        (OSError(errno.EACCES, "Permission denied", "x"), "x: no permission: Permission denied\n"),
         (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
         (ChangedError("torch 2.12 → 2.13", place="files"), "files: torch 2.12 → 2.13"),
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
@@ -186,7 +190,21 @@ def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, ch
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
-    assert str(orders.told(message)).startswith(told)
+    assert str(orders.told(message)).startswith(told.format(folder=order.folder))
+
+
+def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, order, database, figure):
+    """It lies on the disk that is full, and so does what is still buffered for it."""
+
+    def train(*_, **__):
+        raise ValueError("no way")
+
+    # Closing it would write what is still buffered.
+    with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
+        code, run = does(order, train)
+    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
+    assert "in train" in reader.attempts(database, run.id)[0].traceback
+    figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
 
 def test_a_database_that_is_gone_is_told(order, channels):
