@@ -115,6 +115,20 @@ class Number(Strict):
         return value if type(value) is float or type(value) is int else self.refuse(value)
 
 
+class Time(Strict):
+    """Seconds since 1970, of a year that a calendar has."""
+
+    impl = Double
+    most = 253402300799
+    allowed = "seconds since 1970, before the year 10,000"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) IN ('real', 'integer') AND {name} BETWEEN 0 AND {self.most}"
+
+    def check(self, value: Any) -> Any:
+        return value if type(value) in (float, int) and 0 <= value <= self.most else self.refuse(value)
+
+
 class Words(Strict):
     """A text of at most so many characters."""
 

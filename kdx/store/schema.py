@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from kdx.store.columns import LARGEST, Flag, Hash, Json, Number, Packed, Strict, Whole, Word, Words
+from kdx.store.columns import LARGEST, Flag, Hash, Json, Number, Packed, Strict, Time, Whole, Word, Words
 from kdx.store.records import LOST, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
@@ -151,8 +151,8 @@ sweep = Table(
     metadata,
     Column("id", _key(), primary_key=True, comment="key"),
     Column("name", Words(NAME), nullable=False, comment="name that the grid gives itself"),
-    Column("created", Number(), nullable=False, comment="when the name was first planned, seconds since 1970"),
-    Column("updated", Number(), nullable=False, comment="when it was last planned, seconds since 1970"),
+    Column("created", Time(), nullable=False, comment="when the name was first planned, seconds since 1970"),
+    Column("updated", Time(), nullable=False, comment="when it was last planned, seconds since 1970"),
     Column(
         "grid",
         Json(TEXT, _is_grid, "the tables, axes and seeds of a grid as a JSON object"),
@@ -217,7 +217,7 @@ run = Table(
     Column("state", Word(RunState), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
     Column("owner", Words(NAME), comment="process that claimed it last"),
     Column("attempt", _count(), nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
-    Column("lease_until", Number(), comment="when the claim lapses, seconds since 1970"),
+    Column("lease_until", Time(), comment="when the claim lapses, seconds since 1970"),
     Column("progress_step", Whole(small=True), nullable=False, comment="highest optimiser step recorded"),
     Column(
         "checkpoint_step",
@@ -261,8 +261,8 @@ attempt = Table(
     Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
     Column("number", _key(), primary_key=True, comment="from 1"),
     Column("owner", Words(NAME), nullable=False, comment="process that claimed the run"),
-    Column("started", Number(), nullable=False, comment="when it claimed the run, seconds since 1970"),
-    Column("ended", Number(), comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
+    Column("started", Time(), nullable=False, comment="when it claimed the run, seconds since 1970"),
+    Column("ended", Time(), comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
     Column(
         "outcome",
         Word(RunState, LOST),

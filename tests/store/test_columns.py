@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.store.columns import Hash, Json, Number, Packed, UnexpectedValueError, Whole, Word, Words, checked
+from kdx.store.columns import Hash, Json, Number, Packed, Time, UnexpectedValueError, Whole, Word, Words, checked
 from kdx.store.records import RunState
 from kdx.store.schema import run
 
@@ -16,6 +16,7 @@ TYPES = {
     "whole": Whole(0, 1000),
     "bits": Whole(-(2**63)),
     "number": Number(),
+    "time": Time(),
     "words": Words(5),
     "hash": Hash(4),
     "word": Word(RunState, "lost"),

@@ -20,6 +20,7 @@ depends_on = None
 STATES = "'pending', 'running', 'interrupted', 'failed', 'cancelled', 'completed', 'diverged', 'pruned'"
 INTEGER = "typeof({0}) = 'integer'"
 NUMBER = "typeof({0}) IN ('real', 'integer')"
+TIME = f"{NUMBER} AND {{0}} BETWEEN 0 AND 253402300799"
 STEP = f"{INTEGER} AND {{0}} >= 0"
 COUNT = f"{STEP} AND {{0}} <= 1000000000"
 FLAG = f"{INTEGER} AND {{0}} IN (0, 1)"
@@ -42,7 +43,7 @@ TRIGGER = (
 CELL, SHA256 = digits(32), digits(64)
 # Those that may be NULL are named behind the others of their table.
 CHECKS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
-    "sweep": ({"id": STEP, "name": NAME, "created": NUMBER, "updated": NUMBER, "grid": JSON}, {}),
+    "sweep": ({"id": STEP, "name": NAME, "created": TIME, "updated": TIME, "grid": JSON}, {}),
     "cell": ({"id": CELL, "spec": TEXT}, {"resolved": TEXT}),
     "sweep_cell": ({"sweep_id": STEP, "cell_id": CELL, "ordinal": COUNT, "labels": JSON, "planned": FLAG}, {}),
     "sweep_run": ({"sweep_id": STEP, "cell_id": CELL, "seed": STEP, "planned": FLAG}, {}),
@@ -59,7 +60,7 @@ CHECKS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
         {
             "owner": NAME,
-            "lease_until": NUMBER,
+            "lease_until": TIME,
             "checkpoint_step": STEP,
             "valid_score": NUMBER,
             "valid_bits": INTEGER,
@@ -77,9 +78,9 @@ CHECKS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
     "attempt": (
-        {"run_id": STEP, "number": STEP, "owner": NAME, "started": NUMBER, "first_step": STEP},
+        {"run_id": STEP, "number": STEP, "owner": NAME, "started": TIME, "first_step": STEP},
         {
-            "ended": NUMBER,
+            "ended": TIME,
             "outcome": f"{{0}} IN ({STATES}, 'lost')",
             "last_step": STEP,
             "traceback": TEXT,
