@@ -150,24 +150,34 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
 
 
 def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
-    class StopsAfter(Heard):
+    class Stops(Heard):
+        """After some steps, or when something is said of a run."""
+
         def progressed(self, run, step, loss):
-            if step > self.after and local._stopping is None:
+            self.first = getattr(self, "first", step)
+            self.stop(step > self.first)
+
+        def noted(self, run, text):
+            super().noted(run, text)
+            self.stop(True)
+
+        def stop(self, now):
+            if now and local._stopping is None:
                 local.stop(signal.SIGINT)
 
     steps = []
-    for after in (50, 100):
-        heard = StopsAfter()
-        heard.after = after
-        local = sweep(database, TINY % {"steps": 400, "seeds": 1}, heard)
+    for _ in range(2):
+        local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, Stops())
         assert local.run() == signal.SIGINT
         steps.append(records(database, local)[0].progress_step)
+    assert 0 < steps[0] < steps[1]
     (run,) = records(database, local)
     folder = local.files / f"{run.cell_id}-0-0"
     (newest,) = folder.glob(f"step-{steps[1]:09d}.*.ckpt")
     newest.write_bytes(b"half")
-    again = Heard()
-    assert sweep(database, TINY % {"steps": 400, "seeds": 1}, again).run() is None
+    again = Stops()
+    local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, again)
+    assert local.run() == signal.SIGINT
     told = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
     assert again.notes == [(0, told)]
     assert told in (folder / "log.txt").read_text().splitlines()
