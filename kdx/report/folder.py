@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import KdxError, StorageError, of_the_machine
 
 Parts = Iterable[bytes]
 
@@ -18,7 +18,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
 
     Raises:
         KdxError: there is something of this name; and whatever making the content raises. Nothing is left then.
-        StorageError: it cannot be written.
+        AccessError, StorageError: it cannot be written.
     """
     refuse_existing(folder)
     temporary = folder.with_name(f".tmp-{os.getpid()}-{folder.name}")
@@ -36,7 +36,8 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
         refuse_existing(folder)
         temporary.rename(folder)
     except OSError as error:
-        raise StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder)) from error
+        other = StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder))
+        raise of_the_machine(error, str(folder)) or other from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return tuple(written)

@@ -15,7 +15,7 @@ from enum import StrEnum
 from io import FileIO
 from pathlib import Path
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import KdxError, StorageError, of_the_machine
 from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
@@ -206,11 +206,12 @@ def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
 
 @contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Raises StorageError where something in the block cannot be done to the file."""
+    """Raises AccessError or StorageError where something in the block cannot be done to the file."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"this file cannot be changed: {error.strerror}", place=str(path)) from error
+        other = StorageError(f"this file cannot be changed: {error.strerror}", place=str(path))
+        raise of_the_machine(error, str(path)) or other from error
 
 
 def opened(path: Path) -> FileIO:

@@ -25,7 +25,7 @@ from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
 from kdx.sweep.files import files_beside, folder_of
-from kdx.sweep.orders import Order, receive, send
+from kdx.sweep.orders import STOPPED, Order, receive, send, trouble
 from kdx.training.checkpoint import CheckpointFiles, sha256_of
 from kdx.training.run import Outcome
 from kdx.training.stopping import StopRequest
@@ -42,13 +42,16 @@ tables: [{name: both, rows: [kernel], caption: two}]
 """
 WITHIN = 20  # seconds for a command
 DB = Path("runs.db")
+# What is typed after an edit: of each line one, in this order.
 COMMANDS = [
-    ["report"], ["report", "--format", "html", "--output", "page.html"], ["report", "--json"], ["report", "--fair"],
-    ["trace", "both", "rbf"], ["trace", "both", "exponential", "--json"], ["export", "--to", "out", "--weights"],
-    ["query", "SELECT * FROM runs"], ["plan", "grid.yaml"],
-    ["doctor"], ["doctor", "--fix"], ["db", "check"], ["gc", "--unplanned", "--unknown", "--apply"],
-    ["resume", "--workers", "2"], ["resume", "--failed"], ["retry", "1"], ["report"],
-]  # fmt: skip
+    [["report"], ["report", "--json"], ["report", "--fair"], ["report", "--format", "html", "--output", "page.html"]],
+    [["trace", "both", "rbf"], ["trace", "both", "exponential", "--json"], ["query", "SELECT * FROM runs"]],
+    [["export", "--to", "out", "--weights"], ["export", "--to", "out", "--outputs", "--format", "json"]],
+    [["doctor"], ["doctor", "--fix"], ["db", "check"], ["plan", "grid.yaml"], ["sweep", "grid.yaml"]],
+    [["gc", "--apply"], ["gc", "--keep", "none", "--unplanned", "--unknown", "--apply"]],
+    [["resume"], ["resume", "--failed"], ["retry", "1"]],
+    [["report"], ["doctor"]],
+]
 ELSEWHERE = ["../precious", "0/../../precious", "/../../precious", "../../precious/x", "%2e%2e/precious"]
 JUNK: list[object] = [
     None, 0, 1, -1, 2, 7, 2**31, 2**53, 2**63 - 1, -(2**63), 0.5, -0.0, 1e300, float("inf"), -float("inf"),
@@ -120,12 +123,13 @@ class Workers:
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
                 order = Order(**message["order"])
-                code = 1
                 try:
                     with open_database(order.database, write=True) as database:
                         code = worker._attempt(order, self.channel, database, StopRequest())
-                finally:
-                    send(self.channel, {"event": "exit", "run": order.run_id, "code": code})
+                except KdxError as error:
+                    send(self.channel, trouble(order.run_id, error))
+                    code = STOPPED
+                send(self.channel, {"event": "exit", "run": order.run_id, "code": code})
 
     def kill(self):
         pass
@@ -235,7 +239,7 @@ def test_a_path_in_the_place_of_a_number_reaches_no_file(made, tmp_path, workers
 
 
 @pytest.mark.parametrize(
-    "change", ["lease_until = 1e300", "lease_until = NULL", "owner = NULL", "owner = 'x/y/z/-1/0/0'", "owner = ''"]
+    "change", ["lease_until = 2e11", "lease_until = NULL", "owner = NULL", "owner = 'x/y/z/-1/0/0'", "owner = ''"]
 )
 def test_a_run_that_nobody_will_ever_give_back_is_taken(made, tmp_path, workers, monkeypatch, change):
     shutil.copytree(made, tmp_path / "theirs")
@@ -266,7 +270,7 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
             monkeypatch.chdir(folder)
             told = mutate(folder / DB, series)
             there = beside(folder)
-            for words in COMMANDS:
+            for words in map(series.choice, COMMANDS):
                 shutil.rmtree("out", ignore_errors=True)
                 signal.alarm(WITHIN)
                 result = CliRunner().invoke(app, words)

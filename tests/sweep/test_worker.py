@@ -84,7 +84,7 @@ def does(monkeypatch, channels, database):
 
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         assert canonical(spec) == order.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
@@ -106,7 +106,7 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
 ):
     names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         for name in names:
             (folder / name).touch()
         return Outcome(diverged, 20, 3.5, 20, 3.0, {})
@@ -131,7 +131,7 @@ def test_a_divergence_is_an_outcome(does, order):
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, order):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.flush(12)
         raise Stopped
 
@@ -148,7 +148,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
@@ -182,7 +182,7 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure,
     ],
 )
 def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.flush(12)
         raise error
 
@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, t
 
 
 def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         writer.abandon(database, order.run_id, "me", order.attempt, "gone")
         assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
@@ -240,7 +240,7 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped
@@ -265,14 +265,15 @@ def test_an_order_that_comes_late_touches_no_file(does, order, database, tmp_pat
 def test_training_is_told_how_far_the_rows_have_come(does, order, database, tmp_path):
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
-        found.append(recorded)
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+        found.append((recorded, checkpointed))
         recorder.flush(12)
+        recorder.checkpointed(10)
         raise Stopped
 
     does(order, train)
     does(claimed(database, tmp_path), train)
-    assert found == [0, 12]
+    assert found == [(0, None), (12, 10)]
 
 
 @pytest.mark.parametrize(("link", "attempt"), [("files", 1), ("files", 2), ("files/log.txt", 2)])
@@ -308,7 +309,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     ids=["no number", "too many names"],
 )
 def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, rows, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         for row in rows:
             recorder.metric(*row)
         recorder.flush(1)
@@ -319,7 +320,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, 
 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         writer.abandon(database, order.run_id, "me", order.attempt, "silent")
         raise Stopped
 

@@ -296,6 +296,20 @@ def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, un
     assert_same_end(resumed, whole)
 
 
+@pytest.mark.parametrize("left", [True, False])
+def test_a_checkpoint_that_is_gone_is_missed(train, unbroken, monkeypatch, left):
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    newest, *older = sorted(train(whole.spec, stop_after=7).checkpoints(), reverse=True)
+    monkeypatch.undo()
+    for path in [newest] if left else [newest, *older]:
+        path.unlink()
+    resumed = train(whole.spec, recorded=7, checkpointed=7)
+    begins = "goes on from step 6" if left else "begins again at step 0"
+    assert resumed.of("note") == [("note", f"{begins}, not 7: that checkpoint is not there")]
+    assert_same_end(resumed, whole)
+
+
 def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
     whole = unbroken("prediction")
     (path,) = train(whole.spec, stop_after=7).checkpoints()
