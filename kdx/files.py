@@ -15,8 +15,8 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from kdx.errors import KdxError
 
@@ -37,6 +37,10 @@ _KINDS = {
 class NotAFileError(OSError):
     """What has the name is a folder, a named pipe, a device, a socket, or a link that is not followed."""
 
+    def __init__(self, what: str, path: Path) -> None:
+        self.problem = f"this is {what}, not a file"
+        super().__init__(errno.EINVAL, self.problem, str(path))
+
 
 class TooLargeError(OSError):
     """The file has more bytes than it may."""
@@ -51,8 +55,8 @@ def not_a_file(mode: int) -> str | None:
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
-def open_file(path: Path, *, follow: bool = True) -> int:
-    """A descriptor of a file, to read it; opening and reading never wait for somebody to write.
+def open_file(path: Path, *, follow: bool = True) -> BufferedReader:
+    """A file, opened to read; opening and reading never wait for somebody to write.
 
     Args:
         follow: whether a link at the end of the path is followed.
@@ -62,15 +66,24 @@ def open_file(path: Path, *, follow: bool = True) -> int:
         OSError: it is not there, or must not be read.
         ValueError: no path can be like this.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    extra = os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+
+    def checked(mode: int) -> None:
+        if what := not_a_file(mode):
+            raise NotAFileError(what, path)
+
+    def opened(name: str, flags: int) -> int:
+        descriptor = os.open(name, flags | extra)
+        try:
+            checked(os.fstat(descriptor).st_mode)
+        except NotAFileError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
     # Looked at before, too: to open a device may already do something.
-    before = path.stat(follow_symlinks=follow).st_mode
-    if (found := not_a_file(before)) is None:
-        descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
-        if (found := not_a_file(os.fstat(descriptor).st_mode)) is None:
-            return descriptor
-        os.close(descriptor)
-    raise NotAFileError(errno.EINVAL, f"this is {found}, not a file", str(path))
+    checked(path.stat(follow_symlinks=follow).st_mode)
+    return open(path, "rb", opener=opened)
 
 
 def read_start(path: Path, count: int) -> bytes:
@@ -79,7 +92,7 @@ def read_start(path: Path, count: int) -> bytes:
     Raises:
         NotAFileError, OSError, ValueError: as `open_file`.
     """
-    with open(open_file(path), "rb") as file:
+    with open_file(path) as file:
         return _read(file, count)
 
 
@@ -94,7 +107,7 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
         TooLargeError: it has more.
         NotAFileError, OSError, ValueError: as `open_file`.
     """
-    with open(open_file(path, follow=follow), "rb") as file:
+    with open_file(path, follow=follow) as file:
         size = os.fstat(file.fileno()).st_size
         # Those of /proc tell no size.
         content = b"" if size > most else _read(file, most + 1)
@@ -103,7 +116,7 @@ def read_file(path: Path, most: int, *, follow: bool = True) -> bytes:
     return content
 
 
-def _read(file: BinaryIO, count: int) -> bytes:
+def _read(file: BufferedReader, count: int) -> bytes:
     content: bytes | None = file.read(count)
     if content is None:  # some files of /proc make their readers wait
         raise BlockingIOError(errno.EAGAIN, "there is nothing to be read")
@@ -145,6 +158,11 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
     finally:
         _remove(path)
         os.close(held)
+
+
+def nameless(place: Path) -> Path:
+    """A new path in `place`, of which the next that makes something there takes whatever has it for left, see above."""
+    return place / f".kdx-{secrets.token_hex(8)}"
 
 
 def give_name(path: Path, name: Path) -> None:
@@ -191,7 +209,7 @@ def _rename_without_replacing(path: Path, name: Path) -> None:
 def _made(place: Path, folder: bool) -> tuple[Path, int]:
     """A file or folder of a name of its own, and a descriptor that holds the lock on it, where locks are to be had."""
     while True:
-        path = place / f".kdx-{secrets.token_hex(8)}"
+        path = nameless(place)
         if folder:
             path.mkdir()
             held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -4,7 +4,14 @@ import time
 
 import pytest
 
-from kdx.data.cache import cached
+from kdx.data import cache
+from kdx.data.cache import Cached
+
+
+def cached(home, key, make) -> Cached:
+    """As it is inside the block."""
+    with cache.cached(home, key, make) as found:
+        return found
 
 
 @pytest.fixture
