@@ -36,6 +36,7 @@ from kdx.data.text import (
 from kdx.data.text_files import LANGUAGE, NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError
 from kdx.files import read_file
+from kdx.grid.source import shortened
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ABOUT = "about.json"
@@ -136,7 +137,9 @@ def prepare(
     if isinstance(known, GeneratedText | GeneratedExamples):
         raise KdxError(f"corpus `{name}` is generated: there is nothing to prepare", hint="use it as it is")
     if not _NAME.fullmatch(name):
-        raise KdxError(f"`{name}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first")
+        raise KdxError(
+            f"`{shortened(name)}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first"
+        )
     home = home or data_home()
     folder = corpus_folder(name, home)
     with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:

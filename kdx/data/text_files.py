@@ -22,7 +22,7 @@ from typing import IO, cast
 from kdx.axes import Split
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place
-from kdx.files import NotAFileError, not_a_file, open_file
+from kdx.files import NotAFileError, not_a_file, open_file, read_start
 
 LONGEST_LINE = 1_000_000
 """Bytes; longer ones are no lines of text but a sign that the file is something else."""
@@ -81,7 +81,7 @@ def _files(source: Path, opened: ExitStack) -> Files:
     if source.is_dir():
         return _in_folder(source)
     try:
-        open_file(source).close()
+        read_start(source, 1)
     except NotAFileError as error:
         raise KdxError(error.problem, place=str(source), allowed=_SOURCES) from error
     except (FileNotFoundError, ValueError) as error:
@@ -186,23 +186,27 @@ def _in_folder(source: Path) -> Files:
     """Its files, and those of folders in it. A link that leads out of it stands there to be refused when it is read."""
     files = {}
     root = source.resolve()
-    for number, path in enumerate(_walk(source), 1):
-        if number > MOST_FILES:
-            raise KdxError(f"a folder of more than {MOST_FILES:,} files is no corpus", place=str(source))
+    for path in _walk(source):
         with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself
-            file = path.resolve(strict=True)
+            file = path.resolve(strict=True) if path.is_symlink() else path
             found = file.lstat()
             if not_a_file(found.st_mode) is None:
-                opener = partial(_opened if file.is_relative_to(root) else _refused, path, file)
+                leads_out = file is not path and not file.is_relative_to(root)
+                opener = cast(Opener, partial(_refused if leads_out else _opened, path, file))
                 files[PurePosixPath(path.relative_to(source))] = _file(str(path), opener, found.st_size)
     return files
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    """What may be a file of text, five folders deep. Links to folders are not followed."""
+    met = 0
     for place, folders, names in os.walk(folder):
+        met += len(folders) + len(names)
+        if met > MOST_FILES:
+            raise KdxError(f"a folder of more than {MOST_FILES:,} files is no corpus", place=str(folder))
         if len(Path(place).relative_to(folder).parts) == _DEEPEST - 1:
             folders.clear()
-        yield from (Path(place) / name for name in names)
+        yield from (Path(place) / name for name in names if "." in name)
 
 
 def _opened(path: Path, file: Path) -> IO[bytes]:
