@@ -8,6 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+LONGEST_PART = 2000
+"""Characters that are shown of a place, of a problem, of what is allowed and of a hint."""
+MOST_SHOWN = 20
+"""Faults of one input that are shown."""
+MOST_FOUND = 1000
+"""Faults of one input that are looked for."""
+_LONGEST_WORD = 100  # characters; nobody mistypes a longer one
+
 
 @dataclass(frozen=True, order=True)
 class Place:
@@ -36,38 +44,63 @@ class KdxError(Exception):
     ) -> None:
         self.problem = problem
         self.place = place
-        self.allowed = allowed if allowed is None or isinstance(allowed, str) else ", ".join(allowed)
+        self.allowed = allowed if allowed is None or isinstance(allowed, str) else _listed(tuple(allowed))
         self.hint = hint
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.place}: {self.problem}" if self.place else self.problem]
+        problem = _cut(self.problem)
+        # A file's name may have line feeds, with which it could make up a message of its own.
+        place = _cut(str(self.place or "").replace("\n", "\\n"))
+        lines = [f"{place}: {problem}" if place else problem]
         if self.allowed:
-            lines.append(f"  allowed: {self.allowed}")
+            lines.append(f"  allowed: {_cut(self.allowed)}")
         if self.hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {_cut(self.hint)}")
         return "\n".join(lines)
 
 
 class Faults(KdxError):
-    """Every fault of one input at once, in the order of their places."""
+    """Every fault of one input at once, in the order of their places; of many, the first are shown."""
 
-    def __init__(self, faults: Sequence[KdxError]) -> None:
+    def __init__(self, faults: Sequence[KdxError], *, all_found: bool = True) -> None:
+        """`all_found`: whether these are all, or the search ended with them."""
         self.faults = tuple(faults)
+        self.all_found = all_found
         super().__init__(f"{len(faults)} faults")
 
     def __str__(self) -> str:
-        return "\n".join(str(fault) for fault in self.faults)
+        lines = [str(fault) for fault in self.faults[:MOST_SHOWN]]
+        if more := len(self.faults) - len(lines):
+            lines.append(f"… and {'' if self.all_found else 'at least '}{more:,} more")
+        return "\n".join(lines)
 
 
-def by_place(faults: Iterable[KdxError]) -> Faults:
+class FaultList(list[KdxError]):
+    """The faults of one input as they are found; the search ends with the last of `MOST_FOUND`.
+
+    Then `append` and `extend` raise all of them as `Faults`.
+    """
+
+    def append(self, fault: KdxError) -> None:
+        if len(self) < MOST_FOUND:
+            super().append(fault)
+        if len(self) == MOST_FOUND:
+            raise by_place(self, all_found=False)
+
+    def extend(self, faults: Iterable[KdxError]) -> None:
+        for fault in faults:
+            self.append(fault)
+
+
+def by_place(faults: Iterable[KdxError], *, all_found: bool = True) -> Faults:
     """All of these at once, in the order in which an editor shows their places."""
 
     def order(fault: KdxError) -> tuple[str, int, int]:
         place = fault.place
         return (place.file, place.line, place.column) if isinstance(place, Place) else (str(place), 0, 0)
 
-    return Faults(sorted(faults, key=order))
+    return Faults(sorted(faults, key=order), all_found=all_found)
 
 
 class DatabaseError(KdxError):
@@ -142,5 +175,27 @@ def of_the_machine(error: OSError, place: str | None = None) -> KdxError | None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint that names the known word nearest to `word`, or None when nothing is near."""
+    if len(word) > _LONGEST_WORD:
+        return None
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end of a long text."""
+    if len(text) <= LONGEST_PART:
+        return text
+    end = LONGEST_PART // 4
+    return f"{text[: LONGEST_PART - end]} … {text[-end:]}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """The first of many words, and how many there are."""
+    whole = ", ".join(words)
+    if len(whole) <= LONGEST_PART:
+        return whole
+    room, count = LONGEST_PART // 2, 0
+    while count < len(words) and room >= 0:
+        room -= len(words[count]) + 2
+        count += 1
+    return f"{', '.join(words[:count])}, … ({len(words):,} in all)"

@@ -1,6 +1,7 @@
 """A message has the place, the problem, what is allowed and what to do, in that order."""
 
 import errno
+import itertools
 import os
 
 import pytest
@@ -8,15 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.errors import (
+    MOST_FOUND,
     AccessError,
     ChangedError,
     DatabaseError,
+    FaultList,
     Faults,
     KdxError,
     Place,
     ServerEndedError,
     ServerError,
     StorageError,
+    by_place,
     did_you_mean,
     of_the_machine,
 )
@@ -90,3 +94,33 @@ def test_the_nearest_word_is_offered_only_when_it_is_near(word, hint):
 def test_only_known_words_are_offered(word, known):
     hint = did_you_mean(word, known)
     assert hint is None or any(hint == f"did you mean `{each}`?" for each in known)
+
+
+def test_of_many_faults_the_first_are_shown():
+    faults = [KdxError("wrong", place=Place("g.yaml", line, 1)) for line in range(1, 61)]
+    shown = str(by_place(reversed(faults))).splitlines()
+    assert shown[:20] == [str(fault) for fault in faults[:20]] and shown[20:] == ["… and 40 more"]
+    assert str(Faults(faults, all_found=False)).endswith("… and at least 40 more")
+
+
+def test_the_search_for_faults_has_an_end():
+    found = FaultList()
+    with pytest.raises(Faults) as caught:
+        found.extend(KdxError("wrong", place=Place("g.yaml", 9 - number, 1)) for number in itertools.count())
+    assert len(caught.value.faults) == MOST_FOUND and not caught.value.all_found
+    with pytest.raises(Faults):
+        found.append(KdxError("another"))
+    assert len(found) == MOST_FOUND
+
+
+def test_every_part_of_a_message_has_an_end(figure):
+    long = "x" * 1_000_000
+    told = str(KdxError(long, place=long, allowed=[f"word{number}" for number in range(100_000)], hint=long))
+    assert len(told) < 4 * 2100
+    assert "word0, word1, " in told and ", … (100,000 in all)" in told
+    assert did_you_mean(long, [long]) is None
+    figure(f"a message of 4 parts of 1,000,000 characters: {len(told):,}")
+
+
+def test_a_file_name_makes_no_line_of_its_own():
+    assert str(KdxError("wrong", place=Place("a\nerror: all is well", 1, 2))) == "a\\nerror: all is well:1:2: wrong"

@@ -27,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.files import filling, give_name, is_free, not_a_file
 from kdx.store.columns import UnexpectedValueError
 from kdx.store.filesystem import NETWORK, filesystem
 from kdx.store.foreign import refuse_foreign_journal, refuse_foreign_objects
@@ -46,6 +47,10 @@ OTHER_DATABASE = "nothing was changed; name the results database with --db or KD
 
 MIGRATIONS = "kdx.store:migrations"
 """Where Alembic finds the scripts."""
+
+_ADDRESSES = "a file, sqlite:///FILE"
+_DRIVERS = ("sqlite", "sqlite+pysqlite")
+_PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)")
 
 _SLICE = 1.0  # seconds; between two of them, Ctrl-C is heard
 
@@ -153,41 +158,35 @@ class Database:
         refuse_foreign_journal(self._file)
 
     def back_up(self, target: Path) -> None:
-        """Copies one state of the database to a new file, which is empty until it is whole.
+        """Copies one state of the database to a new file, which has its name only when it is whole.
 
         Others may read and write meanwhile; what they commit waits for the copy.
 
         Raises:
-            KdxError: there is a file of that name.
+            KdxError: there is a file of that name, or none can have it.
             StorageError: it cannot be written.
             DamagedDatabaseError: the database is damaged, and so would be the copy.
         """
-        temporary = target.with_name(f".tmp-{os.getpid()}-{target.name}")
+        there = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")
         try:
-            # Takes the name, so that nothing is ever overwritten; a hard link would too, but not every disk has them.
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        except FileExistsError:
-            raise KdxError(
-                "there is a file of this name", place=str(target), hint="name another; nothing is overwritten"
-            ) from None
-        except OSError as error:
-            raise _no_backup(target, error) from error
-        try:
-            with self.told(), closing(self._connect()) as source:
+            if not is_free(target):
+                raise there
+            with (
+                filling(target.parent) as copy,
+                self.told(),
+                closing(self._connect()) as source,
+            ):
                 self._patiently(lambda: _lock(source, "BEGIN"))
                 try:
-                    _copy(source, temporary)
-                    temporary.replace(target)
-                    _sync(target.parent)
-                except (OSError, sqlite3.Error) as error:
+                    _copy(source, copy)
+                except sqlite3.Error as error:
                     raise _no_backup(target, error) from error
-        except BaseException:
-            with suppress(OSError):
-                target.unlink()
-            raise
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                give_name(copy, target)
+                _sync(target.parent)
+        except FileExistsError:
+            raise there from None
+        except OSError as error:
+            raise _no_backup(target, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
@@ -369,12 +368,16 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False,
     """
     assert write or not create
     path = path_of(url_or_path)
+    there = True
     try:
-        there = path.exists()
+        what = not_a_file(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        there, what = False, None
     except OSError as error:
         raise DatabaseError(f"this file cannot be reached: {error.strerror}", place=str(path)) from error
-    if path.is_dir():
-        raise DatabaseError("this is a folder, not a database", place=str(path), hint=OTHER_DATABASE)
+    if what:
+        # A named pipe would be waited for, and a device written to.
+        raise DatabaseError(f"this is {what}, not a database", place=str(path), hint=OTHER_DATABASE)
     if there:
         if not os.access(path, os.R_OK):
             raise DatabaseError("no permission to read this file", place=str(path), hint="look at its owner and mode")
@@ -454,24 +457,27 @@ def path_of(url_or_path: str | Path) -> Path:
     """The file of a database.
 
     Raises:
-        DatabaseError: it is a URL of something else.
+        DatabaseError: it is a URL of something else, or one that no file can have.
     """
+    if not str(url_or_path) or "\0" in str(url_or_path):
+        raise _nameless(url_or_path)
     if isinstance(url_or_path, Path) or "://" not in url_or_path:
         return Path(url_or_path)
+    # By hand, since what is no URL may have one too.
+    place = _PASSWORD.sub(r"\1***", url_or_path)
     try:
         url = make_url(url_or_path)
-    except ArgumentError:
-        raise DatabaseError("this is not a database URL", place=url_or_path, allowed="a file, sqlite:///FILE") from None
+    except (ArgumentError, ValueError):  # a ValueError is a port that is no number, or a bracket that is not closed
+        raise DatabaseError("this is not a database URL", place=place, allowed=_ADDRESSES) from None
     if url.get_backend_name() != "sqlite":
-        raise DatabaseError(
-            f"kdx does not open {url.get_backend_name()}",
-            place=url.render_as_string(hide_password=True),
-            allowed="a file, sqlite:///FILE",
-        )
+        raise DatabaseError(f"kdx does not open {url.get_backend_name()}", place=place, allowed=_ADDRESSES)
     if url.database in (None, "", ":memory:"):
-        raise DatabaseError(
-            "several processes write it, so it must be a file", place=url_or_path, allowed="sqlite:///FILE"
-        )
+        raise DatabaseError("several processes write it, so it must be a file", place=place, allowed="sqlite:///FILE")
+    if url.host or url.port is not None or url.username or url.query or url.drivername not in _DRIVERS:
+        problem = "a database in a file has no host, user, driver or options"
+        raise DatabaseError(problem, place=place, allowed=f"sqlite:///{url.database}")
+    if "\0" in str(url.database):  # written as %00
+        raise _nameless(url_or_path)
     return Path(str(url.database))
 
 
@@ -597,6 +603,10 @@ def _no_database(path: Path) -> DatabaseError:
 
 def _foreign(path: Path) -> DatabaseError:
     return DatabaseError("this database belongs to another application", place=str(path), hint=OTHER_DATABASE)
+
+
+def _nameless(address: str | Path) -> DatabaseError:
+    return DatabaseError(f"no file is named {str(address)!r}", allowed=_ADDRESSES)
 
 
 def _absent(path: Path) -> DatabaseError:

@@ -5,6 +5,7 @@ it at leisure, as in a pager, holds up no sweep. No library stands between here 
 answered before SQLAlchemy would have been imported; it is needed only where the file is not as it should be.
 """
 
+import os
 import pickle
 import sqlite3
 import tempfile
@@ -145,7 +146,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise ValueError("not of kdx")
     refuse_foreign_journal(path)
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
+        f"file:{quote(os.fsencode(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
     )
     try:
         connection.text_factory = _text

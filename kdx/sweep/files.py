@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from io import FileIO
 from pathlib import Path
 
 from kdx.errors import KdxError, StorageError, of_the_machine
+from kdx.files import open_file
 from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
@@ -128,7 +128,7 @@ def content(files: Path, file: RunFile) -> Iterator[bytes]:
     """
     path, digest = files / file.folder / file.name, hashlib.sha256()
     try:
-        with opened(path) as source:
+        with open_file(path, follow=False) as source:
             while part := source.read(1 << 20):
                 digest.update(part)
                 yield part
@@ -157,7 +157,7 @@ def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
         if match is None:
             continue
         try:
-            with opened(files / each.folder / each.name) as file:
+            with open_file(files / each.folder / each.name, follow=False) as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             continue
@@ -212,11 +212,6 @@ def told(path: Path) -> Iterator[None]:
     except OSError as error:
         other = StorageError(f"this file cannot be changed: {error.strerror}", place=str(path))
         raise of_the_machine(error, str(path)) or other from error
-
-
-def opened(path: Path) -> FileIO:
-    """To read; neither by a link nor waiting for a pipe's writer."""
-    return FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kdx.errors import DatabaseError
+from kdx.files import filling, read_file
 from kdx.store import reader, writer
 from kdx.store.database import Database, id_of
-from kdx.sweep.files import files_beside, opened, told
+from kdx.sweep.files import files_beside, told
 from kdx.sweep.owner import machine
 
 NOTE = "database.json"
@@ -52,11 +53,9 @@ def take(database: Database) -> str | None:
             files.rename(aside)
             said = f"{files} held files of another database that was here before; they are in {aside} now"
         files.mkdir(exist_ok=True)
-        temporary = files / f".tmp-{os.getpid()}-{NOTE}"
-        temporary.unlink(missing_ok=True)
-        with temporary.open("x") as file:
-            json.dump({"id": own.id, "path": str(own.path)}, file)
-        temporary.replace(files / NOTE)
+        with filling(files) as note:
+            note.write_text(json.dumps({"id": own.id, "path": str(own.path)}))
+            note.replace(files / NOTE)
     return said
 
 
@@ -107,8 +106,8 @@ def _place(database: Database) -> str:
 
 def _owner(files: Path) -> Owner | None:
     """None where nobody has noted anything, as an older kdx did not."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError), opened(files / NOTE) as file:
-        found = json.loads(file.read(_LONGEST))
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = json.loads(read_file(files / NOTE, _LONGEST, follow=False))
         # Half of the id becomes a file name.
         return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]))
     return None

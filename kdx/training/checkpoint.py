@@ -16,7 +16,6 @@ import hashlib
 import io
 import os
 import re
-import stat
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from lightning_fabric.plugins import CheckpointIO
 from torch import Tensor
 
 from kdx.errors import StorageError
+from kdx.files import open_file
 
 _NAME = re.compile(r"(?P<kind>step|weights|copy|best|average)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
@@ -132,7 +132,8 @@ class CheckpointFiles(CheckpointIO):
         """What is in a file; None, and it is set aside, where that does not match its name or cannot be read."""
         match = _NAME.fullmatch(path.name)
         try:
-            content = _read(path)
+            with open_file(path, follow=False) as file:
+                content = file.read()
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -251,22 +252,6 @@ def _lost(path: Path) -> StorageError:
         place=str(path),
         hint="look after the disk; kdx resume goes on from an older one",
     )
-
-
-def _read(path: Path) -> bytes:
-    """What is in a regular file. A link is not followed, and a pipe, which may never give an end, is not waited for.
-
-    Raises:
-        OSError: it is another kind of thing, or cannot be read.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(descriptor)
 
 
 def force_names(folder: Path) -> None:

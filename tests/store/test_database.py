@@ -310,6 +310,27 @@ def test_a_copy_overwrites_nothing(database: Database, path: Path):
         assert digest(target) == before
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "runs.db/copy.db"])
+def test_a_copy_that_no_file_can_be_is_refused_before_it_is_made(
+    database: Database, path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "_copy", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(KdxError, match="nothing can have this name") as caught:
+        database.back_up(path.parent / name)
+    assert caught.value.exit_code == 2
+
+
+def test_a_copy_gives_way_to_a_file_that_came_meanwhile(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    target, copy = path.with_name("copy.db"), module._copy
+    monkeypatch.setattr(module, "_copy", lambda *those: (copy(*those), target.write_text("mine")))
+    with pytest.raises(KdxError, match="there is a file of this name"):
+        database.back_up(target)
+    assert target.read_text() == "mine"
+    assert not list(path.parent.glob(".kdx-*"))
+
+
 def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: Path, tmp_path: Path):
     for number in range(50):
         add_cell(database, f"{number:032x}", 20_000)
@@ -676,6 +697,24 @@ def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode,
             "mysql://me:***@host/runs: kdx does not open mysql\n  allowed: a file, sqlite:///FILE",
         ),
         ("://runs.db", "://runs.db: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "postgresql://me:secret@host:port/runs",
+            "postgresql://me:***@host:port/runs: this is not a database URL\n  allowed: a file, sqlite:///FILE",
+        ),
+        ("postgresql://[::1", "postgresql://[::1: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "sqlite://host/runs.db",
+            "sqlite://host/runs.db: a database in a file has no host, user, driver or options\n"
+            "  allowed: sqlite:///runs.db",
+        ),
+        (
+            "sqlite:///runs.db?mode=ro",
+            "sqlite:///runs.db?mode=ro: a database in a file has no host, user, driver or options\n"
+            "  allowed: sqlite:///runs.db",
+        ),
+        ("sqlite:///%00", "no file is named 'sqlite:///%00'\n  allowed: a file, sqlite:///FILE"),
+        ("a\0b", "no file is named 'a\\x00b'\n  allowed: a file, sqlite:///FILE"),
+        ("", "no file is named ''\n  allowed: a file, sqlite:///FILE"),
     ],
 )
 def test_a_url_that_cannot_be_opened_is_told(url: str, message: str):
