@@ -165,10 +165,10 @@ def test_what_is_no_file_is_neither_waited_for_nor_followed_but_set_aside(files,
 def test_a_file_that_the_disk_does_not_give_back_is_set_aside(files, monkeypatch, code, figure):
     path = files.write("step", 7, STATE)
 
-    def fails(path):
+    def fails(path, **_):
         raise OSError(code, os.strerror(code), str(path))
 
-    monkeypatch.setattr(checkpoint, "_read", fails)
+    monkeypatch.setattr(checkpoint, "open_file", fails)
     assert files.read(path) is None and path.with_suffix(".corrupt").exists()
     figure(f"{os.strerror(code)}: set aside")
 
