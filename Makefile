@@ -30,6 +30,9 @@ lint: .venv/installed-dev  ## check format, style and types
 faults: .venv/installed-dev  ## kill, stop, damage and fill up; longer by KILLS=500, or one of RUN_KILLS, TREE_KILLS, GRIDS …
 	$(BIN)/pytest -m fault -n 2 --dist loadfile --no-loadscope-reorder
 
+endurance: .venv/installed-dev  ## break a run of 48 minutes off every few minutes (kdx data prepare iwslt14); FOLDER=long-run
+	$(BIN)/python -m tests.faults.long_run --folder $(or $(FOLDER),long-run)
+
 bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on stdout
 	$(BIN)/python -m tests.benchmarks
 
@@ -45,4 +48,4 @@ clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint faults bench calibration example clean
+.PHONY: help demo test lint faults endurance bench calibration example clean

@@ -1,5 +1,31 @@
 """`python -m kdx` is `kdx`."""
 
-from kdx.cli.app import main
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
 
-main()
+
+def main() -> NoReturn:
+    """As `kdx.cli.app.main`, with Ctrl-C heeded from the start: imports take a while, and have nothing to undo."""
+    asked: list[int] = []
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        asked.append(signum)
+        sys.exit(128 + signum)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is to be ignored
+        signal.signal(signal.SIGINT, end)
+    try:
+        from kdx.cli.app import main as run
+
+        run()
+    except BaseException:
+        # Of an import that was broken off, a library may tell whatever it likes.
+        if asked:
+            sys.exit(128 + asked[0])
+        raise
+
+
+if __name__ == "__main__":
+    main()

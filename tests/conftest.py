@@ -4,6 +4,8 @@ A test of a fault takes `figure` and puts what it measured into one report; `pyt
 draws its faults at random takes `series`: it draws from SEED, which it prints; the same SEED draws the same again.
 """
 
+import hashlib
+import json
 import os
 import random
 from pathlib import Path
@@ -32,6 +34,27 @@ def data_home(tmp_path_factory, monkeypatch) -> Path:
     home = tmp_path_factory.getbasetemp() / "data-home"
     monkeypatch.setenv("KDX_DATA", str(home))
     return home
+
+
+@pytest.fixture
+def reword():
+    """Changes every cell of a database as another kdx would have written it: under the id of the result."""
+
+    def reword(connection, change) -> None:
+        execute = getattr(connection, "exec_driver_sql", None) or connection.execute
+        execute("PRAGMA defer_foreign_keys = ON")
+        for cell_id, *texts in execute("SELECT id, spec, resolved FROM cell").fetchall():
+            spec, resolved = map(json.loads, texts)
+            change(spec)
+            change(resolved)
+            text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+            new_id = hashlib.sha256(text.encode()).hexdigest()[:32]
+            values = (new_id, text, json.dumps(resolved, sort_keys=True), cell_id)
+            execute("UPDATE cell SET id = ?, spec = ?, resolved = ? WHERE id = ?", values)
+            for table in ("sweep_cell", "sweep_run", "run"):
+                execute(f"UPDATE {table} SET cell_id = ? WHERE cell_id = ?", (new_id, cell_id))
+
+    return reword
 
 
 FIGURES = "figure"

@@ -1,10 +1,29 @@
 """A message has the place, the problem, what is allowed and what to do, in that order."""
 
+import errno
+import itertools
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError, did_you_mean
+from kdx.errors import (
+    MOST_FOUND,
+    AccessError,
+    ChangedError,
+    DatabaseError,
+    FaultList,
+    Faults,
+    KdxError,
+    Place,
+    ServerEndedError,
+    ServerError,
+    StorageError,
+    by_place,
+    did_you_mean,
+    of_the_machine,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +41,40 @@ def test_a_message_reads_in_one_order(fault, text):
     assert str(fault) == text
 
 
-def test_each_kind_has_its_exit_code():
-    assert [KdxError.exit_code, Faults.exit_code, DatabaseError.exit_code, StorageError.exit_code] == [2, 2, 3, 74]
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ServerEndedError, 1),
+        (KdxError, 2),
+        (Faults, 2),
+        (AccessError, 3),
+        (DatabaseError, 3),
+        (ChangedError, 5),
+        (StorageError, 74),
+        (ServerError, 75),
+    ],
+)
+def test_each_kind_has_its_exit_code(kind, code):
+    assert kind.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [
+        (errno.ENOSPC, 74, "f: the disk is full: No space left on device\n  hint: free some space"),
+        (errno.EDQUOT, 74, "f: the disk is full: Disk quota exceeded\n"),
+        (errno.EFBIG, 74, "f: the disk is full: File too large\n"),
+        (errno.EIO, 74, "f: the disk failed: Input/output error\n  hint: look after the disk"),
+        (errno.EROFS, 74, "f: the disk failed: Read-only file system\n"),
+        (errno.EACCES, 3, "f: no permission: Permission denied\n  hint: look at its owner and mode"),
+        (errno.EPERM, 3, "f: no permission: Operation not permitted\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_told_with_the_file_and_the_remedy(number, code, told):
+    for named in (OSError(number, os.strerror(number), "f"), OSError(number, os.strerror(number))):
+        fault = of_the_machine(named, "f")
+        assert fault.exit_code == code and str(fault).startswith(told)
+    assert of_the_machine(OSError(errno.ENOENT, "No such file or directory", "f")) is None
 
 
 def test_places_sort_as_one_reads():
@@ -43,3 +94,33 @@ def test_the_nearest_word_is_offered_only_when_it_is_near(word, hint):
 def test_only_known_words_are_offered(word, known):
     hint = did_you_mean(word, known)
     assert hint is None or any(hint == f"did you mean `{each}`?" for each in known)
+
+
+def test_of_many_faults_the_first_are_shown():
+    faults = [KdxError("wrong", place=Place("g.yaml", line, 1)) for line in range(1, 61)]
+    shown = str(by_place(reversed(faults))).splitlines()
+    assert shown[:20] == [str(fault) for fault in faults[:20]] and shown[20:] == ["… and 40 more"]
+    assert str(Faults(faults, all_found=False)).endswith("… and at least 40 more")
+
+
+def test_the_search_for_faults_has_an_end():
+    found = FaultList()
+    with pytest.raises(Faults) as caught:
+        found.extend(KdxError("wrong", place=Place("g.yaml", 9 - number, 1)) for number in itertools.count())
+    assert len(caught.value.faults) == MOST_FOUND and not caught.value.all_found
+    with pytest.raises(Faults):
+        found.append(KdxError("another"))
+    assert len(found) == MOST_FOUND
+
+
+def test_every_part_of_a_message_has_an_end(figure):
+    long = "x" * 1_000_000
+    told = str(KdxError(long, place=long, allowed=[f"word{number}" for number in range(100_000)], hint=long))
+    assert len(told) < 4 * 2100
+    assert "word0, word1, " in told and ", … (100,000 in all)" in told
+    assert did_you_mean(long, [long]) is None
+    figure(f"a message of 4 parts of 1,000,000 characters: {len(told):,}")
+
+
+def test_a_file_name_makes_no_line_of_its_own():
+    assert str(KdxError("wrong", place=Place("a\nerror: all is well", 1, 2))) == "a\\nerror: all is well:1:2: wrong"

@@ -1,17 +1,17 @@
 """The `kdx` command, assembled from one file a command."""
 
 import gc as collector
+import os
 import sys
-from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
 from kdx import __version__
-from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, sweep, trace, verify
-from kdx.cli.console import error
+from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, retry, sweep, trace, verify
+from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import Group
-from kdx.errors import KdxError
+from kdx.errors import KdxError, of_the_machine
 
 app = typer.Typer(
     name="kdx",
@@ -45,6 +45,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
+app.command("retry")(retry.retry)
 app.command("report", cls=report.Report)(report.report)
 app.command("trace")(trace.trace)
 app.command("query")(query.query)
@@ -60,11 +61,27 @@ def main() -> NoReturn:
     """Run a command; what a user can mend is told in one message, with the exit code of its kind."""
     # A command makes many objects and few cycles: with Python's 700, a tenth of a report's time goes into finding none.
     collector.set_threshold(100_000)
-    if isinstance(sys.stdout, TextIOWrapper):
-        # Where the locale lacks a sign of ours, such as ×, a command goes on all the same.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    prepare_streams()
+    # What kdx makes is for its user, and for their group where they say so, but never for all to change.
+    os.umask(os.umask(0o077) | 0o002)
     try:
         sys.exit(app())
     except KdxError as fault:
-        error(fault)
-        sys.exit(fault.exit_code)
+        told: KdxError | None = fault
+    except OSError as fault:
+        told = of_the_machine(fault) or _without_a_folder(fault)
+        if told is None:
+            raise
+    assert told is not None
+    error(told)
+    sys.exit(told.exit_code)
+
+
+def _without_a_folder(fault: OSError) -> KdxError | None:
+    """That the working folder is gone, where that is what is wrong."""
+    if isinstance(fault, FileNotFoundError):
+        try:
+            os.getcwd()  # noqa: PTH109
+        except FileNotFoundError:
+            return KdxError("the working folder was deleted", hint="cd to one that is there")
+    return None

@@ -59,11 +59,12 @@ def prepare(
     from kdx.data import BUILT_IN
     from kdx.data import prepare as preparing
     from kdx.data.text import KnownText
+    from kdx.grid.source import shortened
 
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
-        say(f"reading {source} …" if source else f"fetching {address} …")
+        say(f"reading {shortened(source)} …" if source else f"fetching {address} …")
     with _progress() as told:
         prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
     for about in prepared:
@@ -118,10 +119,12 @@ def info(
     from kdx.data import FAMILIES
     from kdx.data.prepare import how_to_prepare
     from kdx.errors import KdxError, did_you_mean
+    from kdx.grid.source import shortened
 
     rows = {row["name"]: row for row in _rows()}
     if name not in rows and name not in FAMILIES:
-        raise KdxError(f"unknown corpus `{name}`", allowed=sorted(rows), hint=did_you_mean(name, (*rows, *FAMILIES)))
+        hint = did_you_mean(name, (*rows, *FAMILIES))
+        raise KdxError(f"unknown corpus `{shortened(name)}`", allowed=sorted(rows), hint=hint)
     found = [rows[part] for part in FAMILIES.get(name, (name,))]
     if json:
         out_json(found if name in FAMILIES else found[0])

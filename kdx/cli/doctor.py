@@ -23,7 +23,7 @@ LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those 
 
 def doctor(
     db: Db = DATABASE,
-    fix: Annotated[bool, typer.Option("--fix", envvar="KDX_FIX", help="Mend what can be mended.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:
     """Look the database, the runs and all their files through, and say what is wrong.
@@ -40,6 +40,7 @@ def doctor(
     from kdx.store.records import Inventory
     from kdx.sweep.files import damaged, files_beside, listing
     from kdx.sweep.owner import presence
+    from kdx.sweep.ownership import settled_here, stranger
     from kdx.sweep.repair import Finding, diagnose
 
     checked = look_through(db)
@@ -52,9 +53,15 @@ def doctor(
     else:
         with open_database(db, write=False) as database:
             runs = inventory(database)
+            other, settled = stranger(database), settled_here(database)
+        found = _journal(db, checked)
+        if other is not None:
+            problem = f"these are the files of another database, which was at {other.path}"
+            found.append(Finding(str(files), problem, hint="put the folder beside its own database"))
         # After the records: what a run leaves when it ends is then there.
-        listed = listing(files)
-        found = [*_journal(db, checked), *diagnose(runs, listed, damaged(files, listed), presence)]
+        listed = listing(files) if other is None else ()
+        there = listed if listed or not settled else None
+        found += diagnose(runs, there, damaged(files, listed), presence)
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     facts = _facts(db, checked, runs, files, listed)
@@ -90,7 +97,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE):
+                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}

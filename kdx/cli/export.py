@@ -58,6 +58,7 @@ def export(
     from kdx.report.rows import to_csv, to_json
     from kdx.store.database import open_database
     from kdx.store.reader import load_sweep, outputs_of
+    from kdx.sweep.ownership import refuse_stranger
 
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
@@ -69,6 +70,8 @@ def export(
         tables = _tables(connection, record.name, _cells(record, cell or []))
         selected = _selected(tables["runs"], record)
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
+        if weights:
+            refuse_stranger(database)
     lines = {Format.CSV: to_csv, Format.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
@@ -133,7 +136,7 @@ def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[
         raise KdxError(
             f"runs without weights: {', '.join(missing)}",
             place=str(files),
-            hint="kdx gc removes them where it is asked to; leave --weights out, or name other cells with --cell",
+            hint=f"kdx retry {missing[0]} makes them anew; or leave --weights out, or name other cells with --cell",
         )
     return ((f"weights/run-{run}.ckpt", content(files, file)) for run, file in found.items() if file)
 

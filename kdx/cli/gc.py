@@ -16,20 +16,16 @@ if TYPE_CHECKING:
 
 def gc(
     db: Db = DATABASE,
-    keep: Annotated[
-        Keep, typer.Option("--keep", envvar="KDX_KEEP", help="Of which finished runs the weights are kept.")
-    ] = Keep.ALL,
+    keep: Annotated[Keep, typer.Option("--keep", help="Of which finished runs the weights are kept.")] = Keep.ALL,
     unplanned: Annotated[
         bool,
-        typer.Option("--unplanned", envvar="KDX_UNPLANNED", help="Also all files of runs that no sweep plans."),
+        typer.Option("--unplanned", help="Also all files of runs that no sweep plans."),
     ] = False,
     unknown: Annotated[
         bool,
-        typer.Option("--unknown", envvar="KDX_UNKNOWN", help="Also files of runs that are not in this database."),
+        typer.Option("--unknown", help="Also files of runs that are not in this database."),
     ] = False,
-    apply: Annotated[
-        bool, typer.Option("--apply", envvar="KDX_APPLY", help="Remove what may go, not only say it.")
-    ] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove what may go, not only say it.")] = False,
     json: Json = False,
 ) -> None:
     """Say which files of runs may go, by rule, and how to have them removed. Without --apply nothing is.
@@ -44,9 +40,11 @@ def gc(
     from kdx.store.database import open_database
     from kdx.sweep.files import files_beside, remove
     from kdx.sweep.keeping import Rule, asked
+    from kdx.sweep.ownership import refuse_stranger
 
     rules = asked(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
+        refuse_stranger(database)
         files = files_beside(database.path)
         if apply:
             # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.

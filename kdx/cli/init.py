@@ -22,6 +22,7 @@ def init(
     from pathlib import Path
 
     from kdx.errors import KdxError, did_you_mean
+    from kdx.files import filling, give_name, is_free
     from kdx.grid import shipped
 
     known = shipped.names()
@@ -31,12 +32,14 @@ def init(
     targets = [Path(folder) / f"{name}.yaml" for name in grids or known]
     copied = 0
     for name, target in zip(grids or known, targets, strict=True):
-        if target.exists():
-            say(f"{target} is there already and stays as it is")
-            continue
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(shipped.find(name), target)
+            if not is_free(target):
+                say(f"{target} is there already and stays as it is")
+                continue
+            with filling(target.parent) as copy:
+                shutil.copyfile(shipped.find(name), copy)
+                give_name(copy, target)
         except OSError as error:
             raise KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder") from error
         out(str(target))

@@ -48,9 +48,9 @@ Changed = Annotated[
     IfChanged,
     typer.Option(
         "--if-changed",
-        envvar="KDX_IF_CHANGED",
-        help="What to do with a run that began under other libraries, threads, data or code, so that its bits would "
-        "differ: refuse, restart it, or continue and mark it as not bit-exact.",
+        # Not in the environment, as of --replace: restarting lets checkpoints go.
+        help="What to do with a run that began on another processor, or under other libraries, threads, data or code, "
+        "so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
     ),
 ]
 

@@ -50,6 +50,9 @@ class Lines:
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         pass
 
+    def noted(self, run: PlannedRun, text: str) -> None:
+        self.note(f"{run_name(run)} {text}")
+
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """Says how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
@@ -61,6 +64,9 @@ class Lines:
             scores = f": {metric} {record.valid_score:.2f} valid, {record.test_score:.2f} test"
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
+
+    def server_killed(self, how: str) -> None:
+        self.note(f"the process that workers are forked from {how}, and they with it: starting another")
 
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")

@@ -14,11 +14,13 @@ def resume(
     sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; every unfinished one if not said.")] = None,
     db: Db = DATABASE,
     workers: Workers = None,
-    failed: Annotated[bool, typer.Option("--failed", envvar="KDX_FAILED", help="Try failed runs again, too.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     hang_after: HangAfter = HANG_AFTER,
     if_changed: Changed = IfChanged.REFUSE,
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
+
+    The exit code is 4 while failed runs stand, as 0 would say that all is done.
 
     Example: kdx resume quickstart
     """
@@ -31,19 +33,25 @@ def resume(
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     codes = []
+    stand: set[int] = set()  # failed runs of sweeps with nothing else to do, which are not run
     with open_database(db, write=True) as database:
         for name in [sweep] if sweep else [summary.name for summary in reader.sweeps(database)]:
             record = reader.load_sweep(database, name)
             if failed:
-                writer.reset_failed(database, record.id)
+                writer.reset_failed(database, [each.id for each in record.runs])
                 record = reader.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
+                stand |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record)
             prepare_data(plan)
             codes.append(run(plan, database, db, workers, hang_after, if_changed))
             if codes[-1] not in (0, FAILED):
-                break
-    if not codes:
-        say(f"nothing is unfinished; next: kdx report{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}")
+                raise typer.Exit(codes[-1])
+    where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
+    if stand:
+        codes.append(FAILED)
+        say(f"{len(stand)} runs failed before; try them again with: kdx resume --failed{where}")
+    elif not codes:
+        say(f"nothing is unfinished; next: kdx report{where}")
     raise typer.Exit(max(codes, default=0))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.axes import IfChanged
-from kdx.cli.console import say
+from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import (
     DATABASE,
     HANG_AFTER,
@@ -59,6 +59,7 @@ def sweep(
     from kdx.cli.planned import change_of, leaving
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
+    from kdx.store.writer import register
     from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
@@ -70,28 +71,31 @@ def sweep(
         change = change_of(database, wanted, grid, db, replaces=replace)
         if change and (told := leaving(change, wanted, db)):
             say(f"note: {told}")
+        register(database, wanted, wanted.grid)
         raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
 
 
 def run(
     plan: "Plan", database: "Database", db: str, workers: int | None, hang_after: float, if_changed: IfChanged
 ) -> int:
-    """Run a plan to its end, showing how it goes; the exit code."""
+    """Run a plan that is registered, or a part of one, to its end, showing how it goes; the exit code."""
     import faulthandler
     import os
     import signal
     from types import FrameType
 
     from kdx.cli.progress import progress
-    from kdx.store import writer
     from kdx.sweep.cards import cards
     from kdx.sweep.files import files_beside
     from kdx.sweep.local import LocalSweep
+    from kdx.sweep.ownership import take
 
+    never_wait_for_readers()
     gpus = cards()
     count = workers or len(gpus or os.sched_getaffinity(0))
+    if moved := take(database):
+        say(f"note: {moved}")
     with progress(plan) as listener:
-        writer.register(database, plan, plan.grid)
         files = files_beside(database.path)
         local = LocalSweep(
             plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed, cards=gpus

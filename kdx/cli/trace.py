@@ -28,9 +28,7 @@ def trace(
         typer.Option("--sweep", envvar="KDX_SWEEP", help="Name of a sweep; the one planned last if not said."),
     ] = None,
     db: Db = DATABASE,
-    grid: Annotated[
-        bool, typer.Option("--grid", envvar="KDX_GRID", help="Only a grid of this one cell, to compute it again.")
-    ] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
     json: Json = False,
 ) -> None:
     """Tell what stands behind a number of a table: runs, seeds, settings, data, code and machine, attempts by attempts.

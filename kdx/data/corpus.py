@@ -85,6 +85,8 @@ class ParallelCorpus:
     facts: Mapping[str, Any]
     """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, … of the
     target text, `source/vocabulary_size`, `source/test/unknown_rate`, `test/source_text`, … of the source text."""
+    uncached: str | None = None
+    """Why it is not in the cache; None where it is."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class StreamCorpus:
     """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
     facts: Mapping[str, Any]
     """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
+    uncached: str | None = None
+    """Why it is not in the cache; None where it is."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,8 @@ class ExampleCorpus:
     """Nats per target of the validation examples under the distribution of the training targets, each count + 1."""
     facts: Mapping[str, Any]
     """What tells whether scores on it compare, see `kdx.data.facts`: `test/examples`, `test/content`, …"""
+    uncached: str | None = None
+    """Why it is not in the cache; None where it is."""
 
 
 Corpus = ParallelCorpus | StreamCorpus | ExampleCorpus
@@ -127,7 +133,7 @@ def load_corpus(task: Task, data: Data, home: Path | None = None) -> Corpus:
 
     Raises:
         KdxError: see the three below.
-        StorageError: the cache cannot be written.
+        StorageError: neither the cache nor a temporary file can be written.
     """
     if task is Task.TRANSLATION:
         return load_parallel(data, home)
@@ -143,7 +149,7 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
     Raises:
         KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long to be read, or a
             setting does not fit it.
-        StorageError: the cache cannot be written.
+        StorageError: neither the cache nor a temporary file can be written.
     """
     home = home or data_home()
     text = _find(data, home, parallel=True)
@@ -163,26 +169,27 @@ def load_parallel(data: Data, home: Path | None = None) -> ParallelCorpus:
             facts[f"source/{split}/unknown_rate"] = unknown_rate(written[split].sources)
         return {"unigram_loss": _unigram_loss(counts), "left_out": written[Split.TRAIN].left_out, "facts": facts}
 
-    cache = cached(home, _key(text, data, data.max_tokens), make)
-    source, target = _vocabularies(text, data, cache.folder)
-    return ParallelCorpus(
-        source_vocabulary=source,
-        target_vocabulary=target,
-        splits={
-            split: ParallelText(
-                sources=TokenLists(*map_lists(cache.folder / f"{split}.source")),
-                targets=TokenLists(*map_lists(cache.folder / f"{split}.target")),
-                references=_references(cache.folder, split),
-            )
-            for split in Split
-        },
-        target=text.suffixes[1],
-        fingerprint=cache.fingerprint,
-        tokenised=text.tokenised,
-        unigram_loss=cache.facts["unigram_loss"],
-        left_out=cache.facts["left_out"],
-        facts=cache.facts["facts"],
-    )
+    with cached(home, _key(text, data, data.max_tokens), make) as cache:
+        source, target = _vocabularies(text, data, cache.folder)
+        return ParallelCorpus(
+            source_vocabulary=source,
+            target_vocabulary=target,
+            splits={
+                split: ParallelText(
+                    sources=TokenLists(*map_lists(cache.folder / f"{split}.source")),
+                    targets=TokenLists(*map_lists(cache.folder / f"{split}.target")),
+                    references=_references(cache.folder, split),
+                )
+                for split in Split
+            },
+            target=text.suffixes[1],
+            fingerprint=cache.fingerprint,
+            tokenised=text.tokenised,
+            unigram_loss=cache.facts["unigram_loss"],
+            left_out=cache.facts["left_out"],
+            facts=cache.facts["facts"],
+            uncached=cache.uncached,
+        )
 
 
 def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
@@ -190,7 +197,7 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
 
     Raises:
         KdxError: there is no such corpus, it is parallel text, or a setting does not fit it.
-        StorageError: the cache cannot be written.
+        StorageError: neither the cache nor a temporary file can be written.
     """
     home = home or data_home()
     text = _find(data, home, parallel=False)
@@ -205,16 +212,17 @@ def load_stream(data: Data, home: Path | None = None) -> StreamCorpus:
             "facts": _text_facts(text, data, learned, counts, words[Split.TRAIN]),
         }
 
-    cache = cached(home, _key(text, data), make)
-    (words,) = _vocabularies(text, data, cache.folder)
-    return StreamCorpus(
-        vocabulary=words,
-        splits={split: map_array(cache.folder / f"{split}.npy") for split in Split},
-        words={split: cache.facts["words"][split] for split in Split},
-        fingerprint=cache.fingerprint,
-        unigram_loss=cache.facts["unigram_loss"],
-        facts=cache.facts["facts"],
-    )
+    with cached(home, _key(text, data), make) as cache:
+        (words,) = _vocabularies(text, data, cache.folder)
+        return StreamCorpus(
+            vocabulary=words,
+            splits={split: map_array(cache.folder / f"{split}.npy") for split in Split},
+            words={split: cache.facts["words"][split] for split in Split},
+            fingerprint=cache.fingerprint,
+            unigram_loss=cache.facts["unigram_loss"],
+            facts=cache.facts["facts"],
+            uncached=cache.uncached,
+        )
 
 
 def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCorpus:
@@ -222,7 +230,7 @@ def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCo
 
     Raises:
         KdxError: there is no such corpus, or it is not for this task.
-        StorageError: the cache cannot be written.
+        StorageError: neither the cache nor a temporary file can be written.
     """
     made = BUILT_IN.get(data.corpus)
     if not isinstance(made, GeneratedExamples) or made.task is not task:
@@ -240,20 +248,21 @@ def load_examples(task: Task, data: Data, home: Path | None = None) -> ExampleCo
         facts = {f"{split}/{name}": fact for split in HELD_OUT for name, fact in example_facts(splits[split]).items()}
         return {"inputs": list(splits[Split.TRAIN].inputs), "unigram_loss": _unigram_loss(counts), "facts": facts}
 
-    cache = cached(home or data_home(), _hash([data.corpus, data.seed, sizes, _code()]), make)
-    return ExampleCorpus(
-        splits={
-            split: Examples(
-                {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
-                map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
-            )
-            for split in Split
-        },
-        tokens=made.tokens,
-        fingerprint=cache.fingerprint,
-        unigram_loss=cache.facts["unigram_loss"],
-        facts=cache.facts["facts"],
-    )
+    with cached(home or data_home(), _hash([data.corpus, data.seed, sizes, _code()]), make) as cache:
+        return ExampleCorpus(
+            splits={
+                split: Examples(
+                    {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
+                    map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
+                )
+                for split in Split
+            },
+            tokens=made.tokens,
+            fingerprint=cache.fingerprint,
+            unigram_loss=cache.facts["unigram_loss"],
+            facts=cache.facts["facts"],
+            uncached=cache.uncached,
+        )
 
 
 def _find(data: Data, home: Path, *, parallel: bool) -> FoundText:

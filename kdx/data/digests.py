@@ -15,31 +15,39 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kdx.files import open_file, read_file
+
 STAMP = ".digests.json"
+LARGEST = 1_000_000
+"""Bytes of a stamp."""
 SETTLED = 0.1
 """Seconds after which another write is sure to leave another time: file systems count in ticks, of a few ms mostly."""
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str | None]:
-    """SHA-256 of these files of the folder; None where there is no such file.
+    """SHA-256 of these files of the folder; None where there is no such file. No link is followed.
 
     Raises:
-        OSError: one of them is there but cannot be read.
+        OSError: one of them is there but cannot be read, or is no file.
+        ValueError: a name leads out of the folder.
     """
     stamped = _read(folder / STAMP)
     stamp = {}
     found: dict[str, str | None] = {}
     for name in names:
+        if name in ("", ".", "..") or "/" in name:
+            raise ValueError(f"{name!r} is no file of this folder")
         found[name] = None
-        if not (folder / name).exists():
+        try:
+            state = _state(folder / name)
+        except FileNotFoundError:
             continue
-        state = _state(folder / name)
         told = stamped.get(name)
         if isinstance(told, list) and told[:-1] == state:
             found[name] = told[-1]
             stamp[name] = told
             continue
-        with (folder / name).open("rb") as file:
+        with open_file(folder / name, follow=False) as file:
             found[name] = hashlib.file_digest(file, "sha256").hexdigest()
         _, _, *times = state
         if _state(folder / name) == state and time.time() - max(times) / 1e9 > SETTLED:
@@ -50,13 +58,13 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str | None]:
 
 
 def _state(path: Path) -> list[int]:
-    found = path.stat()
+    found = path.lstat()
     return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def _read(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        stamp = json.loads(path.read_bytes())
+    with suppress(OSError, ValueError, RecursionError):
+        stamp = json.loads(read_file(path, LARGEST, follow=False))
         if isinstance(stamp, dict):
             return stamp
     return {}

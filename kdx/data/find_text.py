@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import islice
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepare import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
 from kdx.data.text import GeneratedText
-from kdx.errors import KdxError, did_you_mean
+from kdx.data.text_files import LONGEST_LINE
+from kdx.errors import KdxError, Place, did_you_mean
+from kdx.files import open_file
 from kdx.grid.sections import Data
 
 
@@ -115,7 +117,10 @@ def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:
 def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
     folder = corpus_folder(about.name, home)
     told = {name: file.sha256 for name, file in about.files.items()}
-    found = digests(folder, told)
+    try:
+        found = digests(folder, told)
+    except OSError as error:
+        raise KdxError(f"cannot be read: {error.strerror}", place=str(error.filename or folder)) from error
     for name in told:
         if found[name] != told[name]:
             raise KdxError(
@@ -127,7 +132,19 @@ def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
 
 
 def _lines(folder: Path, train_lines: int | None, split: Split, suffix: str) -> Iterator[str]:
-    # Only a line feed ends a line here. Were there others, such as U+2028, the two sides would part company.
-    with (folder / f"{split}.{suffix}").open(encoding="utf-8-sig", newline="\n") as file:
-        for line in islice(file, train_lines if split is Split.TRAIN else None):
-            yield line.removesuffix("\n")
+    path = folder / f"{split}.{suffix}"
+    number = 0
+    try:
+        # Only a line feed ends a line here. Were there others, such as U+2028, the two sides would part company.
+        with TextIOWrapper(open_file(path, follow=False), encoding="utf-8-sig", newline="\n") as file:
+            while (split is not Split.TRAIN or number != train_lines) and (line := file.readline(LONGEST_LINE + 1)):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise KdxError(
+                        f"a line of more than {LONGEST_LINE:,} characters", place=Place(str(path), number, 1)
+                    )
+                yield line.removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise KdxError(f"not UTF-8 after line {number:,}", place=str(path)) from error
+    except OSError as error:
+        raise KdxError(f"cannot be read: {error.strerror}", place=str(path)) from error

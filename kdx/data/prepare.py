@@ -11,19 +11,37 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from kdx.axes import Split
 from kdx.data import BUILT_IN, FAMILIES
 from kdx.data.download import download, file_name, is_address
 from kdx.data.examples import GeneratedExamples
 from kdx.data.storage import data_home, new_folder
-from kdx.data.text import Files, GeneratedText, KnownFile, KnownText, Original, TextFile, Told, decoded, untold
-from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
+from kdx.data.text import (
+    PLAIN,
+    Files,
+    GeneratedText,
+    KnownFile,
+    KnownText,
+    Original,
+    TextFile,
+    Told,
+    decoded,
+    file_names,
+    untold,
+)
+from kdx.data.text_files import LANGUAGE, NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError
+from kdx.files import read_file
+from kdx.grid.source import shortened
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ABOUT = "about.json"
+_LONGEST_ABOUT = 1_000_000  # bytes
+_STRICT = ConfigDict(strict=True, extra="forbid")
 _ROUND = 0.05
 """How far from a round figure a number of lines may be."""
 LONGEST_SENTENCE = 1000
@@ -34,11 +52,12 @@ LONGEST_SENTENCE = 1000
 class FileInfo:
     """What a prepared file holds."""
 
-    lines: int
-    words: int
+    __pydantic_config__ = _STRICT
+    lines: Annotated[int, Field(ge=0)]
+    words: Annotated[int, Field(ge=0)]
     """Runs of characters between white space."""
-    sha256: str
-    empty: int | None = None
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    empty: Annotated[int, Field(ge=0)] | None = None
     """Lines without a word; None: prepared before they were counted."""
 
 
@@ -46,6 +65,7 @@ class FileInfo:
 class PreparedInfo:
     """A prepared corpus, as its `about.json` tells it."""
 
+    __pydantic_config__ = _STRICT
     name: str
     source: str
     """The folder, archive or address it was prepared from."""
@@ -59,6 +79,9 @@ class PreparedInfo:
     """By name, such as `train.de`."""
     notes: tuple[str, ...] = ()
     """In what it differs from what is known of a corpus of this name, and what else is to be said of it."""
+
+
+_ABOUT_OF = TypeAdapter(PreparedInfo)
 
 
 def corpus_folder(name: str, home: Path | None = None) -> Path:
@@ -114,7 +137,9 @@ def prepare(
     if isinstance(known, GeneratedText | GeneratedExamples):
         raise KdxError(f"corpus `{name}` is generated: there is nothing to prepare", hint="use it as it is")
     if not _NAME.fullmatch(name):
-        raise KdxError(f"`{name}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first")
+        raise KdxError(
+            f"`{shortened(name)}` cannot name a corpus", allowed="up to 64 letters, digits, and . _ - after the first"
+        )
     home = home or data_home()
     folder = corpus_folder(name, home)
     with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:
@@ -150,21 +175,40 @@ def prepare(
 def read_about(folder: Path) -> PreparedInfo | None:
     """What is told of the prepared corpus in `folder`; None when there is none.
 
+    Whoever made it, it names no file but those of a corpus, in this folder.
+
     Raises:
-        KdxError: the file that tells it is damaged.
+        KdxError: the file that tells it is damaged, or tells of something else.
     """
     path = folder / _ABOUT
+    hint = f"remove {folder} and prepare the corpus again"
     try:
-        fields = json.loads(path.read_bytes())
-        fields["files"] = {name: FileInfo(**file) for name, file in fields["files"].items()}
-        fields["suffixes"] = tuple(fields["suffixes"])
-        fields["notes"] = tuple(fields.get("notes", ()))
-        return PreparedInfo(**fields)
+        about = _ABOUT_OF.validate_json(read_file(path, _LONGEST_ABOUT, follow=False))
+        if problem := _contradiction(about, folder):
+            raise ValueError(problem)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        hint = f"remove {folder} and prepare the corpus again"
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else first["msg"]
+        raise KdxError(f"this does not tell what corpus it is: {problem}", place=str(path), hint=hint) from error
+    except ValueError as error:
         raise KdxError(f"this does not tell what corpus it is: {error}", place=str(path), hint=hint) from error
+    except OSError as error:
+        raise KdxError(f"cannot be read: {error.strerror}", place=str(path)) from error
+    return about
+
+
+def _contradiction(about: PreparedInfo, folder: Path) -> str | None:
+    """What a corpus in `folder` cannot be; its names are those of files, and so they lead nowhere else."""
+    if about.name != folder.name:
+        return f"it is of `{about.name}`"
+    languages = len(about.suffixes) == 2 and len(set(about.suffixes)) == 2
+    if about.suffixes != PLAIN and not (languages and all(map(LANGUAGE.fullmatch, about.suffixes))):
+        return f"no languages {', '.join(about.suffixes)}"
+    if sorted(about.files) != sorted(names := file_names(about.suffixes)):
+        return f"it has files {', '.join(about.files)} instead of {', '.join(names)}"
+    return None
 
 
 def prepared_corpora(home: Path | None = None) -> list[PreparedInfo]:
@@ -193,7 +237,7 @@ def _at_hand(
             raise KdxError(problem, hint=f"{by_hand}kdx data prepare {name} --from PATH")
         address = known.address
     if address is None:
-        path = Path(str(source)).expanduser()
+        path = _expanded(str(source))
         yield path, str(path.absolute())
         return
     path = download(
@@ -209,6 +253,13 @@ def _at_hand(
         path.unlink(missing_ok=True)
         error.hint = "what was fetched is damaged and was removed; the same command fetches it anew"
         raise
+
+
+def _expanded(source: str) -> Path:
+    try:
+        return Path(source).expanduser()
+    except RuntimeError as error:  # such as ~nobody
+        raise KdxError(str(error), place=source) from error
 
 
 def _text(path: Path, found: Files, known: KnownText | None, told: Told) -> tuple[tuple[str, ...], Original]:

@@ -2,20 +2,25 @@
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kdx.errors import StorageError
+from kdx.errors import AccessError, StorageError
+from kdx.files import filling, give_name, nameless
 
 
 def data_home() -> Path:
     """The folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder (XDG)."""
-    if home := os.environ.get("KDX_DATA"):
-        return Path(home).expanduser()
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kdx"
+    home = os.environ.get("KDX_DATA")
+    try:
+        if home:
+            return Path(home).expanduser()
+        return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kdx"
+    except RuntimeError:
+        # This user has no home, as in some containers: nothing is there, and nothing can be written.
+        return Path(os.devnull) / "kdx"
 
 
 @contextmanager
@@ -25,23 +30,19 @@ def new_folder(folder: Path) -> Iterator[Path]:
     Where another process made `folder` in the meantime, that one stands.
 
     Raises:
-        StorageError: the disk is full, or the place cannot be written.
+        AccessError: the place may not be written.
+        StorageError: the disk is full, or the place cannot be written for another reason.
     """
-    filling = _beside(folder)
-    try:
-        with told_of_disk(folder):
-            filling.mkdir(parents=True)
-            yield filling
-            for path in filling.iterdir():
+    with told_of_disk(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Of a name that all may read, unlike those of tempfile: a data home may be a team's.
+        with filling(folder.parent, folder=True) as unfinished:
+            yield unfinished
+            for path in unfinished.iterdir():
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
-            try:
-                filling.rename(folder)
-            except OSError as error:
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                    raise
-    finally:
-        shutil.rmtree(filling, ignore_errors=True)
+            with suppress(FileExistsError):
+                give_name(unfinished, folder)
 
 
 @contextmanager
@@ -49,13 +50,15 @@ def told_of_disk(path: Path) -> Iterator[None]:
     """Says of `path` what fails on the disk in this block.
 
     Raises:
-        StorageError: the disk is full, or the place cannot be written.
+        AccessError: the place may not be written.
+        StorageError: the disk is full, or the place cannot be written for another reason.
     """
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise StorageError(
+        kind = AccessError if isinstance(error, PermissionError) else StorageError
+        raise kind(
             f"cannot write {path}: {error.strerror or error}",
             hint=f"{'free some space' if full else 'mend it'}, or set KDX_DATA to a folder elsewhere",
         ) from error
@@ -66,15 +69,10 @@ def remove_folder(folder: Path) -> None:
 
     One that is not there, or that cannot be moved, is left to what is done next in its place.
     """
-    leaving = _beside(folder)
+    leaving = nameless(folder.parent)
     with suppress(OSError):
         folder.rename(leaving)
         if leaving.is_dir():
             shutil.rmtree(leaving, ignore_errors=True)
         else:
             leaving.unlink()
-
-
-def _beside(folder: Path) -> Path:
-    # Not from tempfile: its folders are readable by their owner only, and a data home may be a team's.
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")

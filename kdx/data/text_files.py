@@ -6,6 +6,7 @@ An archive is read where it lies and never unpacked, so nothing in it can be wri
 
 import io
 import lzma
+import os
 import re
 import stat
 import struct
@@ -13,7 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -21,13 +22,17 @@ from typing import IO, cast
 from kdx.axes import Split
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place
+from kdx.files import NotAFileError, not_a_file, open_file, read_start
 
 LONGEST_LINE = 1_000_000
 """Bytes; longer ones are no lines of text but a sign that the file is something else."""
 MOST_FILES = 100_000
-"""Of an archive; a corpus has six."""
+"""Of a folder or an archive; a corpus has six."""
+LONGEST_HEADERS = 10_000_000
+"""Bytes of a tar archive's long names and the like, which its reader keeps in memory."""
 
-_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
+"""A suffix of parallel text."""
 _BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -42,6 +47,7 @@ _BROKEN = (
     OverflowError,
     LookupError,
 )
+_SOURCES = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
 _DEEPEST = 5  # levels of a folder that are searched
 
 Opener = Callable[[], IO[bytes]]
@@ -74,14 +80,17 @@ def open_source(source: Path) -> Iterator[Files]:
 def _files(source: Path, opened: ExitStack) -> Files:
     if source.is_dir():
         return _in_folder(source)
-    if not source.exists():
-        raise KdxError("no such folder or archive", place=str(source))
+    try:
+        read_start(source, 1)
+    except NotAFileError as error:
+        raise KdxError(error.problem, place=str(source), allowed=_SOURCES) from error
+    except (FileNotFoundError, ValueError) as error:
+        raise KdxError("no such folder or archive", place=str(source)) from error
     if zipfile.is_zipfile(source):
         return _in_zip(source, opened.enter_context(zipfile.ZipFile(source)))
-    if tarfile.is_tarfile(source):
-        return _in_tar(source, opened.enter_context(tarfile.open(source)))
-    allowed = "a folder, .tar, .tar.gz, .tar.xz, .tar.bz2 or .zip"
-    raise UnreadableError("this is no archive, or a damaged one", place=str(source), allowed=allowed)
+    with suppress(tarfile.TarError):
+        return _in_tar(source, opened.enter_context(_Archive.open(source)))
+    raise UnreadableError("this is no archive, or a damaged one", place=str(source), allowed=_SOURCES)
 
 
 def corpus_files(
@@ -156,7 +165,7 @@ def _renamed(files: Files, known: KnownText) -> Files:
 
 def _suffix(path: PurePosixPath) -> str | None:
     split, _, suffix = path.name.partition(".")
-    return suffix if split == "train" and _LANGUAGE.fullmatch(suffix) else None
+    return suffix if split == "train" and LANGUAGE.fullmatch(suffix) else None
 
 
 def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ...]:
@@ -174,13 +183,72 @@ def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ..
 
 
 def _in_folder(source: Path) -> Files:
-    found = (path for depth in range(_DEEPEST) for path in source.glob("*/" * depth + "*.*") if path.is_file())
-    return {
-        PurePosixPath(path.relative_to(source)): _file(
-            str(path), cast(Opener, partial(path.open, "rb")), path.stat().st_size
-        )
-        for path in found
-    }
+    """Its files, and those of folders in it. A link that leads out of it stands there to be refused when it is read."""
+    files = {}
+    root = source.resolve()
+    for path in _walk(source):
+        with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself
+            file = path.resolve(strict=True) if path.is_symlink() else path
+            found = file.lstat()
+            if not_a_file(found.st_mode) is None:
+                leads_out = file is not path and not file.is_relative_to(root)
+                opener = cast(Opener, partial(_refused if leads_out else _opened, path, file))
+                files[PurePosixPath(path.relative_to(source))] = _file(str(path), opener, found.st_size)
+    return files
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """What may be a file of text, five folders deep. Links to folders are not followed."""
+    met = 0
+    for place, folders, names in os.walk(folder):
+        met += len(folders) + len(names)
+        if met > MOST_FILES:
+            raise KdxError(f"a folder of more than {MOST_FILES:,} files is no corpus", place=str(folder))
+        if len(Path(place).relative_to(folder).parts) == _DEEPEST - 1:
+            folders.clear()
+        yield from (Path(place) / name for name in names if "." in name)
+
+
+def _opened(path: Path, file: Path) -> IO[bytes]:
+    return open_file(file, follow=False)
+
+
+def _refused(path: Path, file: Path) -> IO[bytes]:
+    raise KdxError(
+        f"a link that leads out of the folder, to {file}",
+        place=str(path),
+        hint="put the file itself there: cp -L copies what a link leads to",
+    )
+
+
+class _Member(tarfile.TarInfo):
+    """One whose headers are short: of zeros or line feeds, gigabytes of them fit into a small archive."""
+
+    _HEADERS = frozenset({
+        tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+    })  # fmt: skip
+
+    # These are what `tarfile` calls for each kind of member, and where it invites subclasses to differ.
+    def _proc_member(self, archive: "_Archive") -> tarfile.TarInfo:
+        if self.type in self._HEADERS:
+            archive.headers += self.size
+            if archive.headers > LONGEST_HEADERS:
+                problem = f"an archive with more than {LONGEST_HEADERS:,} bytes of names is no corpus"
+                raise KdxError(problem, place=str(archive.name))
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            problem = "an archive with a sparse file of the old form, whose map has no end"
+            raise KdxError(problem, place=str(archive.name), hint="make it without --sparse")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+    def _proc_gnusparse_10(self, member: tarfile.TarInfo, headers: object, archive: "_Archive") -> None:
+        member.sparse = []  # type: ignore[assignment]  # its map, which has no end, is not read, for it is no text
+
+
+class _Archive(tarfile.TarFile):
+    tarinfo = _Member
+    headers = 0
+    """Bytes of long names and the like so far."""
 
 
 def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:

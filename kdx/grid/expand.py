@@ -13,12 +13,15 @@ from math import prod
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError
+from kdx.errors import KdxError, by_place
 from kdx.grid.faults import located
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+
+MOST_LOOKED_AT = 20_000
+"""Faults of cells, those that were met before among them, after which no more cells are looked at."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class SubGrid:
         """Cells of the product."""
         return prod(len(dimension.bundles) for dimension in self.dimensions)
 
+    @property
+    def values(self) -> int:
+        """Values that the grid sets in all cells together, those of the largest bundles counted for each."""
+        largest = (max(map(_values, dimension.bundles), default=0) for dimension in self.dimensions)
+        return self.size * (_count(self.base) + sum(largest))
+
     def choices(self) -> Iterator[tuple[Bundle, ...]]:
         """Every combination, the last dimension running fastest."""
         return product(*(dimension.bundles for dimension in self.dimensions))
@@ -62,9 +71,13 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
     """Every cell; what is wrong goes to `faults`, once a place.
 
     Two choices that come to the same cell are both kept: they share its id, and so its runs.
+
+    Raises:
+        Faults: so many cells are wrong, be it in the same places, that the others are not looked at.
     """
     cells: list[PlannedCell] = []
     told: set[str] = set()
+    found = 0
     for sub_grid in sub_grids:
         names = [dimension.name for dimension in sub_grid.dimensions]
         for bundles in sub_grid.choices():
@@ -74,11 +87,24 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
             try:
                 spec = CellSpec.model_validate(node.plain())
             except ValidationError as error:
+                found += error.error_count()
                 for fault in located(error, node, CellSpec):
                     if str(fault) not in told:
                         told.add(str(fault))
                         faults.append(fault)
+                if found > MOST_LOOKED_AT:
+                    raise by_place(faults, all_found=False) from error
                 continue
             labels = dict(zip(names, (bundle.label for bundle in bundles), strict=True))
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
     return cells
+
+
+def _values(bundle: Bundle) -> int:
+    return _count(bundle.settings) + (_count(bundle.preset) if bundle.preset else 0)
+
+
+def _count(node: Node) -> int:
+    """Values in it, itself among them."""
+    inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
+    return 1 + sum(map(_count, inner))

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.errors import KdxError, did_you_mean
+from kdx.errors import MOST_FOUND, KdxError, did_you_mean
 from kdx.grid.placing import leaves
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, shortened
@@ -22,8 +22,8 @@ _ALLOWED = {
 
 
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
-    """One fault for each detail of `error`, which came of validating `node` as `model`."""
-    return [_fault(detail, node, model) for detail in error.errors(include_url=False)]
+    """One fault for each detail of `error`, which came of validating `node` as `model`; of very many, the first."""
+    return [_fault(detail, node, model) for detail in error.errors(include_url=False)[:MOST_FOUND]]
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:

@@ -5,24 +5,33 @@ several factors, as an approach does. A preset lies under all that the grid sets
 choice takes the place of the grid's.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from kdx.axes import Task
-from kdx.errors import Faults, KdxError, Place, by_place, did_you_mean
+from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
-from kdx.grid.placing import place as place_cells
+from kdx.grid.placing import Placer
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.shipped import find, names
-from kdx.grid.source import Node, read, shortened
+from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.where import factors
 
 MOST_RUNS = 10_000
+MOST_VALUES = 1000
+"""Values that a grid may set in a cell, on average, before it has more cells than it may have runs."""
+MOST_FILES = 20
+"""Grids that extend each other."""
+MOST_AXES = 100
+MOST_TABLES = 100
+LONGEST_NAME = 100  # characters
 SETTINGS = tuple(CellSpec.model_fields)
 _SUB_GRID = ("axes", "approaches", "preset")
 _GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
@@ -40,8 +49,8 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         Faults: everything that is wrong with the grid, in the order of the file.
     """
     path = find(grid)
-    faults: list[KdxError] = []
-    root = _extended(path, (), faults)
+    faults = FaultList()
+    root = _extended(path, faults)
     _known_keys(root, (*_GRID, *SETTINGS), faults)
     chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
     sub_grids = _sub_grids(root, faults)
@@ -50,15 +59,21 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         place = root.key(("axes",)) if "axes" in root.value else root.place
         faults.append(KdxError(f"{runs:,} runs", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs"))
         raise by_place(faults)
-    cells = cells_of(sub_grids, faults)
+    values = sum(sub_grid.values for sub_grid in sub_grids)
+    if values > MOST_VALUES * most_runs:
+        problem = f"{values:,} values, those of each cell counted anew"
+        faults.append(KdxError(problem, place=root.place, allowed=f"at most {MOST_VALUES * most_runs:,}"))
+        raise by_place(faults)
     tables = _tables(root, faults)
-    if not faults:
+    cells = cells_of(sub_grids, faults)
+    if tables and not faults:
+        placer = Placer([(cell.labels, cell.spec.model_dump(mode="json", by_alias=True)) for cell in cells])
         for table, node in tables:
             try:
-                place_cells([(cell.labels, cell.spec.model_dump(mode="json", by_alias=True)) for cell in cells], table)
+                placer.place(table)
             except KdxError as error:
                 faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
-    name = _text(root, "name", path.stem, faults)
+    name = _name(root, path, faults)
     description = _text(root, "description", "", faults)
     if faults:
         raise by_place(faults)
@@ -74,26 +89,46 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     )
 
 
-def _extended(path: Path, seen: tuple[Path, ...], faults: list[KdxError]) -> Node:
-    """The file over the one that it extends: mappings merge key by key, anything else replaces."""
-    resolved = path.resolve()
-    node = read(path, faults)
-    if "extends" not in node.value:
-        return node
-    parent = node.value["extends"]
+def _extended(path: Path, faults: list[KdxError]) -> Node:
+    """The file over those that it extends: mappings merge key by key, anything else replaces."""
+    nodes: list[Node] = []
+    seen: set[Path] = set()
+    left = LARGEST_FILE
+    while True:
+        node = read(path, faults, most=left)
+        left -= path.stat().st_size
+        nodes.append(node)
+        seen.add(path.resolve())
+        if "extends" not in node.value:
+            break
+        path = _parent(node.value["extends"], path, seen)
+    root = nodes.pop()
+    for node in reversed(nodes):
+        base = Node(node.place, {key: value for key, value in root.value.items() if key != "name"}, root.keys)
+        values = {key: value for key, value in node.value.items() if key != "extends"}
+        root = base.overlaid(Node(node.place, values, node.keys))
+    return root
+
+
+def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
+    """The file that `extends:` names.
+
+    Raises:
+        Faults: there is none, it was seen before, or it is one too many.
+    """
     if not isinstance(parent.value, str):
         raise Faults([KdxError(f"`{parent}` is no path of a grid", place=parent.place)])
-    if resolved in seen:
-        raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
     try:
-        found = find(parent.value, path.parent)
+        found = find(parent.value, child.parent)
     except Faults as error:
         hint = error.faults[0].hint
         raise Faults([KdxError(f"cannot extend `{parent}`: no such grid", place=parent.place, hint=hint)]) from error
-    base = _extended(found, (*seen, resolved), faults)
-    values = {key: value for key, value in node.value.items() if key != "extends"}
-    base = Node(node.place, {key: value for key, value in base.value.items() if key != "name"}, base.keys)
-    return base.overlaid(Node(node.place, values, node.keys))
+    if found.resolve() in seen:
+        raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
+    if len(seen) == MOST_FILES:
+        allowed = f"at most {MOST_FILES} of them"
+        raise Faults([KdxError("too many grids that extend each other", place=parent.place, allowed=allowed)])
+    return found
 
 
 def _known_keys(node: Node, known: Iterable[str], faults: list[KdxError], *, what: str = "key") -> None:
@@ -108,10 +143,20 @@ def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
     node = root.value.get(key)
     if node is None:
         return default
-    if not isinstance(node.value, str) or not node.value.strip() or (key == "name" and len(node.value) > 100):
+    if not isinstance(node.value, str) or not node.value.strip() or (key == "name" and len(node.value) > LONGEST_NAME):
         faults.append(KdxError(f"`{node}` is no {key}", place=node.place, allowed="a short text"))
         return default
     return node.value
+
+
+def _name(root: Node, path: Path, faults: list[KdxError]) -> str:
+    """The grid's own name, or that of its file."""
+    # Only a name that is not written out can have signs that are no text: the reader lets none through.
+    unfit = any(unicodedata.category(sign) in ("Cs", "Cc") for sign in path.stem)
+    if root.value.get("name") is None and (unfit or len(path.stem) > LONGEST_NAME):
+        problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
+        faults.append(KdxError(problem, place=root.place, hint="write a `name:`"))
+    return _text(root, "name", path.stem, faults)
 
 
 def _seeds(root: Node, faults: list[KdxError]) -> tuple[int, ...]:
@@ -155,11 +200,15 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*SETTINGS, *_SUB_GRID)}, root.keys)
     sub_grids = []
     for task, node in tasks.items():
+        key_place = root.value["tasks"].key((task,))
+        if task not in tuple(Task):
+            hint = did_you_mean(task, Task)
+            faults.append(KdxError(f"unknown task `{shortened(task)}`", place=key_place, allowed=Task, hint=hint))
+            continue
         if not isinstance(node.value, dict):
             faults.append(KdxError(f"`{node}` under task `{task}`", place=node.place, allowed="a mapping"))
             continue
         _known_keys(node, (*SETTINGS, *_SUB_GRID), faults)
-        key_place = root.value["tasks"].key((task,))
         whole = shared.overlaid(node)
         named = Node(whole.place, {**whole.value, "task": Node(key_place, task)}, whole.keys)
         choice = Bundle(task, Node(node.place, {}))
@@ -171,7 +220,7 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
     base = _settings(node)
     task = base.value.get("task")
     try:
-        preset = _preset(node, task, faults)
+        preset = _preset(node, task)
     except KdxError as error:
         faults.append(error)
         return SubGrid(base, (Dimension("preset", ()),))
@@ -191,6 +240,9 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
         elif dimension := _factor(name, choices, key, faults):
             dimensions.append(dimension)
             listed.append(name)
+    if axes is not None and len(dimensions) > MOST_AXES:
+        faults.append(KdxError(f"{len(dimensions):,} axes", place=axes.place, allowed=f"at most {MOST_AXES}"))
+        return SubGrid(base, (Dimension("axes", ()),))
     _refuse_overruled(listed, dimensions, faults)
     return SubGrid(base, (*first, *dimensions), preset)
 
@@ -220,13 +272,13 @@ def _bundles(choices: dict[str, Node], what: str, task: Node | None, faults: lis
             continue
         _known_keys(choice, (*SETTINGS, "preset"), faults)
         try:
-            bundles.append(Bundle(name, _settings(choice), _preset(choice, task, faults)))
+            bundles.append(Bundle(name, _settings(choice), _preset(choice, task)))
         except KdxError as error:
             faults.append(error)
     return tuple(bundles)
 
 
-def _preset(node: Node, task: Node | None, faults: list[KdxError]) -> Node | None:
+def _preset(node: Node, task: Node | None) -> Node | None:
     """The settings of the preset that `node` names, a grid under `presets/`; None where it names none.
 
     Raises:
@@ -239,13 +291,18 @@ def _preset(node: Node, task: Node | None, faults: list[KdxError]) -> Node | Non
     if name.value not in known:
         hint = did_you_mean(str(name.value), known)
         raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
-    root = _extended(find(f"presets/{name.value}"), (), faults)
+    root = _shipped_preset(name.value)
     preset = Node(node.place, _settings(root).value, root.keys)
     other = preset.value.get("task")
     if task and other and task.value != other.value:
         problem = f"preset `{name}` is for {other}, not for {task}"
         raise KdxError(problem, place=name.place, hint="take another preset")
     return preset
+
+
+@cache
+def _shipped_preset(name: str) -> Node:
+    return _extended(find(f"presets/{name}"), [])
 
 
 def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dimension | None:
@@ -265,9 +322,14 @@ def _factor(name: str, choices: Node, key: Place, faults: list[KdxError]) -> Dim
         wrapped = choice
         for step in reversed(path):
             wrapped = Node(choice.place, {step: wrapped}, {step: choice.place})
-        bundles.append(Bundle(_label(choice.plain()), wrapped))
+        label = _label(choice.plain())
+        if len(label) > LONGEST_KEY:
+            problem, allowed = f"`{shortened(label)}` has {len(label):,} characters", f"at most {LONGEST_KEY}"
+            hint = "give it a name: an axis may be a mapping of named choices"
+            faults.append(KdxError(problem, place=choice.place, allowed=allowed, hint=hint))
+        bundles.append(Bundle(label, wrapped))
     for label, choice in _repeated([bundle.label for bundle in bundles], choices.value):
-        faults.append(KdxError(f"`{label}` stands twice on axis `{name}`", place=choice.place))
+        faults.append(KdxError(f"`{shortened(label)}` stands twice on axis `{name}`", place=choice.place))
     return Dimension(name, tuple(bundles))
 
 
@@ -305,6 +367,10 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
     if not isinstance(node.value, list) or not node.value:
         faults.append(KdxError(f"`{node}` under `tables`", place=node.place, allowed="a list of tables"))
         return []
+    if len(node.value) > MOST_TABLES:
+        problem = f"{len(node.value):,} tables"
+        faults.append(KdxError(problem, place=node.place, allowed=f"at most {MOST_TABLES}"))
+        return []
     tables = []
     for inner in node.value:
         try:
@@ -317,7 +383,7 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
         except ValidationError as error:
             faults.extend(located(error, inner, TableSpec))
     for name, inner in _repeated([table.name for table, _ in tables], [inner for _, inner in tables]):
-        faults.append(KdxError(f"two tables named `{name}`", place=inner.at(("name",))))
+        faults.append(KdxError(f"two tables named `{shortened(name)}`", place=inner.at(("name",))))
     return tables
 
 

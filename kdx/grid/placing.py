@@ -8,11 +8,13 @@ place.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kdx.axes import Task
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
+from kdx.grid.source import shortened
 from kdx.grid.spec import TEST_METRICS
 from kdx.grid.where import choice
 
@@ -36,27 +38,125 @@ class Placing:
 
 
 def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
-    """Lay the cells out as `table` asks.
+    """Lay the cells out as `table` asks, see `Placer.place`."""
+    return Placer(cells).place(table)
 
-    Raises:
-        KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells in
-            one place.
-    """
-    chosen = _chosen(cells, table)
-    all_cells, cells = cells, [cells[index] for index in chosen]
-    _check_metric(cells, table)
-    row_keys, rows = _headers(cells, table.rows, table)
-    column_keys, columns = _headers(cells, table.columns, table)
-    row_index = {words: index for index, words in enumerate(rows)}
-    column_index = {words: index for index, words in enumerate(columns)}
-    _check_baseline(rows, columns, table)
-    at: dict[tuple[int, int], int] = {}
-    for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
-        first = at.setdefault((row_index[row], column_index[column]), index)
-        if all_cells[first][1] != all_cells[index][1]:
-            here = [cell for cell, *key in zip(cells, row_keys, column_keys, strict=True) if key == [row, column]]
-            raise _collision(here, dict(zip((*table.rows, *table.columns), (*row, *column), strict=True)), table)
-    return Placing(rows, columns, at)
+
+class Placer:
+    """Lays the same cells out as one table after another; what it looked up for one serves the next."""
+
+    def __init__(self, cells: Sequence[Labelled]) -> None:
+        self._cells = cells
+        self._words: dict[str, list[str | None]] = {}
+
+    def place(self, table: TableSpec) -> Placing:
+        """Lay the cells out as `table` asks.
+
+        Raises:
+            KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells
+                in one place.
+        """
+        chosen = self._chosen(table)
+        self._check_metric(chosen, table)
+        row_keys, rows = self._headers(chosen, table.rows, table)
+        column_keys, columns = self._headers(chosen, table.columns, table)
+        row_index = {words: index for index, words in enumerate(rows)}
+        column_index = {words: index for index, words in enumerate(columns)}
+        _check_baseline(rows, columns, table)
+        at: dict[tuple[int, int], int] = {}
+        for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
+            first = at.setdefault((row_index[row], column_index[column]), index)
+            if first != index and self._cells[first][1] != self._cells[index][1]:
+                keys = zip(chosen, row_keys, column_keys, strict=True)
+                here = [other for other, *key in keys if key == [row, column]]
+                where = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
+                raise self._collision(here, where, table)
+        return Placing(rows, columns, at)
+
+    def _words_of(self, factor: str) -> list[str | None]:
+        """The word of each cell."""
+        if factor not in self._words:
+            self._words[factor] = [factor_value(labels, spec, factor) for labels, spec in self._cells]
+        return self._words[factor]
+
+    def _chosen(self, table: TableSpec) -> list[int]:
+        """Indices of the cells that the table is of."""
+        chosen = list(range(len(self._cells)))
+        for factor, word in table.where.items():
+            words = self._words_of(factor)
+            if chosen and all(words[index] is None for index in chosen):
+                raise self._unknown(factor, chosen, table)
+            before, chosen = chosen, [index for index in chosen if words[index] == word]
+            if before and not chosen:
+                known = list(dict.fromkeys(found for index in before if (found := words[index]) is not None))
+                problem = f"table `{shortened(table.name)}`: no cell where {factor} = {shortened(word)}"
+                raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
+        return chosen
+
+    def _headers(
+        self, chosen: Sequence[int], factors: Sequence[str], table: TableSpec
+    ) -> tuple[list[tuple[str, ...]], tuple[tuple[str, ...], ...]]:
+        """The header of each chosen cell, and the different ones, sorted by each factor's first appearance."""
+        words = []
+        for factor in factors:
+            found = self._words_of(factor)
+            if chosen and all(found[index] is None for index in chosen):
+                raise self._unknown(factor, chosen, table)
+            words.append([NO_CHOICE if (word := found[index]) is None else word for index in chosen])
+        ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(column))} for column in words]
+        keys: list[tuple[str, ...]] = list(zip(*words, strict=True)) if words else [() for _ in chosen]
+        headers = sorted(set(keys), key=lambda key: [rank[word] for rank, word in zip(ranks, key, strict=True)])
+        return keys, tuple(headers)
+
+    def _check_metric(self, chosen: Sequence[int], table: TableSpec) -> None:
+        if table.metric is None and not table.margin:
+            return
+        specs = [self._cells[index][1] for index in chosen]
+        known = [name for task in dict.fromkeys(spec["task"] for spec in specs) for name in TEST_METRICS[Task(task)]]
+        known += dict.fromkeys(spec["select"]["metric"] for spec in specs)
+        known = list(dict.fromkeys(known))
+        named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
+        for what, names in named.items():
+            for name in names:
+                if known and name not in known:
+                    raise KdxError(
+                        f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
+                        allowed=known,
+                        hint=did_you_mean(name.rpartition("/")[2], known),
+                    )
+
+    def _unknown(self, factor: str, chosen: Sequence[int], table: TableSpec) -> KdxError:
+        axes = dict.fromkeys(axis for index in chosen for axis in self._cells[index][0])
+        paths = self._paths
+        fields = dict.fromkeys(
+            path for of_a_cell in dict.fromkeys(paths[index] for index in chosen) for path in of_a_cell
+        )
+        known = list({**axes, **fields})
+        name = shortened(table.name)
+        inside = [path for path in known if path.startswith(f"{factor}.")]
+        if inside:
+            return KdxError(f"table `{name}`: `{factor}` is a section, not a factor", allowed=inside)
+        problem = f"table `{name}`: unknown factor `{shortened(factor)}`"
+        return KdxError(problem, allowed=known, hint=did_you_mean(factor, known))
+
+    @cached_property
+    def _paths(self) -> list[tuple[str, ...]]:
+        """Dotted paths of each cell's leaves; cells that have the same ones share them."""
+        same: dict[tuple[str, ...], tuple[str, ...]] = {}
+        found = (tuple(path for path, _ in leaves(spec)) for _, spec in self._cells)
+        return [same.setdefault(paths, paths) for paths in found]
+
+    def _collision(self, here: Sequence[int], where: Mapping[str, str], table: TableSpec) -> KdxError:
+        place = ", ".join(f"{factor} = {word}" for factor, word in where.items())
+        axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
+        differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
+        differ = [axis for axis in differ if axis not in where]
+        differ = differ or _differing([list(leaves(self._cells[index][1])) for index in here], where)
+        return KdxError(
+            f"table `{shortened(table.name)}`: {len(here)} cells fall into one place, {place};"
+            f" they differ in {', '.join(differ)}",
+            hint=f"add {', '.join(differ)} to rows or columns",
+        )
 
 
 def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str) -> str | None:
@@ -68,57 +168,12 @@ def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str
     return labels.get(factor) if word is None else word
 
 
-def _chosen(cells: Sequence[Labelled], table: TableSpec) -> list[int]:
-    """Indices of the cells that the table is of."""
-    chosen = list(range(len(cells)))
-    for factor, word in table.where.items():
-        words = {index: factor_value(*cells[index], factor) for index in chosen}
-        if cells and all(found is None for found in words.values()):
-            raise _unknown(factor, cells, table)
-        chosen = [index for index in chosen if words[index] == word]
-        if cells and not chosen:
-            known = list(dict.fromkeys(found for found in words.values() if found is not None))
-            problem = f"table `{table.name}`: no cell where {factor} = {word}"
-            raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
-    return chosen
-
-
-def _headers(
-    cells: Sequence[Labelled], factors: Sequence[str], table: TableSpec
-) -> tuple[list[tuple[str, ...]], tuple[tuple[str, ...], ...]]:
-    """The header of each cell, and the different ones, sorted by each factor's first appearance in the plan."""
-    words = []
-    for factor in factors:
-        found = [factor_value(labels, spec, factor) for labels, spec in cells]
-        if cells and all(word is None for word in found):
-            raise _unknown(factor, cells, table)
-        words.append([NO_CHOICE if word is None else word for word in found])
-    ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(column))} for column in words]
-    keys: list[tuple[str, ...]] = list(zip(*words, strict=True)) if words else [() for _ in cells]
-    headers = sorted(set(keys), key=lambda key: [rank[word] for rank, word in zip(ranks, key, strict=True)])
-    return keys, tuple(headers)
-
-
-def _check_metric(cells: Sequence[Labelled], table: TableSpec) -> None:
-    known = list(dict.fromkeys(name for _, spec in cells for name in TEST_METRICS[Task(spec["task"])]))
-    known += dict.fromkeys(spec["select"]["metric"] for _, spec in cells)
-    named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
-    for what, names in named.items():
-        for name in names:
-            if known and name not in known:
-                raise KdxError(
-                    f"table `{table.name}`: unknown {what} `{name}`",
-                    allowed=known,
-                    hint=did_you_mean(name.rpartition("/")[2], known),
-                )
-
-
 def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str, ...]], table: TableSpec) -> None:
     factors = (*table.rows, *table.columns)
     for factor, word in table.baseline.items():
         if factor not in factors:
             raise KdxError(
-                f"table `{table.name}`: baseline `{factor}` is neither among its rows nor its columns",
+                f"table `{shortened(table.name)}`: baseline `{factor}` is neither among its rows nor its columns",
                 allowed=factors,
                 hint=did_you_mean(factor, factors),
             )
@@ -126,31 +181,10 @@ def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str
         known = list(dict.fromkeys(header[level.index(factor)] for header in side))
         if known and word not in known:
             raise KdxError(
-                f"table `{table.name}`: no cell has the baseline's {factor} `{word}`",
+                f"table `{shortened(table.name)}`: no cell has the baseline's {factor} `{word}`",
                 allowed=known,
                 hint=did_you_mean(word, known),
             )
-
-
-def _unknown(factor: str, cells: Sequence[Labelled], table: TableSpec) -> KdxError:
-    axes = [axis for labels, _ in cells for axis in labels]
-    fields = [path for _, spec in cells for path, _ in leaves(spec)]
-    known = list(dict.fromkeys([*axes, *fields]))
-    inside = [path for path in known if path.startswith(f"{factor}.")]
-    if inside:
-        return KdxError(f"table `{table.name}`: `{factor}` is a section, not a factor", allowed=inside)
-    problem = f"table `{table.name}`: unknown factor `{factor}`"
-    return KdxError(problem, allowed=known, hint=did_you_mean(factor, known))
-
-
-def _collision(cells: Sequence[Labelled], where: Mapping[str, str], table: TableSpec) -> KdxError:
-    place = ", ".join(f"{factor} = {word}" for factor, word in where.items())
-    differ = _differing([[(axis, factor_value(*cell, axis)) for axis in cell[0]] for cell in cells], where)
-    differ = differ or _differing([list(leaves(spec)) for _, spec in cells], where)
-    return KdxError(
-        f"table `{table.name}`: {len(cells)} cells fall into one place, {place}; they differ in {', '.join(differ)}",
-        hint=f"add {', '.join(differ)} to rows or columns",
-    )
 
 
 def _differing(cells: Sequence[Sequence[tuple[str, Any]]], known: Mapping[str, str]) -> list[str]:

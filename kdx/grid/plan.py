@@ -27,9 +27,9 @@ class TableSpec(Section):
 
     name: str = Field(min_length=1)
     caption: str = ""
-    rows: tuple[str, ...] = Field(min_length=1)
+    rows: tuple[str, ...] = Field(min_length=1, max_length=20)
     """Axes or factors; each combination of their values is a row."""
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = Field((), max_length=20)
     where: Where = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None

@@ -1,10 +1,13 @@
 """Where grids are found: a path, or the name of an experiment that came with kdx."""
 
 import contextlib
+from functools import cache
 from pathlib import Path
 
 import kdx
 from kdx.errors import Faults, KdxError, did_you_mean
+from kdx.files import not_a_file
+from kdx.grid.source import shortened
 
 
 def folder() -> Path:
@@ -14,6 +17,7 @@ def folder() -> Path:
     return inside if inside.is_dir() else package.parent / "experiments"
 
 
+@cache
 def names() -> tuple[str, ...]:
     """Names of the shipped grids, such as `quickstart` or `tsai2019/table1`."""
     return tuple(sorted(str(path.relative_to(folder()).with_suffix("")) for path in folder().rglob("*.yaml")))
@@ -27,15 +31,17 @@ def find(grid: str | Path, beside: Path = Path()) -> Path:
         beside: where a relative path begins.
 
     Raises:
-        Faults: there is no such file and no shipped grid of that name.
+        Faults: there is no such file and no shipped grid of that name, or it is a folder, a named pipe, a device.
     """
     path = beside / grid
-    # No file can have a name that is too long, or lie where nobody may look.
-    with contextlib.suppress(OSError):
-        if path.is_file():
+    what = None
+    # No file can have a name that is too long or has a NUL, or lie where nobody may look.
+    with contextlib.suppress(OSError, ValueError):
+        if (what := not_a_file(path.stat().st_mode)) is None:
             return path
     known = names()
     if str(grid) in known:
         return folder() / f"{grid}.yaml"
+    problem = f"`{shortened(grid)}` is {what}, not a grid" if what else f"no grid `{shortened(grid)}`"
     hint = did_you_mean(str(grid), known) or "`kdx init` copies the shipped grids here"
-    raise Faults([KdxError(f"no grid `{grid}`", allowed=f"a YAML file, or one of {', '.join(known)}", hint=hint)])
+    raise Faults([KdxError(problem, allowed=f"a YAML file, or one of {', '.join(known)}", hint=hint)])

@@ -15,9 +15,13 @@ from typing import Any
 import yaml
 
 from kdx.errors import Faults, KdxError, Place
+from kdx.files import TooLargeError, read_file
 
 LARGEST_FILE = 1_000_000  # bytes
+MOST_VALUES = 200_000  # lists and mappings among them
 DEEPEST_NESTING = 50
+LONGEST_TEXT = 10_000  # characters
+LONGEST_KEY = 200  # characters; keys become labels, of which every run has one
 LONGEST_SHOWN = 80  # characters
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -90,22 +94,25 @@ def shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def read(path: Path, faults: list[KdxError], *, what: str = "grid") -> Node:
+def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = LARGEST_FILE) -> Node:
     """The mapping that a file holds; YAML's traps go to `faults`, so that they are told with the grid's other faults.
 
     Args:
+        faults: a `FaultList`, where nobody knows what the file holds.
         what: the file is meant to be, in messages.
+        most: bytes that it may have.
 
     Raises:
         Faults: the file cannot be read or is not YAML at all.
     """
     name = str(path)
     try:
-        raw = path.read_bytes()
+        raw = read_file(path, most)
+    except TooLargeError as error:
+        allowed = f"at most {LARGEST_FILE} bytes" + (", with all that it extends" if most < LARGEST_FILE else "")
+        raise Faults([KdxError(f"{error.size} bytes are no {what}", place=name, allowed=allowed)]) from error
     except OSError as error:
         raise Faults([KdxError(f"cannot read the {what}: {error.strerror}", place=name)]) from error
-    if len(raw) > LARGEST_FILE:
-        raise Faults([KdxError(f"{len(raw)} bytes are no {what}", place=name, allowed=f"at most {LARGEST_FILE} bytes")])
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -123,6 +130,7 @@ class _Reader:
         self.name = name
         self.what = what
         self.faults = faults
+        self.values = 0
         self.events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
 
     def document(self) -> Node:
@@ -142,6 +150,8 @@ class _Reader:
             raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place)]) from error
         except yaml.YAMLError as error:
             raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
+        except Faults:
+            raise
         except KdxError as error:
             raise Faults([*self.faults, error]) from error
         if not isinstance(root.value, dict):
@@ -164,14 +174,17 @@ class _Reader:
         place = self._place(event)
         if depth > DEEPEST_NESTING:
             raise KdxError("nested too deep", place=place, allowed=f"at most {DEEPEST_NESTING} levels")
+        self.values += 1
+        if self.values > MOST_VALUES:
+            raise KdxError(f"this is no {self.what}", place=place, allowed=f"at most {MOST_VALUES:,} values")
         if isinstance(event, yaml.AliasEvent):
-            problem = f"alias `*{event.anchor}`"
+            problem = f"alias `*{shortened(event.anchor)}`"
             raise KdxError(problem, place=place, hint="write the value out, or share it through `extends:`")
         tag = getattr(event, "tag", None)
         # The bare `!` is how a parser reports a quoted scalar's own tag.
         if tag is not None and tag != "!":
             self.faults.append(
-                KdxError(f"tag `{tag}`", place=place, hint=f"a {self.what} has plain values only; remove it")
+                KdxError(f"tag `{shortened(tag)}`", place=place, hint=f"a {self.what} has plain values only; remove it")
             )
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
@@ -181,6 +194,8 @@ class _Reader:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place, depth)
         assert isinstance(event, yaml.ScalarEvent), event
+        if self._is_too_long(event.value, place, LONGEST_TEXT):
+            return Node(place, None)
         plain = event.implicit[0] and event.style in (None, "")
         return Node(place, self._scalar(event.value, place) if plain else self._text(event.value, place))
 
@@ -189,24 +204,34 @@ class _Reader:
         keys: dict[str, Place] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             here = self._place(event)
-            if isinstance(event, yaml.ScalarEvent):
-                key = self._text(event.value, here)
-            else:
+            key = None
+            if not isinstance(event, yaml.ScalarEvent):
                 self._node(event, depth + 1)
                 self.faults.append(KdxError("a key is one word or text", place=here))
-                key = f"?{here}"
+            elif not self._is_too_long(event.value, here, LONGEST_KEY):
+                key = self._text(event.value, here)
             value = self._node(self._next(), depth + 1)
+            if key is None:
+                continue
             if key in values:
-                problem = f"`{key}` stands twice; first at line {keys[key].line}"
+                problem = f"`{shortened(key)}` stands twice; first at line {keys[key].line}"
                 self.faults.append(KdxError(problem, place=here, hint="keep one of them"))
                 continue
             keys[key], values[key] = here, value
         return Node(place, values, keys)
 
+    def _is_too_long(self, text: str, place: Place, most: int) -> bool:
+        if len(text) > most:
+            problem = f"a text of {len(text):,} characters, `{shortened(text)}`"
+            self.faults.append(KdxError(problem, place=place, allowed=f"at most {most:,}"))
+        return len(text) > most
+
     def _text(self, text: str, place: Place) -> str:
         text = unicodedata.normalize("NFC", text)
         if any(unicodedata.category(sign) in ("Cs", "Cc") and sign not in "\n\t" for sign in text):
-            self.faults.append(KdxError(f"a control character in {text!r}", place=place, hint="remove it"))
+            self.faults.append(
+                KdxError(f"a control character in {shortened(repr(text))}", place=place, hint="remove it")
+            )
         return text
 
     def _scalar(self, text: str, place: Place) -> Any:
@@ -216,10 +241,12 @@ class _Reader:
             return int(text)
         if _LEADING_ZERO.fullmatch(text):
             hint = f"write {int(text)}, or '{text}' in quotes for text" if len(text) < 20 else None
-            self.faults.append(KdxError(f"`{text}` is octal to some and decimal to others", place=place, hint=hint))
+            self.faults.append(
+                KdxError(f"`{shortened(text)}` is octal to some and decimal to others", place=place, hint=hint)
+            )
             return None
         if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and abs(float(text)) == float("inf")):
-            self.faults.append(KdxError(f"`{text}` is not a finite number", place=place))
+            self.faults.append(KdxError(f"`{shortened(text)}` is not a finite number", place=place))
             return None
         if _FLOAT.fullmatch(text):
             return float(text)

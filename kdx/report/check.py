@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kdx.errors import KdxError
+from kdx.files import read_file
 from kdx.report.as_json import to_json
 from kdx.report.latex import BREAK, label, tex, to_latex
 from kdx.report.listings import OVER_SENTENCES, listings
@@ -25,6 +26,9 @@ from kdx.report.markdown import plain, to_markdown
 from kdx.report.papers import load_paper, shipped
 from kdx.report.table import Table
 from kdx.report.wording import LEVELS, caption
+
+LARGEST = 100_000_000
+"""Bytes of a file that is checked."""
 
 _NEVER = frozenset({"run", "run_id"})
 """Keys that tell no number: a repeated run has another id."""
@@ -530,7 +534,8 @@ def _form(path: Path) -> _Form:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        # Lines may have come to end as elsewhere.
+        return read_file(path, LARGEST).decode().replace("\r\n", "\n")
     except OSError as error:
         raise KdxError(f"cannot read this file: {error.strerror}", place=str(path)) from error
     except UnicodeDecodeError as error:

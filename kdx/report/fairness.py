@@ -27,6 +27,8 @@ UNKNOWN = "unknown to this kdx"
 
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
+CANARY = "canary"
+"""Hash of some arithmetic, of an environment (`kdx.training.canary`)."""
 _SHORT = 8
 """Digits of a hash that are shown."""
 
@@ -118,9 +120,14 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
     origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
     yield from _agreed("code", (one.code[:_SHORT] for one in origins if one.code))
+    precision = choice(record.spec, "training.precision")
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
-        if key not in _NO_MATTER:
-            yield from _agreed(key, (str((one.environment or {}).get(key, "not recorded")) for one in origins))
+        values = [(one.environment or {}).get(key) for one in origins]
+        if key == CANARY:
+            # It is of the arithmetic of one precision, and those who did not record it may have had the same.
+            yield from _agreed(f"arithmetic in {precision}", (str(value) for value in values if value is not None))
+        elif key not in _NO_MATTER:
+            yield from _agreed(key, ("not recorded" if value is None else str(value) for value in values))
     yield from _agreed(CHANGED, (f"{one.changes} (not bit-exact)" for one in origins if one.changes))
     yield from _agreed("definition", _definitions(cell.metric, origins))
 

@@ -1,11 +1,11 @@
 """A folder of files that is there whole or not at all."""
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import KdxError, StorageError, of_the_machine
+from kdx.files import filling, give_name, is_free
 
 Parts = Iterable[bytes]
 
@@ -18,36 +18,37 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
 
     Raises:
         KdxError: there is something of this name; and whatever making the content raises. Nothing is left then.
-        StorageError: it cannot be written.
+        AccessError, StorageError: it cannot be written.
     """
     refuse_existing(folder)
-    temporary = folder.with_name(f".tmp-{os.getpid()}-{folder.name}")
     written = []
     try:
-        temporary.mkdir()
-        for name, parts in files:
-            path = temporary / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())
-            written.append(folder / name)
-        refuse_existing(folder)
-        temporary.rename(folder)
+        with filling(folder.parent, folder=True) as unfinished:
+            for name, parts in files:
+                path = unfinished / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    file.writelines(parts)
+                    file.flush()
+                    os.fsync(file.fileno())
+                written.append(folder / name)
+            give_name(unfinished, folder)
+    except FileExistsError:
+        raise _taken(folder) from None
     except OSError as error:
-        raise StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder)) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        other = StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder))
+        raise of_the_machine(error, str(folder)) or other from error
     return tuple(written)
 
 
 def refuse_existing(folder: Path) -> None:
     """Raises KdxError where there is something of this name."""
-    if os.path.lexists(folder):
-        raise KdxError(
-            "there is something of this name", place=str(folder), hint="name another; nothing is overwritten"
-        )
+    if not is_free(folder):
+        raise _taken(folder)
+
+
+def _taken(folder: Path) -> KdxError:
+    return KdxError("there is something of this name", place=str(folder), hint="name another; nothing is overwritten")
 
 
 def encoded(lines: Iterable[str]) -> Iterator[bytes]:

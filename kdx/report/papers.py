@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from kdx.axes import Task
-from kdx.errors import Faults, KdxError, by_place, did_you_mean
+from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
 from kdx.grid.faults import located
 from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
@@ -187,7 +187,7 @@ def load_paper(paper: str) -> Paper:
 
 
 def _read(path: Path) -> Paper:
-    faults: list[KdxError] = []
+    faults = FaultList()
     root = read(path, faults, what="paper")
     try:
         head = _Head.model_validate(root.plain())

@@ -11,6 +11,7 @@ it, so that a program which keeps it locked for a while costs a sweep that while
 
 import itertools
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -21,12 +22,16 @@ from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event, make_url
+from sqlalchemy import Connection, create_engine, event, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.files import filling, give_name, is_free, not_a_file
+from kdx.store.columns import UnexpectedValueError
 from kdx.store.filesystem import NETWORK, filesystem
+from kdx.store.foreign import refuse_foreign_journal, refuse_foreign_objects
+from kdx.store.schema import identity
 from kdx.store.version import APPLICATION_ID, REVISION, VERSION_TABLE, application_of
 
 BUSY_SECONDS = 30
@@ -43,9 +48,17 @@ OTHER_DATABASE = "nothing was changed; name the results database with --db or KD
 MIGRATIONS = "kdx.store:migrations"
 """Where Alembic finds the scripts."""
 
+_ADDRESSES = "a file, sqlite:///FILE"
+_DRIVERS = ("sqlite", "sqlite+pysqlite")
+_PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)")
+
 _SLICE = 1.0  # seconds; between two of them, Ctrl-C is heard
 
 _T = TypeVar("_T")
+
+
+_NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
+"""How SQLite begins to tell of a value that it cannot make sense of in a statement of kdx."""
 
 
 class DamagedDatabaseError(DatabaseError):
@@ -66,23 +79,28 @@ class Database:
         """Seconds that a transaction waits for those of other processes."""
         self.backup: Path | None = None
         """The copy that opening made before it migrated."""
+        self.id: str | None = None
+        """Drawn when the database was made; None until it is known."""
         self._reading = threading.local()
-        self._identity: tuple[int, int] | None = None
-        # The working directory may change; the file that was opened does not.
-        self._file = path.absolute()
+        self._held: int | None = None
+        self._checks_keys = True
+        # The working directory may change, and a link may; the file that was opened does not.
+        self._file = Path(os.path.realpath(path))
         self._engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
         self._writing = self._engine.execution_options(kdx_begin="BEGIN IMMEDIATE")
 
         @event.listens_for(self._engine, "begin")
         def begin(connection: Connection) -> None:
             statement = connection.get_execution_options().get("kdx_begin", "BEGIN")
-            self._patiently(lambda: _lock(_driver_of(connection), statement))
+            driver = driver_of(connection)
+            self._patiently(lambda: _lock(driver, statement))
+            self._refuse_another_database(driver)
 
         @event.listens_for(self._engine, "commit")
         def commit(connection: Connection) -> None:
             # A reader holds up a commit; the transaction stands, and can be committed later. SQLAlchemy's own commit,
             # which comes after this one, finds nothing to do.
-            self._patiently(lambda: _driver_of(connection).execute("COMMIT"))
+            self._patiently(lambda: driver_of(connection).execute("COMMIT"))
 
     def __enter__(self) -> Self:
         return self
@@ -93,6 +111,9 @@ class Database:
     def close(self) -> None:
         """Lets go of the file."""
         self._engine.dispose()
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -134,43 +155,38 @@ class Database:
             raise DatabaseError(f"this file cannot be read: {error.strerror}", place=str(self.path)) from error
         if application not in (None, APPLICATION_ID):
             raise _foreign(self.path)
+        refuse_foreign_journal(self._file)
 
     def back_up(self, target: Path) -> None:
-        """Copies one state of the database to a new file, which is empty until it is whole.
+        """Copies one state of the database to a new file, which has its name only when it is whole.
 
         Others may read and write meanwhile; what they commit waits for the copy.
 
         Raises:
-            KdxError: there is a file of that name.
+            KdxError: there is a file of that name, or none can have it.
             StorageError: it cannot be written.
             DamagedDatabaseError: the database is damaged, and so would be the copy.
         """
-        temporary = target.with_name(f".tmp-{os.getpid()}-{target.name}")
+        there = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")
         try:
-            # Takes the name, so that nothing is ever overwritten; a hard link would too, but not every disk has them.
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        except FileExistsError:
-            raise KdxError(
-                "there is a file of this name", place=str(target), hint="name another; nothing is overwritten"
-            ) from None
-        except OSError as error:
-            raise _no_backup(target, error) from error
-        try:
-            with self.told(), closing(self._connect()) as source:
+            if not is_free(target):
+                raise there
+            with (
+                filling(target.parent) as copy,
+                self.told(),
+                closing(self._connect()) as source,
+            ):
                 self._patiently(lambda: _lock(source, "BEGIN"))
                 try:
-                    _copy(source, temporary)
-                    temporary.replace(target)
-                    _sync(target.parent)
-                except (OSError, sqlite3.Error) as error:
+                    _copy(source, copy)
+                except sqlite3.Error as error:
                     raise _no_backup(target, error) from error
-        except BaseException:
-            with suppress(OSError):
-                target.unlink()
-            raise
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                give_name(copy, target)
+                _sync(target.parent)
+        except FileExistsError:
+            raise there from None
+        except OSError as error:
+            raise _no_backup(target, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         return self._patiently(self._connect_to_write if self.writable else self._connect_to_read)
@@ -182,25 +198,39 @@ class Database:
             # Per connection: SQLite does not keep these in the file.
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA foreign_keys = {'ON' if self._checks_keys else 'OFF'}")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _refuse_another_file(self) -> None:
-        """Raises DatabaseError when the file of this name is no longer the one that was written before."""
+        """Raises DatabaseError when the file of this name is no longer the one that was opened, or has other names."""
         try:
             found = self._file.stat()
         except FileNotFoundError:
             raise self._gone() from None
-        identity = found.st_dev, found.st_ino
-        if self._identity not in (None, identity):
+        if self._held is None:
+            # Held, its inode goes to no other file. Not by an ordinary descriptor: to close that would let go of the
+            # locks that SQLite has on the file [POSIX fcntl].
+            self._held = os.open(self._file, os.O_PATH)
+        held = os.fstat(self._held)
+        if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
             raise self._gone()
-        self._identity = identity
+        if found.st_nlink > 1:
+            raise DatabaseError(
+                f"the file has {found.st_nlink} names (hard links); under another, SQLite would not find its journal",
+                place=str(self.path),
+                hint="make it a file of its own: cp it to another name, and move the copy here",
+            )
+
+    def _refuse_another_database(self, connection: sqlite3.Connection) -> None:
+        """Raises DatabaseError when another database was put into the file that was opened."""
+        if self.id is not None and connection.execute("SELECT id FROM identity").fetchone() != (self.id,):
+            raise self._gone()
 
     def _gone(self) -> DatabaseError:
-        if self._identity is None:
+        if self._held is None:
             return _absent(self.path)
         return DatabaseError(
             "the database was deleted or replaced while it was open",
@@ -248,9 +278,16 @@ class Database:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Tells what goes wrong with the file as a `DatabaseError` or a `StorageError`."""
+        """Tells what goes wrong with the file, or stands in it, as a `DatabaseError` or a `StorageError`."""
         try:
             yield
+        except UnexpectedValueError as error:
+            raise DatabaseError(
+                f"{error.column} is {error.value}, which kdx never writes there",
+                place=str(self.path),
+                allowed=error.allowed,
+                hint="somebody edited the database or made it up; kdx db check tells every such row",
+            ) from error
         except (DBAPIError, sqlite3.Error) as error:
             told = self._tell(error.orig if isinstance(error, DBAPIError) else error)
             if told is None:
@@ -292,7 +329,20 @@ class Database:
             case sqlite3.SQLITE_CANTOPEN:
                 if not os.access(self._file, os.F_OK):
                     return self._gone()
+                left = os.statvfs(self._file.parent)
+                if left.f_files and not left.f_favail:  # where there is no fixed number of them, both are 0
+                    return StorageError(
+                        "the disk has no inode left for the journal",
+                        place=place,
+                        hint="remove some files (df -i tells), then kdx resume; what was recorded stands",
+                    )
                 return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
+            case _ if str(error).startswith(_NOT_OF_KDX):
+                return DatabaseError(
+                    f"it holds what kdx never writes: {error}",
+                    place=place,
+                    hint="somebody edited the database or made it up; kdx db check tells every such row",
+                )
             case _:
                 return None
 
@@ -318,12 +368,16 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False,
     """
     assert write or not create
     path = path_of(url_or_path)
+    there = True
     try:
-        there = path.exists()
+        what = not_a_file(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        there, what = False, None
     except OSError as error:
         raise DatabaseError(f"this file cannot be reached: {error.strerror}", place=str(path)) from error
-    if path.is_dir():
-        raise DatabaseError("this is a folder, not a database", place=str(path), hint=OTHER_DATABASE)
+    if what:
+        # A named pipe would be waited for, and a device written to.
+        raise DatabaseError(f"this is {what}, not a database", place=str(path), hint=OTHER_DATABASE)
     if there:
         if not os.access(path, os.R_OK):
             raise DatabaseError("no permission to read this file", place=str(path), hint="look at its owner and mode")
@@ -354,51 +408,76 @@ def open_database(url_or_path: str | Path, *, write: bool, create: bool = False,
     patience = PATIENT_SECONDS if patient else BUSY_SECONDS
     with Database(path, write=False) as before:
         before.patience = patience
-        # Looks before anything is written: opening to write may already change the journal mode of a foreign file.
+        # Looks before anything is written: opening to write may already change the journal mode of a foreign file, and
+        # opening at all may play back its journal.
         before.refuse_foreign()
         with before.read() as connection:
             revision = _revision(connection, path)
     if revision is None and not create:
         raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
+    if revision != REVISION and not write:
+        raise DatabaseError(
+            f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
+            place=str(path),
+            hint="kdx db upgrade brings it up to date, and keeps a copy",
+        )
     database = Database(path, write=write)
     database.patience = patience
-    if revision != REVISION:
-        if not write:
-            raise DatabaseError(
-                f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
-                place=str(path),
-                hint="kdx db upgrade brings it up to date, and keeps a copy",
-            )
-        _migrate(database)
-    if write:
-        # Who keeps it locked is told now; from here on there is time.
-        with database.write():
-            database.patience = PATIENT_SECONDS
+    try:
+        if revision != REVISION:
+            _migrate(database)
+        with database.write() if write else database.read() as connection:
+            refuse_foreign_objects(driver_of(connection), path)
+            database.id = connection.scalar(select(identity.c.id))
+            if database.id is None:
+                raise _foreign(path)
+            if write:
+                # Who keeps it locked is told now; from here on there is time.
+                database.patience = PATIENT_SECONDS
+    except BaseException:
+        database.close()
+        raise
     return database
+
+
+def id_of(path: Path) -> str | None:
+    """The id of a database that somebody may be writing just now; None where none can be read there.
+
+    Takes no lock, and touches nothing.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            found = connection.execute("SELECT id FROM identity").fetchone()
+    except sqlite3.Error:
+        return None
+    return found[0] if found and isinstance(found[0], str) else None
 
 
 def path_of(url_or_path: str | Path) -> Path:
     """The file of a database.
 
     Raises:
-        DatabaseError: it is a URL of something else.
+        DatabaseError: it is a URL of something else, or one that no file can have.
     """
+    if not str(url_or_path) or "\0" in str(url_or_path):
+        raise _nameless(url_or_path)
     if isinstance(url_or_path, Path) or "://" not in url_or_path:
         return Path(url_or_path)
+    # By hand, since what is no URL may have one too.
+    place = _PASSWORD.sub(r"\1***", url_or_path)
     try:
         url = make_url(url_or_path)
-    except ArgumentError:
-        raise DatabaseError("this is not a database URL", place=url_or_path, allowed="a file, sqlite:///FILE") from None
+    except (ArgumentError, ValueError):  # a ValueError is a port that is no number, or a bracket that is not closed
+        raise DatabaseError("this is not a database URL", place=place, allowed=_ADDRESSES) from None
     if url.get_backend_name() != "sqlite":
-        raise DatabaseError(
-            f"kdx does not open {url.get_backend_name()}",
-            place=url.render_as_string(hide_password=True),
-            allowed="a file, sqlite:///FILE",
-        )
+        raise DatabaseError(f"kdx does not open {url.get_backend_name()}", place=place, allowed=_ADDRESSES)
     if url.database in (None, "", ":memory:"):
-        raise DatabaseError(
-            "several processes write it, so it must be a file", place=url_or_path, allowed="sqlite:///FILE"
-        )
+        raise DatabaseError("several processes write it, so it must be a file", place=place, allowed="sqlite:///FILE")
+    if url.host or url.port is not None or url.username or url.query or url.drivername not in _DRIVERS:
+        problem = "a database in a file has no host, user, driver or options"
+        raise DatabaseError(problem, place=place, allowed=f"sqlite:///{url.database}")
+    if "\0" in str(url.database):  # written as %00
+        raise _nameless(url_or_path)
     return Path(str(url.database))
 
 
@@ -413,7 +492,10 @@ def _revision(connection: Connection, path: Path) -> str | None:
         return None
     if VERSION_TABLE not in tables:
         raise _foreign(path)
-    revision = str(connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar_one())
+    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars().all()
+    if len(found) != 1 or not re.fullmatch(r"\d{4}", str(found[0]), re.ASCII):
+        raise _foreign(path)
+    revision = str(found[0])
     if revision > REVISION:
         raise DatabaseError(
             f"written by a newer kdx: its schema is {revision}, this kdx knows {REVISION}; nothing was changed",
@@ -428,19 +510,30 @@ def _migrate(database: Database) -> None:
     from alembic import command
     from alembic.config import Config
 
-    with database.write() as connection:
-        # Asked again under the lock, for another process may have come first.
-        revision = _revision(connection, database.path)
-        if revision == REVISION:
-            return
-        if revision is not None:
-            database.backup = _unused_name(database.path)
-            database.back_up(database.backup)
-        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-        config = Config()
-        config.set_main_option("script_location", MIGRATIONS)
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    # A table that others refer to is made anew; the references are by name and hold again at the end.
+    database._checks_keys = False
+    try:
+        with database.write() as connection:
+            # Asked again under the lock, for another process may have come first.
+            revision = _revision(connection, database.path)
+            if revision == REVISION:
+                return
+            if revision is not None:
+                database.backup = _unused_name(database.path)
+                database.back_up(database.backup)
+            connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+            config = Config()
+            config.set_main_option("script_location", MIGRATIONS)
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except BaseException:
+        # Nothing was changed, so the copy is of no use.
+        if database.backup is not None:
+            with suppress(OSError):
+                database.backup.unlink()
+        raise
+    finally:
+        database._checks_keys = True
 
 
 def _unused_name(path: Path) -> Path:
@@ -480,7 +573,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _driver_of(connection: Connection) -> sqlite3.Connection:
+def driver_of(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver
@@ -509,6 +603,10 @@ def _no_database(path: Path) -> DatabaseError:
 
 def _foreign(path: Path) -> DatabaseError:
     return DatabaseError("this database belongs to another application", place=str(path), hint=OTHER_DATABASE)
+
+
+def _nameless(address: str | Path) -> DatabaseError:
+    return DatabaseError(f"no file is named {str(address)!r}", allowed=_ADDRESSES)
 
 
 def _absent(path: Path) -> DatabaseError:

@@ -5,6 +5,7 @@ it at leisure, as in a pager, holds up no sweep. No library stands between here 
 answered before SQLAlchemy would have been imported; it is needed only where the file is not as it should be.
 """
 
+import os
 import pickle
 import sqlite3
 import tempfile
@@ -16,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, Self
 from urllib.parse import quote
 
 from kdx.errors import KdxError, StorageError, did_you_mean
+from kdx.store.foreign import refuse_foreign_journal, refuse_foreign_objects
 from kdx.store.version import APPLICATION_ID, REVISION, VERSION_TABLE, application_of
 
 if TYPE_CHECKING:
@@ -142,8 +144,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Raises ValueError for a file that is not of kdx, or not of this schema."""
     if application_of(path) != APPLICATION_ID:
         raise ValueError("not of kdx")
+    refuse_foreign_journal(path)
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
+        f"file:{quote(os.fsencode(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
     )
     try:
         connection.text_factory = _text
@@ -151,6 +154,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("BEGIN")
         if connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() != (REVISION,):
             raise ValueError("of another schema")
+        refuse_foreign_objects(connection, path)
         connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
         # Python hears a signal when it is called.
         connection.set_progress_handler(lambda: None, HEARD)

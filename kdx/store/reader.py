@@ -1,18 +1,36 @@
 """What reads the database: frozen records out of one short transaction, never a query per row."""
 
+import hashlib
 import json
 import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Text, and_, case, cast, exists, func, or_, select, true
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
 from kdx.grid.identity import resolved, unknown
+from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
     FINAL,
@@ -30,6 +48,7 @@ from kdx.store.schema import (
     attempt,
     cell,
     environment,
+    identity,
     metric,
     now,
     output,
@@ -39,6 +58,9 @@ from kdx.store.schema import (
     sweep_run,
     value_of,
 )
+
+MOST_TEXT = 1 << 30
+"""Bytes of the texts of a run, unpacked."""
 
 _AT_A_TIME = 1000
 """Rows that are held at once of a result that is not kept."""
@@ -58,7 +80,7 @@ def sweeps(database: Database) -> tuple[SweepSummary, ...]:
         states = connection.execute(counted).all()
     counts: dict[int, dict[RunState, int]] = defaultdict(dict)
     for row in states:
-        counts[row.sweep_id][RunState(row.state)] = row.runs
+        counts[row.sweep_id][row.state] = row.runs
     return tuple(SweepSummary(row.id, row.name, row.created, row.updated, counts[row.id]) for row in rows)
 
 
@@ -120,7 +142,8 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         created=row.created,
         grid=row.grid,
         cells=tuple(
-            CellRecord(each.id, each.ordinal, each.labels, resolved(each.spec), unknown(each.spec)) for each in cells
+            CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec), unknown(each.spec))
+            for each in cells
         ),
         runs=records,
         metrics=metrics,
@@ -131,7 +154,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
 def contents(database: Database, name: str) -> Contents | None:
     """What the sweep of this name plans; None where there is none."""
     with database.read() as connection:
-        named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).one_or_none()
+        named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).first()
         if named is None:
             return None
         planned = sweep_cell.c.planned & (sweep_cell.c.sweep_id == named.id)
@@ -140,6 +163,8 @@ def contents(database: Database, name: str) -> Contents | None:
         ).all()
         of_sweep = sweep_run.c.planned & (sweep_run.c.sweep_id == named.id)
         seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
+        for row in cells:
+            whole_cell(row.id, row.spec)
     file = named.grid.get("file", "")  # which older ones lack
     return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
 
@@ -160,10 +185,32 @@ def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenanc
         records = _records(connection, run.c.id == run_id, every=True)
         spec = connection.scalar(select(cell.c.spec).join(run).where(run.c.id == run_id))
         origins = _provenance(connection, run.c.id == run_id)
+        if records and spec is not None:
+            whole_cell(records[0].cell_id, spec)
     if not records or spec is None:
         hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
         raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
     return records[0], spec, origins[run_id]
+
+
+def sweep_of(database: Database, run_id: int) -> str | None:
+    """The sweep that plans a run, of several the one planned last; None where none plans it any more."""
+    plans = select(run.c.id).where(
+        run.c.id == run_id,
+        sweep_run.c.sweep_id == sweep.c.id,
+        sweep_run.c.cell_id == run.c.cell_id,
+        sweep_run.c.seed == run.c.seed,
+        sweep_run.c.planned,
+    )
+    with database.read() as connection:
+        row = connection.execute(_last_planned_first().where(plans.exists())).first()
+    return None if row is None else str(row.name)
+
+
+def place(database: Database) -> str | None:
+    """Where the database last kept files of its runs, as a SHA-256; None: nowhere, or an older kdx kept them."""
+    with database.read() as connection:
+        return connection.scalar(select(identity.c.place))
 
 
 def inventory(database: Database) -> Inventory:
@@ -211,7 +258,8 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         facts: str | None,
         changed: str | None,
     ) -> Provenance:
-        told, known = (json.loads(text) if text else None for text in (definitions, facts))
+        columns = (run.c.definitions, definitions), (run.c.data_facts, facts)
+        told, known = (checked(column, text) if text else None for column, text in columns)
         return Provenance(data, code, environments.get(where), told, changed, known)
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
@@ -249,12 +297,12 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
         for row in connection.execute(rows).yield_per(_AT_A_TIME):
             if row.steps not in shared:
                 # The order within a group is the database's own affair.
-                unordered = [int(step) for step in row.steps.split(",")]
+                unordered = _numbers(metric.c.step, row.steps)
                 order = sorted(range(len(unordered)), key=unordered.__getitem__)
                 shared[row.steps] = array("q", sorted(unordered)), order
             steps, order = shared[row.steps]
-            bits = row.bits.split(",")
-            values = array("d", array("q", (int(bits[at]) for at in order)).tobytes())
+            bits = _numbers(metric.c.bits, row.bits)
+            values = array("d", array("q", map(bits.__getitem__, order)).tobytes())
             found.setdefault(row.run_id, {})[row.name] = Curve(steps, values)
     return found
 
@@ -262,17 +310,33 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
 def outputs(database: Database, run_id: int, name: str) -> list[str]:
     """Texts that a run produced, such as `test/translations`; none when it has not (yet)."""
     with database.read() as connection:
-        kept = connection.scalar(select(output.c.lines).where(output.c.run_id == run_id, output.c.name == name))
-    return [] if kept is None else [str(line) for line in json.loads(zlib.decompress(kept))]
+        rows = connection.execute(select(output).where(output.c.run_id == run_id, output.c.name == name)).all()
+        return [line for row in rows for line in texts_of(row)]
 
 
 def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
     """Run id → the texts that it produced, for those of these runs that have them."""
     with database.read() as connection:
-        rows = connection.execute(
-            select(output.c.run_id, output.c.lines).where(output.c.run_id.in_(list(run_ids)), output.c.name == name)
-        ).all()
-    return {row.run_id: [str(line) for line in json.loads(zlib.decompress(row.lines))] for row in rows}
+        rows = connection.execute(select(output).where(output.c.run_id.in_(list(run_ids)), output.c.name == name)).all()
+        return {row.run_id: texts_of(row) for row in rows}
+
+
+def texts_of(row: Row[Any]) -> list[str]:
+    """The texts in a row of `output`.
+
+    Raises:
+        UnexpectedValueError: they do not match their checksum, or are none.
+    """
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(row.lines, MOST_TEXT)
+        found = json.loads(text) if hashlib.sha256(text).hexdigest() == row.sha256 else None
+    except (zlib.error, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+        place = f"output.lines of run {row.run_id}, {row.name}"
+        raise UnexpectedValueError(place, row.lines, f"texts with the checksum {row.sha256}")
+    return found
 
 
 def attempts(database: Database, run_id: int) -> tuple[AttemptRecord, ...]:
@@ -291,6 +355,41 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
         columns = dict(row._mapping)
         found[columns.pop("run_id")].append(AttemptRecord(**columns))
     return {run_id: tuple(records) for run_id, records in found.items()}
+
+
+def whole_cell(cell_id: str, text: str) -> dict[str, Any]:
+    """The whole cell of its canonical JSON, which the id is the hash of."""
+    whole = None
+    if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
+        with suppress(ValueError, RecursionError, AttributeError):
+            whole = resolved(text)
+    if whole is None or not _is_cell(whole):
+        raise UnexpectedValueError("cell.spec", text, f"the JSON of a cell, whose hash is its id, {cell_id}")
+    return whole
+
+
+def _is_cell(whole: Mapping[str, Any]) -> bool:
+    """Whether all is there that every cell of every kdx has, whatever its words."""
+    select = whole.get("select")
+    sections = ("data", "model", "training", "evaluation")
+    return (
+        isinstance(whole.get("task"), str)
+        and isinstance(select, dict)
+        and isinstance(select.get("metric"), str)
+        and select.get("direction") in ("max", "min")
+        and all(isinstance(whole.get(section), dict) for section in sections)
+    )
+
+
+def _numbers(column: Column[int], text: str) -> list[int]:
+    """Of a column whose values were put together with commas between them."""
+    try:
+        found = [int(number) for number in text.split(",")]
+    except ValueError:
+        raise UnexpectedValueError(str(column), text, "whole numbers") from None
+    for number in (min(found), max(found)):
+        checked(column, number)
+    return found
 
 
 def _last_planned_first() -> Select[Any]:
@@ -323,7 +422,6 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     )
 
 
-_STATES = {state.value: state for state in RunState}
 # Read by `_provenance` alone: long, and one of them JSON to be parsed.
 _ORIGIN = frozenset(
     {
@@ -367,11 +465,10 @@ def _records(
     }
     columns = [made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
-    state, valid, test = (RunRecord._fields.index(name) for name in ("state", "valid_score", "test_score"))
+    valid, test = (RunRecord._fields.index(name) for name in ("valid_score", "test_score"))
     records = []
     for row in rows:
         values = list(row)
-        values[state] = _STATES[values[state]]
         for score in (valid, test):
             values[score] = None if values[score] is None else value_of(values[score])
         records.append(RunRecord(*values))

@@ -22,6 +22,12 @@ class RunState(StrEnum):
     PRUNED = "pruned"
 
 
+LOST = "lost"
+"""Outcome of an attempt whose process died without a word."""
+
+LONGEST_LEASE = 3600.0
+"""Seconds. No kdx gives a longer one; a clock that was set back by more makes one of it."""
+
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
@@ -60,6 +66,10 @@ class RunRecord(NamedTuple):
     """Wall time of the attempts that ended, summed."""
     undertrained: str | None = None
     """One line, of a completed run: its final validation loss is not below the unigram distribution's; None: it is."""
+    checkpoint_step: int | None = None
+    """Optimiser step of the newest checkpoint to go on from; None: none was made."""
+    weights_sha256: str | None = None
+    """Of the file with the weights that were tested; None: none was written, or an older kdx wrote it."""
 
     @property
     def out_of_memory(self) -> bool:

@@ -18,26 +18,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     Double,
     ForeignKey,
-    Integer,
-    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
-    String,
     Table,
-    Text,
     UniqueConstraint,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from kdx.store.records import RunState
+from kdx.store.columns import LARGEST, Flag, Hash, Json, Number, Packed, Strict, Time, Whole, Word, Words
+from kdx.store.records import LOST, RunState
 
 FINAL_STATE_TRIGGER = "run_final_state"
 """Refuses to take a run out of a final state."""
@@ -74,6 +68,63 @@ def value_of(bits: int) -> float:
     return float(_DOUBLE.unpack(_BITS.pack(bits))[0])
 
 
+NAME, LINE, TEXT = 1_000, 10_000, 10_000_000
+"""Most characters of a name, of what is told in one line, and of anything else."""
+
+PACKED = 1 << 28
+"""Most bytes of the texts of a run, compressed."""
+
+
+_NUMBERS = frozenset({"vocabulary_size", "unknown_rate", "longest_context"})
+"""Facts of data that are counted with, of whatever split."""
+
+
+def _is_grid(found: dict[str, Any]) -> bool:
+    """Of the parts that are there; older ones lack some."""
+    lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int}
+    listed = (isinstance(found.get(name, []), list) for name in lists)
+    words = (isinstance(found.get(name, ""), str) for name in ("description", "command", "file"))
+    return (
+        all(listed)
+        and all(words)
+        and all(isinstance(one, kind) for name, kind in lists.items() for one in found.get(name, []))
+        and all(isinstance(table.get("name", ""), str) for table in found.get("tables", []))
+    )
+
+
+def _are_facts(found: dict[str, Any]) -> bool:
+    def fits(name: str, value: object) -> bool:
+        if name.rpartition("/")[2] in _NUMBERS:
+            return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        return value is None or isinstance(value, str | int | float)
+
+    return all(fits(name, value) for name, value in found.items())
+
+
+def _are_words(found: dict[str, Any]) -> bool:
+    return all(isinstance(value, str) for value in found.values())
+
+
+def _key() -> Whole:
+    return Whole(small=True)
+
+
+def _count() -> Whole:
+    return Whole(0, 1_000_000_000, small=True)
+
+
+def _bits() -> Whole:
+    return Whole(-LARGEST - 1)
+
+
+def _object() -> Json:
+    return Json(TEXT, lambda found: True, "a JSON object")
+
+
+def _texts() -> Json:
+    return Json(TEXT, _are_words, "a JSON object of texts")
+
+
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_key",
@@ -83,14 +134,31 @@ metadata = MetaData(
     }
 )
 
+identity = Table(
+    "identity",
+    metadata,
+    Column("id", Hash(32), primary_key=True, comment="drawn at random when the database was made"),
+    Column(
+        "place",
+        Hash(64),
+        comment="hash of the machine and the path at which it last kept files of runs; NULL: none, or by an older kdx",
+    ),
+    comment="one row, by which this database is told from any other; its copies have the same",
+)
+
 sweep = Table(
     "sweep",
     metadata,
-    Column("id", Integer, primary_key=True, comment="key"),
-    Column("name", Text, nullable=False, comment="name that the grid gives itself"),
-    Column("created", Double, nullable=False, comment="when the name was first planned, seconds since 1970"),
-    Column("updated", Double, nullable=False, comment="when it was last planned, seconds since 1970"),
-    Column("grid", JSON, nullable=False, comment="parts of the grid that concern no single cell, such as tables"),
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("name", Words(NAME), nullable=False, comment="name that the grid gives itself"),
+    Column("created", Time(), nullable=False, comment="when the name was first planned, seconds since 1970"),
+    Column("updated", Time(), nullable=False, comment="when it was last planned, seconds since 1970"),
+    Column(
+        "grid",
+        Json(TEXT, _is_grid, "the tables, axes and seeds of a grid as a JSON object"),
+        nullable=False,
+        comment="parts of the grid that concern no single cell, such as tables",
+    ),
     UniqueConstraint("name"),
     comment="a named plan",
 )
@@ -98,103 +166,116 @@ sweep = Table(
 cell = Table(
     "cell",
     metadata,
-    Column("id", String(32), primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
+    Column("id", Hash(32), primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
     Column(
         "spec",
-        Text,
+        Words(TEXT),
         nullable=False,
         comment="the text that was hashed: the cell as canonical JSON, without the fields that are at the value under "
         "which kdx does what it did before they existed",
     ),
-    Column("resolved", Text, comment="the resolved cell as JSON, every field of it"),
+    Column("resolved", Words(TEXT), comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
 sweep_cell = Table(
     "sweep_cell",
     metadata,
-    Column("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
-    Column("cell_id", ForeignKey("cell.id"), primary_key=True, comment="a cell of its plan"),
-    Column("ordinal", Integer, primary_key=True, comment="place of this choice in the plan, from 0"),
-    Column("labels", JSON, nullable=False, comment="axis → the choice as this grid words it"),
-    Column("planned", Boolean, nullable=False, comment="whether the newest plan of the sweep has it"),
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), primary_key=True, comment="a cell of its plan"),
+    Column("ordinal", _count(), primary_key=True, comment="place of this choice in the plan, from 0"),
+    Column("labels", _texts(), nullable=False, comment="axis → the choice as this grid words it"),
+    Column("planned", Flag(), nullable=False, comment="whether the newest plan of the sweep has it"),
     comment="choices that a sweep plans; two choices may come to the same cell",
 )
 
 sweep_run = Table(
     "sweep_run",
     metadata,
-    Column("sweep_id", ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
-    Column("cell_id", ForeignKey("cell.id"), primary_key=True, comment="cell of the run"),
-    Column("seed", BigInteger, primary_key=True, comment="seed of the run"),
-    Column("planned", Boolean, nullable=False, comment="whether the newest plan of the sweep has it"),
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), primary_key=True, comment="cell of the run"),
+    Column("seed", Whole(), primary_key=True, comment="seed of the run"),
+    Column("planned", Flag(), nullable=False, comment="whether the newest plan of the sweep has it"),
     comment="runs of a sweep, in whatever generation; joins run on (cell_id, seed)",
 )
 
 environment = Table(
     "environment",
     metadata,
-    Column("id", String(32), primary_key=True, comment="hash of the JSON, 32 hexadecimal digits"),
-    Column("environment", JSON, nullable=False, comment="library versions, processor, threads and the like"),
+    Column("id", Hash(32), primary_key=True, comment="hash of the JSON, 32 hexadecimal digits"),
+    Column("environment", _object(), nullable=False, comment="library versions, processor, threads and the like"),
     comment="where a run was computed, as far as it can change its bits",
 )
 
 run = Table(
     "run",
     metadata,
-    Column("id", Integer, primary_key=True, comment="key"),
-    Column("cell_id", ForeignKey("cell.id"), nullable=False, comment="the cell"),
-    Column("seed", BigInteger, nullable=False, comment="the seed"),
-    Column("generation", Integer, nullable=False, comment="0; each deliberate repetition of a finished run adds one"),
-    Column("state", String(16), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
-    Column("owner", Text, comment="process that claimed it last"),
-    Column("attempt", Integer, nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
-    Column("lease_until", Double, comment="when the claim lapses, seconds since 1970"),
-    Column("progress_step", Integer, nullable=False, comment="highest optimiser step recorded"),
-    Column("stalls", Integer, nullable=False, comment="attempts in a row that died without coming further"),
-    Column("valid_score", Double, comment="best value of the cell's selection metric"),
-    Column("valid_bits", BigInteger, comment="valid_score as the bits of a double; NULL: no score"),
-    Column("valid_step", Integer, comment="optimiser step of valid_score"),
-    Column("test_score", Double, comment="the same metric on the test split, with the weights of valid_step"),
-    Column("test_bits", BigInteger, comment="test_score as the bits of a double; NULL: no score"),
-    Column("error", Text, comment="one line: why it failed or diverged"),
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), nullable=False, comment="the cell"),
+    Column("seed", Whole(), nullable=False, comment="the seed"),
+    Column("generation", _count(), nullable=False, comment="0; each deliberate repetition of a finished run adds one"),
+    Column("state", Word(RunState), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
+    Column("owner", Words(NAME), comment="process that claimed it last"),
+    Column("attempt", _count(), nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
+    Column("lease_until", Time(), comment="when the claim lapses, seconds since 1970"),
+    Column("progress_step", Whole(small=True), nullable=False, comment="highest optimiser step recorded"),
+    Column(
+        "checkpoint_step",
+        Whole(small=True),
+        comment="optimiser step of the newest checkpoint to go on from; NULL: none was made",
+    ),
+    Column("stalls", _count(), nullable=False, comment="attempts in a row that died without coming further"),
+    Column("valid_score", Number(), comment="best value of the cell's selection metric"),
+    Column("valid_bits", _bits(), comment="valid_score as the bits of a double; NULL: no score"),
+    Column("valid_step", Whole(small=True), comment="optimiser step of valid_score"),
+    Column("test_score", Number(), comment="the same metric on the test split, with the weights of valid_step"),
+    Column("test_bits", _bits(), comment="test_score as the bits of a double; NULL: no score"),
+    Column(
+        "weights_sha256",
+        Hash(64),
+        comment="of the file with the weights that were tested; NULL: none was written, or an older kdx wrote it",
+    ),
+    Column("error", Words(LINE), comment="one line: why it failed or diverged"),
     Column(
         "undertrained",
-        Text,
+        Words(LINE),
         comment="of a completed run, one line: its final validation loss is not below the unigram distribution's; "
         "NULL: it is",
     ),
-    Column("definitions", JSON(none_as_null=True), comment="metric → its definition or signature"),
-    Column("data_fingerprint", Text, comment="hash of the prepared data"),
+    Column("definitions", _texts(), comment="metric → its definition or signature"),
+    Column("data_fingerprint", Words(NAME), comment="hash of the prepared data"),
     Column(
         "data_facts",
-        JSON(none_as_null=True),
+        Json(TEXT, _are_facts, "a JSON object of numbers and texts"),
         comment="what the prepared data and the evaluation were, such as test/unknown_rate; NULL: an older kdx ran it",
     ),
-    Column("code_fingerprint", Text, comment="hash of the code that decides what a run computes"),
-    Column("environment_id", ForeignKey("environment.id"), comment="where the last attempt was computed"),
+    Column("code_fingerprint", Words(NAME), comment="hash of the code that decides what a run computes"),
+    Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where the last attempt was computed"),
     UniqueConstraint("cell_id", "seed", "generation"),
-    CheckConstraint(f"state IN ({', '.join(repr(str(state)) for state in RunState)})", name="state"),
     comment="one row a run for ever; tries at it are attempts",
 )
 
 attempt = Table(
     "attempt",
     metadata,
-    Column("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
-    Column("number", Integer, primary_key=True, comment="from 1"),
-    Column("owner", Text, nullable=False, comment="process that claimed the run"),
-    Column("started", Double, nullable=False, comment="when it claimed the run, seconds since 1970"),
-    Column("ended", Double, comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
-    Column("outcome", String(16), comment="state that it left the run in, or lost: its process died without a word"),
-    Column("first_step", Integer, nullable=False, comment="highest optimiser step recorded before it"),
-    Column("last_step", Integer, comment="optimiser step that it reached"),
-    Column("traceback", Text, comment="of the exception that ended it"),
-    Column("environment_id", ForeignKey("environment.id"), comment="where it was computed"),
-    Column("resumed_step", Integer, comment="step of the checkpoint that it went on from; 0: it began anew"),
+    Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
+    Column("number", _key(), primary_key=True, comment="from 1"),
+    Column("owner", Words(NAME), nullable=False, comment="process that claimed the run"),
+    Column("started", Time(), nullable=False, comment="when it claimed the run, seconds since 1970"),
+    Column("ended", Time(), comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
+    Column(
+        "outcome",
+        Word(RunState, LOST),
+        comment="state that it left the run in, or lost: its process died without a word",
+    ),
+    Column("first_step", Whole(small=True), nullable=False, comment="highest optimiser step recorded before it"),
+    Column("last_step", Whole(small=True), comment="optimiser step that it reached"),
+    Column("traceback", Words(TEXT), comment="of the exception that ended it"),
+    Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where it was computed"),
+    Column("resumed_step", Whole(small=True), comment="step of the checkpoint that it went on from; 0: it began anew"),
     Column(
         "changes",
-        Text,
+        Words(TEXT),
         comment="what was other than under the checkpoint, such as torch 2.12 → 2.13; a run that went on so is not "
         "bit-exact",
     ),
@@ -204,14 +285,13 @@ attempt = Table(
 metric = Table(
     "metric",
     metadata,
-    Column("run_id", ForeignKey("run.id"), comment="the run"),
-    # Bytewise order on every database, so that a prefix is a range of the key.
-    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), comment="split/metric, such as valid/bleu"),
-    Column("step", Integer, comment="optimiser step, from 0"),
-    Column("value", Double, comment="the number; on SQLite NULL when it is not one"),
-    Column("bits", BigInteger, nullable=False, comment="the number as the bits of a double"),
-    Column("writes", Integer, nullable=False, comment="times recorded; above 1 after a resumed run replayed the step"),
-    Column("differs", Integer, nullable=False, comment="times that a replay gave other bits than stood here"),
+    Column("run_id", _key(), ForeignKey("run.id"), comment="the run"),
+    Column("name", Words(NAME, bytewise=True), comment="split/metric, such as valid/bleu"),
+    Column("step", Whole(small=True), comment="optimiser step, from 0"),
+    Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
+    Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
+    Column("writes", _count(), nullable=False, comment="times recorded; above 1 after a resumed run replayed the step"),
+    Column("differs", _count(), nullable=False, comment="times that a replay gave other bits than stood here"),
     PrimaryKeyConstraint("run_id", "name", "step"),
     comment="every number that a run recorded",
     sqlite_with_rowid=False,
@@ -220,13 +300,23 @@ metric = Table(
 output = Table(
     "output",
     metadata,
-    Column("run_id", ForeignKey("run.id"), primary_key=True, comment="the run"),
-    Column("name", Text, primary_key=True, comment="split/kind, such as test/translations"),
-    Column("lines", LargeBinary, nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
-    Column("count", Integer, nullable=False, comment="texts"),
-    Column("sha256", String(64), nullable=False, comment="of the JSON before compression, hexadecimal"),
+    Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
+    Column("name", Words(NAME), primary_key=True, comment="split/kind, such as test/translations"),
+    Column("lines", Packed(PACKED), nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
+    Column("count", _count(), nullable=False, comment="texts"),
+    Column("sha256", Hash(64), nullable=False, comment="of the JSON before compression, hexadecimal"),
     comment="texts that a run produced",
 )
+
+for _table in metadata.tables.values():
+    for _column in _table.c:
+        if isinstance(_column.type, Strict):
+            _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
+            _holds = _column.type.condition(_column.name)
+            _holds = f"{_column.name} IS NULL OR ({_holds})" if _column.nullable else _holds
+            _check = CheckConstraint(_holds, name=_column.name)
+            # Where columns have strict types of their own, they need no more.
+            _table.append_constraint(_check.ddl_if(dialect="sqlite"))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-REVISION = "0004"
+from kdx.files import read_start
+
+REVISION = "0005"
 """The newest migration, known here so that opening a database of this schema need not load Alembic."""
 
 VERSION_TABLE = "kdx_alembic_version"
@@ -24,8 +26,7 @@ def application_of(path: Path) -> int | None:
         ValueError: the file is no SQLite database.
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
-        header = file.read(100)
+    header = read_start(path, 100)
     if not header:
         return None
     if not header.startswith(_MAGIC) or len(header) < 100:

@@ -12,21 +12,24 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import FINAL, LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import (
+    LINE,
+    TEXT,
     attempt,
     bits_of,
     cell,
     environment,
+    identity,
     metric,
     now,
     output,
@@ -40,6 +43,8 @@ from kdx.store.schema import (
 STALLS = 3
 """So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
 
+Only a death that its sweep lived to see counts. Where the sweep died too, somebody killed both, or the machine stopped.
+
 Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
 rows of before.
 """
@@ -47,12 +52,19 @@ rows of before.
 MOST_NAMES = 1000
 """Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
 
-LOST = "lost"
-"""Outcome of an attempt whose process died without a word."""
-
 
 class Fenced(Exception):
     """This attempt no longer has the run: its lease lapsed and another claimed it, or the run was ended."""
+
+
+def settle(database: Database, place: str) -> None:
+    """Records where the database keeps the files of its runs from now on.
+
+    Args:
+        place: SHA-256 of what tells one place from any other.
+    """
+    with database.write() as connection:
+        connection.execute(update(identity).values(place=place))
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
@@ -137,13 +149,12 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(added.scalars()))
 
 
-def reset_failed(database: Database, sweep_id: int) -> int:
-    """Makes the failed runs that a sweep plans pending again; how many."""
-    planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.sweep_id == sweep_id, sweep_run.c.planned)
+def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
+    """Makes those of these runs that failed pending again; how many."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
-            .where(run.c.state == RunState.FAILED, tuple_(run.c.cell_id, run.c.seed).in_(planned))
+            .where(run.c.state == RunState.FAILED, run.c.id.in_(list(run_ids)))
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount
@@ -155,12 +166,11 @@ def claim(
     """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
 
     To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
-    dead. The attempt that these lost is closed first; when it was the last of `STALLS` without progress, the run fails
-    instead of being claimed.
+    dead. The attempt that these lost is closed first.
     """
-    left = or_(run.c.lease_until < now(), run.c.owner.in_(list(dead_owners)))
+    left = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
     with database.write() as connection:
-        _lose(connection, run_id, left, "the process of the run died without a word")
+        _lose(connection, run_id, left, "the process of the run died without a word", stalled=False)
         number = connection.scalar(
             update(run)
             .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
@@ -194,7 +204,14 @@ def renew(database: Database, owner: str, lease_seconds: float) -> int:
 
 
 def abandon(
-    database: Database, run_id: int, owner: str, number: int, reason: str, *, only_lapsed: bool = False
+    database: Database,
+    run_id: int,
+    owner: str,
+    number: int,
+    reason: str,
+    *,
+    only_lapsed: bool = False,
+    stalled: bool = True,
 ) -> RunState | None:
     """Ends an attempt whose process died without a word; the state that the run is left in.
 
@@ -203,12 +220,22 @@ def abandon(
 
     Args:
         only_lapsed: the death is not known, only that the lease had lapsed.
+        stalled: whether the attempt counts as one of these; not where what it died of is known to be no fault of its
+            run, or where its owner is gone too.
     """
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
-        which &= run.c.lease_until < now()
+        which &= _lapsed()
     with database.write() as connection:
-        return _lose(connection, run_id, which, reason)
+        return _lose(connection, run_id, which, reason, stalled=stalled)
+
+
+class ComeTo(NamedTuple):
+    """How far a run has come, in optimiser steps."""
+
+    rows: int
+    checkpoint: int | None
+    """Of the newest checkpoint that was recorded; None: none was."""
 
 
 class RunWriter:
@@ -257,6 +284,7 @@ class RunWriter:
                     data_fingerprint=data_fingerprint,
                     data_facts=None if data_facts is None else dict(data_facts),
                     code_fingerprint=code_fingerprint,
+                    checkpoint_step=resumed_step or None,
                     **further,
                 )
             )
@@ -266,11 +294,17 @@ class RunWriter:
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
+    def checkpoint(self, step: int) -> None:
+        """Records that the run can go on from `step`, so that a checkpoint that is lost is missed."""
+        with self._writing(checkpoint_step=step):
+            pass
+
     @contextmanager
-    def holding(self) -> Iterator[int]:
-        """A transaction in which nobody else can claim the run; the step that its rows have come to."""
+    def holding(self) -> Iterator[ComeTo]:
+        """A transaction in which nobody else can claim the run; how far it has come."""
         with self._writing() as connection:
-            yield int(connection.execute(select(run.c.progress_step).where(run.c.id == self.run_id)).scalar_one())
+            steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
+            yield ComeTo(*connection.execute(steps).one())
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and that the run has come to `progress_step`.
@@ -345,6 +379,7 @@ class RunWriter:
         definitions: Mapping[str, str],
         last_step: int,
         undertrained: str | None = None,
+        weights_sha256: str | None = None,
     ) -> None:
         """Ends the run with its scores; final. A run whose curves have holes fails instead.
 
@@ -356,9 +391,10 @@ class RunWriter:
             test_score: the same metric on the test split, with those weights.
             definitions: metric → its definition or signature.
             undertrained: one line: why it learned too little; None: it did not.
+            weights_sha256: of the file with the weights that were tested; None: there is none.
         """
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, **scores)
+        self._end(RunState.COMPLETED, last_step, undertrained=undertrained, weights_sha256=weights_sha256, **scores)
 
     def diverge(
         self,
@@ -368,10 +404,11 @@ class RunWriter:
         valid_step: int | None = None,
         test_score: float | None = None,
         definitions: Mapping[str, str] | None = None,
+        weights_sha256: str | None = None,
     ) -> None:
         """Ends the run as one that did not converge, with what scores it has; final."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.DIVERGED, last_step, error=reason, **scores)
+        self._end(RunState.DIVERGED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
     def interrupt(self, last_step: int) -> None:
         """Ends the attempt at a safe point; the run can be resumed."""
@@ -379,7 +416,7 @@ class RunWriter:
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: one line for lists, and the whole of it."""
-        self._end(RunState.FAILED, last_step, traceback=traceback, error=error)
+        self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
         columns |= {"stalls": _stalls(last_step, without_progress=0), "progress_step": _at_least(last_step)}
@@ -408,9 +445,11 @@ class RunWriter:
             yield connection
 
 
-def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reason: str) -> RunState | None:
+def _lose(
+    connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
+) -> RunState | None:
     """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
-    stalls = _stalls(0, without_progress=1)
+    stalls = _stalls(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)
         .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)
@@ -428,13 +467,19 @@ def _lose(connection: Connection, run_id: int, which: ColumnElement[bool], reaso
         .where(attempt.c.run_id == run_id, attempt.c.number == lost.attempt)
         .values(
             # It cannot have lived longer than its lease; who finds it may come days later.
-            ended=case((now() > lost.lease_until, lost.lease_until), else_=now()),
+            ended=case((now() > (lost.lease_until or 0.0), lost.lease_until), else_=now()),
             outcome=LOST,
             last_step=lost.progress_step,
             traceback=reason,
         )
     )
     return RunState(lost.state)
+
+
+def _lapsed() -> ColumnElement[bool]:
+    """Of a running run: whether its lease is over, or is none that kdx gives, which nobody would live to see end."""
+    left = run.c.lease_until - now()
+    return or_(run.c.lease_until.is_(None), left < 0, left > LONGEST_LEASE)
 
 
 def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:

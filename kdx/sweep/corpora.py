@@ -44,6 +44,8 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
                 notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
                 continue
             corpus = load_corpus(task, data)
+            if corpus.uncached:
+                notes[corpus.uncached] = None
             for cell in cells:
                 with _collected(cell, faults):
                     check_reading(cell.spec, corpus)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.store.records import RunRecord, RunState
+from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
 from kdx.sweep.owner import Presence
 
 
@@ -57,7 +57,7 @@ def why_lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
     if owner is Presence.GONE:
         return "its process is gone"
     # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
-    if owner is not Presence.HERE and (run.lease_left is None or run.lease_left < 0):
+    if owner is not Presence.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
         return "its lease has lapsed"
     return None
 

@@ -1,7 +1,8 @@
 """The files of runs: what each is, and the few things that are done to them.
 
-They lie in one folder beside the database, in a folder for each run and generation, named by both. Nothing here follows
-a symbolic link, and nothing that kdx did not name is ever touched.
+They lie in one folder beside the database, in a folder for each run and generation, named by both. It belongs to one
+database (`kdx.sweep.ownership`) and may be a link to another disk; no link below it is followed, and nothing that kdx
+did not name is ever touched.
 """
 
 import contextlib
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kdx.errors import StorageError
+from kdx.errors import KdxError, StorageError, of_the_machine
+from kdx.files import open_file
 from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
@@ -21,7 +23,7 @@ _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
 _CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 _SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
 _RESUME = "step"
-_TO_GO_ON = frozenset({_RESUME, "weights"})
+_TO_GO_ON = frozenset({_RESUME, "weights", "copy"})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 
@@ -54,6 +56,18 @@ class RunFile:
     """In bytes."""
 
     @property
+    def sha256(self) -> str | None:
+        """Of its content, as its name tells; None where it tells none."""
+        match = _CHECKPOINT.fullmatch(self.name)
+        return match["sha"] if match else None
+
+    @property
+    def resume_step(self) -> int | None:
+        """The step that a run can go on from by it; None where it can not."""
+        match = _CHECKPOINT.fullmatch(self.name)
+        return int(match["step"]) if match and match["what"] == _RESUME else None
+
+    @property
     def kind(self) -> Kind:
         """By its name."""
         if match := _CHECKPOINT.fullmatch(self.name):
@@ -68,19 +82,33 @@ class RunFile:
 def files_beside(database: Path) -> Path:
     """The folder of the files of a database's runs: `a.files` of `a.db`, `a.sqlite-files` of `a.sqlite`.
 
-    No two databases share one, or each would remove what it does not know of the other's.
+    It lies beside the file itself, whatever links lead to it.
     """
+    if database.is_symlink():
+        database = Path(os.path.realpath(database))
     return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
 
 
 def folder_of(run: RunRecord) -> str:
-    """Name of the folder of a run."""
-    return f"{run.cell_id}-{run.seed}-{run.generation}"
+    """Name of the folder of a run, which lies below the folder of files whatever the record says.
+
+    Raises:
+        KdxError: the record is not one of kdx.
+    """
+    name = f"{run.cell_id}-{run.seed}-{run.generation}"
+    if not _FOLDER.fullmatch(name):
+        raise KdxError(f"run {run.id} has the cell id, seed and generation `{name}`", hint="kdx db check tells more")
+    return name
 
 
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     """The file with the weights that a finished run was tested with; None where it has none, or none any more."""
-    return next((file for file in _listing_of(files, folder_of(run)) if file.kind is Kind.WEIGHTS), None)
+    return next((file for file in _listing_of(files, folder_of(run)) if is_of(file, run)), None)
+
+
+def is_of(file: RunFile, run: RunRecord) -> bool:
+    """Whether a file holds the weights that this run was tested with, as far as the run knows."""
+    return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
 
 
 def resume_step(files: Path, run: RunRecord) -> int | None:
@@ -88,9 +116,8 @@ def resume_step(files: Path, run: RunRecord) -> int | None:
 
     One beyond the rows of the run is not counted; it belongs to a newer copy of the database.
     """
-    matches = (_CHECKPOINT.fullmatch(file.name) for file in _listing_of(files, folder_of(run)))
-    steps = (int(match["step"]) for match in matches if match and match["what"] == _RESUME)
-    return max((step for step in steps if step <= run.progress_step), default=None)
+    steps = (file.resume_step for file in _listing_of(files, folder_of(run)))
+    return max((step for step in steps if step is not None and step <= run.progress_step), default=None)
 
 
 def content(files: Path, file: RunFile) -> Iterator[bytes]:
@@ -101,8 +128,8 @@ def content(files: Path, file: RunFile) -> Iterator[bytes]:
     """
     path, digest = files / file.folder / file.name, hashlib.sha256()
     try:
-        with path.open("rb") as opened:
-            while part := opened.read(1 << 20):
+        with open_file(path, follow=False) as source:
+            while part := source.read(1 << 20):
                 digest.update(part)
                 yield part
     except OSError as error:
@@ -130,7 +157,7 @@ def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
         if match is None:
             continue
         try:
-            with (files / each.folder / each.name).open("rb") as file:
+            with open_file(files / each.folder / each.name, follow=False) as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             continue
@@ -148,7 +175,7 @@ def set_aside(files: Path, file: RunFile) -> None:
         StorageError: it cannot be renamed.
     """
     path = files / file.folder / file.name
-    with _told(path):
+    with told(path):
         path.rename(path.with_suffix(".corrupt"))
 
 
@@ -162,7 +189,7 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
         StorageError: it cannot be removed.
     """
     folder = files / file.folder
-    with _told(folder / file.name):
+    with told(folder / file.name):
         if leave_word and file.kind is Kind.WEIGHTS:
             os.close(os.open(folder / _REMOVED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
         (folder / file.name).unlink(missing_ok=True)
@@ -171,18 +198,20 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
 
 
 def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
-    for file in _entries(files / folder):
+    for file in [] if (files / folder).is_symlink() else _entries(files / folder):
         with contextlib.suppress(FileNotFoundError):
             if file.is_file(follow_symlinks=False):
                 yield RunFile(folder, file.name, file.stat(follow_symlinks=False).st_size)
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
+    """Raises AccessError or StorageError where something in the block cannot be done to the file."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"this file cannot be changed: {error.strerror}", place=str(path)) from error
+        other = StorageError(f"this file cannot be changed: {error.strerror}", place=str(path))
+        raise of_the_machine(error, str(path)) or other from error
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:

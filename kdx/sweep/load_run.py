@@ -11,6 +11,7 @@ from kdx.store.database import open_database
 from kdx.store.reader import load_one
 from kdx.store.records import RunRecord
 from kdx.sweep.files import content, files_beside, final_weights
+from kdx.sweep.ownership import refuse_stranger
 from kdx.training.trained import Trained, model_of
 
 
@@ -31,18 +32,19 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     Raises:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
             kdx does not know.
-        DatabaseError: see `kdx.store.database.open_database`.
+        DatabaseError: see `kdx.store.database.open_database`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
+        refuse_stranger(opened)
     files = files_beside(opened.path)
     weights = final_weights(files, record)
     if weights is None:
         raise KdxError(
             f"run {run}, which is {record.state}, has no weights that were tested",
             place=str(files),
-            hint="a completed run has them until kdx gc is asked to remove them",
+            hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
         )
     if words := unknown(text):
         raise KdxError(
@@ -51,7 +53,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
             hint="load it with the kdx that trained it",
         )
     spec = CellSpec.model_validate_json(text)
-    model = model_of(spec, b"".join(content(files, weights)))
+    model = model_of(spec, b"".join(content(files, weights)), files / weights.folder / weights.name)
     return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
 
 

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kdx.axes import IfChanged
-from kdx.errors import KdxError, ServerError
+from kdx.errors import DatabaseError, KdxError, ServerEndedError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store import reader, writer
 from kdx.store.database import Database
-from kdx.store.records import RunRecord
+from kdx.store.records import FINAL, RunRecord
 from kdx.sweep.decide import Action, Decision, decide
-from kdx.sweep.files import resume_step
-from kdx.sweep.orders import Order, receive, send, start, told
+from kdx.sweep.files import folder_of, resume_step
+from kdx.sweep.orders import STOPPED, Order, receive, send, start, told
 from kdx.sweep.owner import Presence, owner, presence
 
 LEASE = 60.0  # seconds
@@ -32,6 +32,8 @@ RENEW_EVERY = 10.0  # seconds
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
 HANG_AFTER = 600.0  # seconds without a sign of life, after which a worker counts as hung
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point all the same
+SERVERS = 3  # processes to fork from that are killed, with no run finished in between, before the sweep gives up
+ENDS_WITHIN = 10.0  # seconds for such a process to end, with its workers at their safe points
 
 # What the server does not let end it; blocked until it says so itself.
 _TO_ALL = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
@@ -49,8 +51,14 @@ class Listener(Protocol):
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         """A worker has done another step."""
 
+    def noted(self, run: PlannedRun, text: str) -> None:
+        """A worker has something to say of its run, such as that it goes on from an older checkpoint."""
+
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """A worker has ended; the record tells how."""
+
+    def server_killed(self, how: str) -> None:
+        """The process that workers are forked from was killed, and they with it; another is started."""
 
     def stopping(self) -> None:
         """The sweep was asked to stop, or cannot go on, and waits for its workers."""
@@ -95,6 +103,9 @@ class LocalSweep:
 
     def __post_init__(self) -> None:
         self._stopping: int | None = None
+        self._at_once = False
+        self._killed = 0
+        """How many servers were killed since a run was last finished."""
         self._trouble: KdxError | None = None
         self._active: dict[int, _Running] = {}
         self._looked = time.monotonic()
@@ -107,53 +118,75 @@ class LocalSweep:
 
         Raises:
             DatabaseError: workers could no longer write the database.
+            AccessError: they may no longer read or write a file.
             StorageError: they could no longer write the disk.
             ChangedError: a run began under other conditions, and that is to be refused. In each of these cases the
                 runs at work are interrupted.
-            ServerError: the process that workers are forked from was killed, and they with it.
+            ServerError: the process that workers are forked from was killed again and again, or the system gives no
+                process.
+            ServerEndedError: that process ended of its own accord, as it never should.
         """
-        renewed = time.monotonic()
+        self._renewed = time.monotonic()
         try:
             while True:
-                decisions = self._decide()
-                if self._stopping is None and self._trouble is None:
-                    self._start(decisions)
-                if not self._active and self._trouble is not None:
-                    raise self._trouble
-                if not self._active and not _unfinished(decisions):
-                    return None
-                if not self._active and self._stopping is not None:
+                try:
+                    if self._goes_on():
+                        continue
                     return self._stopping
-                self._listen(LOOK_AGAIN if not self._active else 1.0)
-                self._end_hung()
-                if time.monotonic() - renewed > RENEW_EVERY:
-                    writer.renew(self.database, self.owner, LEASE)
-                    renewed = time.monotonic()
+                except _ServerGone as gone:
+                    self._go_on_without(gone)
         except KeyboardInterrupt:
             self._signal(signal.SIGKILL)
             if self._stopping is None:
                 raise
-            return self._stopping
-        except ServerError as gone:
-            if self._stopping is None:
-                raise self._trouble or gone from None
             return self._stopping
         finally:
             self._close()
 
     def stop(self, signum: int) -> None:
         """Claim nothing more and let the runs stop at a safe point; asked twice, end at once. Safe in a handler."""
-        if self._stopping is not None:
+        if self._stopping is None:
+            self._stopping = signum
+            os.write(self._wake_end, b"!")
+        # A terminal that closes says so several times: by its shell and by the system.
+        elif signum != signal.SIGHUP and not self._at_once:
+            self._at_once = True
             raise KeyboardInterrupt
-        self._stopping = signum
-        os.write(self._wake_end, b"!")
 
     def dump(self) -> None:
         """Have every worker write the stacks of its threads to its log."""
         self._signal(signal.SIGUSR1)
 
+    def _goes_on(self) -> bool:
+        """Decides, starts what is to be started, and listens for a while; whether there is more to do."""
+        decisions = self._decide()
+        if self._stopping is None and self._trouble is None:
+            self._start(decisions)
+        if not self._active:
+            if self._trouble is not None:
+                raise self._trouble
+            if not _unfinished(decisions):
+                self._stopping = None  # done when it was asked
+                return False
+            if self._stopping is not None:
+                return False
+        self._listen(LOOK_AGAIN if not self._active else 1.0)
+        self._end_hung()
+        if time.monotonic() - self._renewed > RENEW_EVERY:
+            writer.renew(self.database, self.owner, LEASE)
+            self._renewed = time.monotonic()
+        return True
+
     def _decide(self) -> tuple[Decision, ...]:
         decisions = decide(self.plan, self._records(), presence, partial(resume_step, self.files))
+        for decision in decisions:
+            if decision.record is None:
+                cell, seed = decision.run.key
+                raise DatabaseError(
+                    f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
+                    place=str(self.database.path),
+                    hint="kdx sweep GRID adds what is missing",
+                )
         self.listener.decided(decisions)
         return decisions
 
@@ -162,7 +195,8 @@ class LocalSweep:
             if len(self._active) >= self.workers:
                 return
             record = decision.record
-            if record is None or decision.action not in (Action.START, Action.CONTINUE):
+            assert record is not None
+            if decision.action not in (Action.START, Action.CONTINUE):
                 continue
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
@@ -179,26 +213,39 @@ class LocalSweep:
                 database=self.address,
                 spec=canonical(run.cell.spec),
                 seed=run.seed,
-                folder=str(self.files / f"{run.cell.id}-{run.seed}-{record.generation}"),
+                folder=str(self.files / folder_of(record)),
                 if_changed=self.if_changed,
                 card=card,
             )
-            try:
-                send(self._channel(), start(order))
-            except OSError as error:
-                raise self._gone() from error
             self._active[record.id] = _Running(run, attempt, card, heard=time.monotonic())
             self.listener.started(run, attempt)
+            self._hand_over(order)
 
     def _card(self) -> str | None:
         """The GPU with the fewest runs."""
         taken = Counter(running.card for running in self._active.values())
         return min(self.cards, key=taken.__getitem__, default=None)
 
-    def _channel(self) -> socket.socket:
-        """The socket to the server, which is started when the first run needs it."""
-        if self._server is None:
-            here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _hand_over(self, order: Order) -> None:
+        """To the server, which is started when the first run needs it."""
+        try:
+            if self._server is None:
+                self._start_server()
+            # One that was stopped reads nothing, and what it has not read is all that a socket holds.
+            _, ready, _ = select.select([self._wake], [self._socket], [], self.hang_after)
+            if ready:
+                send(self._socket, start(order), socket.MSG_DONTWAIT)
+            elif self._stopping is not None:
+                running = self._active.pop(order.run_id)
+                self._abandon(order.run_id, running, "the sweep was stopped before it began", stalled=False)
+            else:
+                raise self._gone(at_once=True)
+        except OSError as error:
+            raise self._gone(error) from error
+
+    def _start_server(self) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
             environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
             try:
@@ -211,9 +258,7 @@ class LocalSweep:
                 )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            there.close()
-            self._socket = here
-        return self._socket
+        self._socket = here
 
     def _listen(self, seconds: float) -> None:
         """Takes events until one calls for a decision, `seconds` at most."""
@@ -242,6 +287,8 @@ class LocalSweep:
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
+            case "note":
+                self.listener.noted(running.run, message["text"])
             case "trouble":
                 self._give_up(told(message))
             case "exit":
@@ -257,14 +304,15 @@ class LocalSweep:
             self.listener.stopping()
 
     def _ended(self, run_id: int, running: _Running, code: int) -> None:
-        if running.hung_since is not None:
-            reason = f"hung: no sign of life for {self.hang_after:.0f} s"
-        elif code < 0:
-            reason = f"killed by {signal.Signals(-code).name}"
-        else:
-            reason = f"ended with code {code}"
+        hung = f"hung: no sign of life for {self.hang_after:.0f} s"
+        reason = _how(code) if running.hung_since is None else hung
         # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
-        writer.abandon(self.database, run_id, self.owner, running.attempt, reason)
+        self._abandon(run_id, running, reason, stalled=code != STOPPED)
+        if self._records()[running.run.key].state in FINAL:
+            self._killed = 0
+
+    def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> None:
+        writer.abandon(self.database, run_id, self.owner, running.attempt, reason, stalled=stalled)
         self.listener.ended(running.run, self._records()[running.run.key])
 
     def _end_hung(self) -> None:
@@ -290,23 +338,76 @@ class LocalSweep:
     def _signal(self, signum: int, run_id: int | None = None) -> None:
         """To the worker of a run, or to all."""
         if self._server:
-            # That the server is gone is told where it is listened to.
+            # That the server is gone is told where it is listened to; one that was stopped has to be killed.
             with contextlib.suppress(OSError):
-                send(self._socket, {"do": "signal", "signal": signum, "run": run_id})
+                send(self._socket, {"do": "signal", "signal": signum, "run": run_id}, socket.MSG_DONTWAIT)
 
-    def _gone(self) -> ServerError:
+    def _gone(self, error: OSError | None = None, *, at_once: bool = False) -> "_ServerGone":
+        """That the server has ended, does not heed, or could not be started."""
+        if self._server is None:
+            return _ServerGone(None, f"could not be started: {error and error.strerror}")
+        code = self._end_server(0.0 if at_once else ENDS_WITHIN)
+        return _ServerGone(code, f"was {_how(code)}" if code < 0 else _how(code))
+
+    def _go_on_without(self, gone: "_ServerGone") -> None:
+        """Gives up the runs that the server had; another is started for them, unless that is of no use."""
+        for run_id, running in [*self._active.items()]:
+            del self._active[run_id]
+            # No fault of theirs.
+            self._abandon(run_id, running, f"the process that it was forked from {gone}", stalled=False)
+        if self._stopping is not None or self._trouble is not None:
+            return
+        problem = f"the process that workers are forked from {gone}"
+        if gone.code is None:
+            raise ServerError(problem, hint="fewer --workers, or a higher limit (ulimit -u), then kdx resume")
+        if gone.code >= 0:
+            raise ServerEndedError(
+                f"{problem}, and they with it",
+                hint="its traceback is above; kdx resume goes on from their checkpoints",
+            )
+        self._killed += 1
+        if self._killed == SERVERS:
+            raise ServerError(
+                f"{problem} {SERVERS} times in a row",
+                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints",
+            )
+        self.listener.server_killed(str(gone))
+
+    def _end_server(self, seconds: float) -> int:
+        """Ends the server, whose workers have so long to come to a safe point; its exit code."""
         assert self._server is not None
-        return ServerError(
-            f"the process that workers are forked from ended with code {self._server.wait()}, and they with it",
-            hint="kdx resume goes on from their checkpoints",
-        )
+        server, self._server = self._server, None
+        self._socket.close()
+        try:
+            return server.wait(seconds)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            server.kill()  # its workers die with it
+            return server.wait()
 
     def _close(self) -> None:
         if self._server:
-            self._socket.close()
-            self._server.wait()
+            self._end_server(1.0 if self._at_once else ENDS_WITHIN)
         os.close(self._wake)
         os.close(self._wake_end)
+
+
+class _ServerGone(Exception):
+    """The process that workers are forked from is there no more; how that came."""
+
+    def __init__(self, code: int | None, how: str) -> None:
+        super().__init__(how)
+        self.code = code
+        """Its exit code: of a signal negative, as of subprocess; None where it could not be started."""
+
+
+def _how(code: int) -> str:
+    """How a process ended, from its exit code."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # the real-time signals but two have no name
+        return f"killed by signal {-code}"
 
 
 def _unfinished(decisions: tuple[Decision, ...]) -> bool:

@@ -1,19 +1,28 @@
 """What a sweep tells its server and hears from it: one JSON object a packet.
 
 To the server: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a step
-takes long, and `trouble`, what made a run stop that is no fault of its own. From the server: `exit` of a worker.
+takes long, `note`, what whoever watches is to know, and `trouble`, what made a run stop that is no fault of its own.
+From the server: `exit` of a worker.
+
+A packet holds no more than a socket's buffer does (212,992 bytes by Linux's default), and a cell may be larger. What is
+large lies in memory of its own, a file without a name, and its packet carries the descriptor of that.
 """
 
+import array
 import json
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kdx.axes import IfChanged
-from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
+from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 
-LARGEST_PACKET = 1 << 20  # bytes
+LARGEST_PACKET = 1 << 15  # bytes
+DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes of a worker
+_IN_FILE = b"file"
+_KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, KdxError)
 
 
 @dataclass(frozen=True)
@@ -36,18 +45,34 @@ class Order:
     """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
 
 
-def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """One packet; waits while the other side is behind."""
-    channel.send(json.dumps(message).encode())
+def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> None:
+    """One object; waits while the other side is behind, as long as the timeout of the channel allows.
+
+    Raises:
+        OSError: the other side has ended, or is behind and the timeout is over.
+    """
+    packet = json.dumps(message).encode()
+    if len(packet) <= LARGEST_PACKET:
+        channel.send(packet, flags)
+        return
+    with os.fdopen(os.memfd_create("kdx"), "w+b") as file:
+        file.write(packet)
+        file.flush()
+        # As socket.send_fds does, which takes flags and forgets them.
+        channel.sendmsg([_IN_FILE], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))], flags)
 
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
-    """The next packet; None when the other side has ended."""
+    """The next object; None when the other side has ended."""
     try:
-        packet = channel.recv(LARGEST_PACKET)
+        packet, descriptors, _, _ = socket.recv_fds(channel, LARGEST_PACKET, 1)
     except ConnectionResetError:
         # It ended with packets of ours unread, which is told once; what it sent before is still to come.
-        packet = channel.recv(LARGEST_PACKET)
+        packet, descriptors, _, _ = socket.recv_fds(channel, LARGEST_PACKET, 1)
+    if packet == _IN_FILE:
+        with os.fdopen(descriptors[0], "rb") as file:
+            file.seek(0)  # both sides share one position
+            packet = file.read()
     return json.loads(packet) if packet else None
 
 
@@ -59,12 +84,13 @@ def start(order: Order) -> dict[str, Any]:
 def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
     """The packet that tells why a run cannot go on, though it could elsewhere or later."""
     place = None if error.place is None else str(error.place)
+    kind = next(kind for kind in _KINDS if isinstance(error, kind)).__name__
     fields = {"problem": error.problem, "place": place, "allowed": error.allowed, "hint": error.hint}
-    return {"event": "trouble", "run": run_id, "code": error.exit_code, "error": fields}
+    return {"event": "trouble", "run": run_id, "kind": kind, "error": fields}
 
 
 def told(message: Mapping[str, Any]) -> KdxError:
     """The error of a `trouble`."""
-    kinds = {kind.exit_code: kind for kind in (KdxError, DatabaseError, StorageError, ChangedError)}
+    kinds = {kind.__name__: kind for kind in _KINDS}
     fields = dict(message["error"])
-    return kinds[message["code"]](fields.pop("problem"), **fields)
+    return kinds[message["kind"]](fields.pop("problem"), **fields)

@@ -29,13 +29,13 @@ def owner() -> str:
     """This process, as claims name it: machine/boot/namespace/pid/start/random."""
     pid = os.getpid()
     _, start = _look(pid)
-    return "/".join((_machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
+    return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
 def presence(name: str) -> Presence:
     """What is known of the owner of this name."""
     parts = name.split("/")
-    if len(parts) != 6 or parts[0] != _machine():
+    if len(parts) != 6 or parts[0] != machine():
         return Presence.UNKNOWN
     _, boot, namespace, pid, start, _ = parts
     if _differ(boot, _boot()):
@@ -52,7 +52,8 @@ def presence(name: str) -> Presence:
     return Presence.UNKNOWN if state in "Tt" or start == _UNREAD else Presence.HERE
 
 
-def _machine() -> str:
+def machine() -> str:
+    """This machine, as a hash."""
     try:
         name = Path("/etc/machine-id").read_text().strip() or os.uname().nodename
     except OSError:

@@ -10,8 +10,15 @@ from enum import StrEnum
 
 from kdx.store.records import Inventory, RunRecord, RunState
 from kdx.sweep.decide import why_lost
-from kdx.sweep.files import Kind, RunFile, folder_of
+from kdx.sweep.files import Kind, RunFile, folder_of, is_of
 from kdx.sweep.owner import Presence
+
+LOST_WEIGHTS = "completed, but its weights are not there"
+GONE = (
+    "put it back beside the database; without it the numbers stand, what was stopped begins anew, and kdx retry RUN "
+    "makes the weights of a run"
+)
+ANEW = "put its files back; kdx resume begins it anew else"
 
 
 class Repair(StrEnum):
@@ -39,13 +46,13 @@ class Finding:
 
 
 def diagnose(
-    inventory: Inventory, listed: Iterable[RunFile], damaged: Set[RunFile], presence: Callable[[str], Presence]
+    inventory: Inventory, listed: Iterable[RunFile] | None, damaged: Set[RunFile], presence: Callable[[str], Presence]
 ) -> tuple[Finding, ...]:
     """Everything that is wrong, runs first, then files.
 
     Args:
-        listed: the files of runs; none where there is no folder of them, which is then no fault: a database may be
-            passed on without.
+        listed: the files of runs; none where a database was passed on without, which is no fault; None: there are none
+            left of those that this database had.
         damaged: those of them that do not match their checksum.
         presence: what is known of an owner.
     """
@@ -55,13 +62,28 @@ def diagnose(
     for name, run in runs.items():
         if run.state is RunState.RUNNING and name not in held:
             findings.append(Finding(_name(run), f"running, but {why_lost(run, presence)}", Repair.GIVE_BACK, run=run))
-    files = list(listed)
-    kept = {file.folder for file in files if file.kind in (Kind.WEIGHTS, Kind.REMOVED) and file not in damaged}
+    files = list(listed or ())
+    whole = [file for file in files if file.folder in runs and file not in damaged]
+    kept = {file.folder for file in whole if file.kind is Kind.REMOVED or is_of(file, runs[file.folder])}
+    resumable = {file.folder for file in whole if file.resume_step is not None}
     newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
-    for key, name in newest.items():
-        if files and key in inventory.planned and name not in kept:
-            hint = "its numbers stand; only what needs the weights themselves is lost"
-            findings.append(Finding(_name(runs[name]), "completed, but its weights are not there", hint=hint))
+    lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]
+    stopped = [
+        run
+        for name, run in runs.items()
+        if run.state in (RunState.PENDING, RunState.INTERRUPTED)
+        and run.checkpoint_step is not None
+        and name not in resumable
+    ]
+    if listed is None and (lost or stopped):
+        problem = f"is gone, with the weights of {len(lost)} runs and the checkpoints of {len(stopped)}"
+        findings.append(Finding("the folder of run files", problem, hint=GONE))
+    elif files:
+        findings += [Finding(_name(run), LOST_WEIGHTS, hint=f"kdx retry {run.id} makes them anew") for run in lost]
+        findings += [
+            Finding(_name(run), f"{run.state} at step {run.progress_step}, but it has no checkpoint left", hint=ANEW)
+            for run in stopped
+        ]
     for file in files:
         place = f"{file.folder}/{file.name}"
         # What a live process has in hand is its own to mend.
@@ -69,6 +91,9 @@ def diagnose(
             continue
         if file in damaged:
             findings.append(Finding(place, "does not match its checksum", Repair.SET_ASIDE, file=file))
+        elif file.kind is Kind.WEIGHTS and not is_of(file, runs[file.folder]):
+            problem = "are not the weights that this run was tested with"
+            findings.append(Finding(place, problem, Repair.SET_ASIDE, file=file))
         elif file.kind is Kind.HALF_WRITTEN:
             findings.append(Finding(place, "left half-written by a killed process", Repair.REMOVE, file=file))
     return tuple(findings)

@@ -17,11 +17,14 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from kdx.sweep.orders import Order, receive, send
+from kdx.errors import ServerError
+from kdx.sweep.orders import STOPPED, Order, receive, send, trouble
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
+FORK_WITHIN = 5.0  # seconds that the system has to give a process
 # Of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD and M_TOP_PAD, bytes.
 MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26}
 UNHEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -79,16 +82,37 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
         order = Order(**message["order"])
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
         server = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _become_worker(order, channel, worker, server)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            pid = _fork(channel, children)
+            if pid == 0:
+                _become_worker(order, channel, worker, server)
+        except OSError as error:
+            problem = f"the system gives no process for another worker: {error.strerror}"
+            hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
+            _tell(channel, trouble(order.run_id, ServerError(problem, hint=hint)))
+            _tell(channel, {"event": "exit", "run": order.run_id, "code": STOPPED})
+            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         children[pid] = order.run_id
     elif message["do"] == "signal":
         for pid, run_id in children.items():
             if message["run"] in (None, run_id):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, message["signal"])
+
+
+def _fork(channel: socket.socket, children: dict[int, int]) -> int:
+    """As os.fork; a system that has no process to give just now is asked again for a while."""
+    deadline = time.monotonic() + FORK_WITHIN
+    while True:
+        try:
+            return os.fork()
+        except OSError:
+            if time.monotonic() >= deadline:
+                raise
+            _reap(channel, children)  # one that has ended counts until then
+            time.sleep(0.2)
 
 
 def _become_worker(order: Order, channel: socket.socket, worker: Any, server: int) -> NoReturn:
@@ -103,10 +127,12 @@ def _become_worker(order: Order, channel: socket.socket, worker: Any, server: in
         code = worker.work(order, channel)
     except BaseException:
         # The run could not even be recorded as failed.
-        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # what they lead to may be full
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
@@ -124,8 +150,12 @@ def _reap(channel: socket.socket, children: dict[int, int]) -> None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             run_id = children.pop(pid)
-            with contextlib.suppress(OSError):
-                send(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
+            _tell(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _tell(channel: socket.socket, message: Mapping[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the sweep is gone, which is noticed where it is listened to
+        send(channel, message)
 
 
 def _end(children: dict[int, int]) -> NoReturn:

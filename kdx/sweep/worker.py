@@ -1,7 +1,6 @@
 """One claimed run, in a process of its own: from the order to the run's final state in the database."""
 
 import contextlib
-import errno
 import faulthandler
 import json
 import os
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from kdx.axes import IfChanged
-from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
+from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
-from kdx.sweep.orders import Order, trouble
+from kdx.sweep.orders import CRASHED, DONE, STOPPED, TAKEN, Order, send, trouble
 from kdx.training.checkpoint import force_names
 from kdx.training.run import let_go, train
 from kdx.training.stopping import Stopped, StopRequest
@@ -28,10 +27,8 @@ from kdx.training.stopping import Stopped, StopRequest
 FLUSH_EVERY = 1.0  # seconds
 PROGRESS_EVERY = 0.2  # seconds
 
-# Full, over quota, past the largest file, failing, mounted read-only.
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
-
-DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes, for the server's eyes
+# What would stop any run here and now, so that the one it met is not recorded as failed.
+_OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
 def work(order: Order, channel: socket.socket) -> int:
@@ -46,8 +43,9 @@ def work(order: Order, channel: socket.socket) -> int:
             return _attempt(order, channel, database, stop)
     except Fenced:
         return TAKEN
-    except (DatabaseError, StorageError, ChangedError) as error:
-        channel.send(json.dumps(trouble(order.run_id, error)).encode())
+    except _OF_THE_MACHINE as error:
+        with contextlib.suppress(OSError):  # the sweep is gone
+            send(channel, trouble(order.run_id, error))
         return STOPPED
 
 
@@ -57,7 +55,7 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
     recorder = DatabaseRecorder(writer, order.run_id, channel)
     try:
         # An order may come late, when another attempt already has the run, and its files.
-        with writer.holding() as recorded:
+        with writer.holding() as come_to:
             if folder.is_symlink():
                 raise KdxError(
                     "the folder of the run is a symbolic link; kdx writes through none",
@@ -79,7 +77,8 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             recorder=recorder,
             stop=stop,
             if_changed=IfChanged(order.if_changed),
-            recorded=recorded,
+            recorded=come_to.rows,
+            checkpointed=come_to.checkpoint,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
@@ -87,6 +86,7 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
             "test_score": outcome.test_score,
             "definitions": outcome.definitions,
             "last_step": outcome.step,
+            "weights_sha256": outcome.weights_sha256,
         }
         recorder.flush(outcome.step)
         if outcome.diverged:
@@ -103,14 +103,15 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
     except Fenced:
         raise
     except Exception as error:
-        trace = traceback.format_exc()
-        print(trace, file=sys.stderr, flush=True)
-        here_and_now = _of_the_machine(error)
-        if here_and_now is not None:
-            # Where not even this can be written, the sweep sees that the process is gone.
+        told = of_the_machine(error, order.folder) if isinstance(error, OSError) else error
+        if isinstance(told, _OF_THE_MACHINE):
+            # Where not even this can be written, the sweep does it once it can.
             with contextlib.suppress(Fenced, KdxError):
                 writer.interrupt(recorder.step)
-            raise here_and_now from error
+            raise told from error
+        trace = traceback.format_exc()
+        with contextlib.suppress(OSError):  # the database has it too
+            print(trace, file=sys.stderr, flush=True)
         # It may be a row that cannot be recorded which ended the run; then it still cannot.
         with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
@@ -125,17 +126,6 @@ def _told(error: Exception) -> str:
     # torch has a class of its own for the memory of a card alone, but words for both.
     refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
     return f"out of memory: {line}" if refused else line
-
-
-def _of_the_machine(error: Exception) -> KdxError | None:
-    """What would stop any run here and now, so that this one is not to be recorded as failed."""
-    if isinstance(error, DatabaseError | StorageError | ChangedError):
-        return error
-    if isinstance(error, OSError) and error.errno in _DISK:
-        place = None if error.filename is None else str(error.filename)
-        problem = f"the disk is full or failed: {error.strerror}"
-        return StorageError(problem, place=place, hint="free some space or mend it, then kdx resume")
-    return None
 
 
 class DatabaseRecorder:
@@ -160,6 +150,12 @@ class DatabaseRecorder:
     ) -> None:
         self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
 
+    def note(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)  # to the run's log
+        with contextlib.suppress(OSError):
+            send(self.channel, {"event": "note", "run": self.run_id, "text": text})
+
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
 
@@ -178,7 +174,10 @@ class DatabaseRecorder:
             self._told = now
             # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
             with contextlib.suppress(OSError):
-                self.channel.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+                send(self.channel, message, socket.MSG_DONTWAIT)
+
+    def checkpointed(self, step: int) -> None:
+        self.writer.checkpoint(step)
 
     def flush(self, step: int) -> None:
         self.step = max(self.step, step)

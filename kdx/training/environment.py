@@ -13,6 +13,8 @@ import numpy
 import torch
 
 import kdx
+from kdx.axes import Precision
+from kdx.training.canary import canary
 
 # The code that decides a run's numbers; the rest of kdx may change without making a result stale.
 _DECIDES = ("attention", "models", "training", "data", "grid/spec.py", "grid/sections.py", "axes.py")
@@ -44,8 +46,8 @@ def commit(checkout: Path = Path(kdx.__file__).parents[1]) -> str | None:
     return done.stdout.strip() or None
 
 
-def environment() -> dict[str, Any]:
-    """Versions, processor and thread count of this process; call it once the run's thread count is set."""
+def environment(precision: Precision) -> dict[str, Any]:
+    """Versions, processor, thread count and arithmetic of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
     return {
         "kdx": kdx.__version__,
@@ -58,6 +60,7 @@ def environment() -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "canary": canary(torch.device("cuda" if cuda else "cpu"), precision),
         "host": platform.node(),
         "cores": os.cpu_count(),
     }

@@ -44,7 +44,8 @@ def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
 class Lifecycle(lightning.Callback):
     """Reseeds, records, keeps the weights of the validations that count, checkpoints, and stops on request.
 
-    Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash.
+    Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash; of those
+    that a checkpoint lists there is a copy.
     """
 
     def __init__(
@@ -121,12 +122,14 @@ class Lifecycle(lightning.Callback):
         self.recorder.flush(trainer.global_step)
         # Only now: a database that was locked for minutes says nothing of what a checkpoint costs.
         start = time.monotonic()
+        self.files.copy_weights(self.weights)
         trainer.save_checkpoint(self.files.folder)
         # Two resume checkpoints are left: this one and the one before.
-        self.files.keep("weights", {*self.listed, *self.weights})
+        self.files.keep_weights({*self.listed, *self.weights})
         self.listed = self.weights
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         self.save_cost = self.saved_at - start
+        self.recorder.checkpointed(trainer.global_step)
 
     def on_train_batch_end(
         self,

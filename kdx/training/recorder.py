@@ -23,6 +23,9 @@ class Recorder(Protocol):
             changes: what differs from the conditions of the attempt before; None: nothing.
         """
 
+    def note(self, text: str) -> None:
+        """What whoever watches is to know of the attempt, in one line without a subject: `goes on from step …`."""
+
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""
 
@@ -31,6 +34,9 @@ class Recorder(Protocol):
 
     def alive(self) -> None:
         """Now and then in what takes long between two steps, such as a validation; may be dropped."""
+
+    def checkpointed(self, step: int) -> None:
+        """The run can go on from `step` from now on."""
 
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.training import entropy
-from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
@@ -58,6 +59,8 @@ class Outcome:
     """Metric → what it means, or its signature."""
     undertrained: str | None = None
     """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
+    weights_sha256: str | None = None
+    """Of the file with the weights that were tested; None: there is none."""
 
 
 class _Resumed(NamedTuple):
@@ -105,6 +108,7 @@ def train(
     home: Path | None = None,
     if_changed: IfChanged = IfChanged.REFUSE,
     recorded: int | None = None,
+    checkpointed: int | None = None,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -121,10 +125,12 @@ def train(
         if_changed: what is done when it began under other conditions.
         recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
             hole: the rows are those of an older copy of the database. None: it is not known.
+        checkpointed: the step of the newest checkpoint that is known to have been made; where it is gone, that is said.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
-        StorageError: weights that are to be tested were damaged meanwhile; the next attempt makes them anew.
+        StorageError: weights that are to be tested were damaged meanwhile, and their copy too, so that the next attempt
+            makes them anew; or a damaged checkpoint cannot be set aside.
         ChangedError: it began under other conditions, and that is to be refused.
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
@@ -132,13 +138,19 @@ def train(
     fix_arithmetic(spec.training.threads)
     training = spec.training
     module, batches, evaluation, corpus = _task(spec, seed, home)
-    facts, code = environment(), code_fingerprint()
+    facts, code = environment(training.precision), code_fingerprint()
     now = conditions(facts, corpus.fingerprint, code)
     own = f"{cell_id(spec)}-{seed}"
 
     files = CheckpointFiles(folder)
     files.sweep()
+    newest = max(checkpointed or 0, next(map(step_of, files.newest_first("step")), 0))
     resumed = _newest(files, own, recorded)
+    step = resumed.step if resumed else 0
+    if files.aside or step < newest:
+        begins = f"goes on from step {step}" if resumed else "begins again at step 0"
+        why = f"{_told(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
+        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
     changed = resumed and changes(resumed.conditions, now)
     if resumed and changed and if_changed is IfChanged.REFUSE:
         raise ChangedError(
@@ -202,7 +214,7 @@ def train(
     recorder.flush(training.steps)
     kind = "average" if training.average else "best"
     files.keep(kind)
-    files.write(kind, step, module.model.state_dict())
+    weights = files.write(kind, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
@@ -210,14 +222,15 @@ def train(
         diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
-    return Outcome(diverged, training.steps, score, step, test_score, _named(module), undertrained)
+    named, sha256 = _named(module), sha256_of(weights)
+    return Outcome(diverged, training.steps, score, step, test_score, named, undertrained, sha256)
 
 
 def let_go(folder: Path) -> None:
     """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
     files = CheckpointFiles(folder)
     files.keep("step")
-    files.keep("weights")
+    files.keep_weights()
 
 
 def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], Corpus]:
@@ -254,15 +267,27 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed 
         state = files.read(path)
         if state is None:
             continue
-        found = own_state(state)
-        fits = (
-            found is not None and found["of"]["run"] == own and (recorded is None or state["global_step"] <= recorded)
-        )
-        if found and fits and all(map(files.is_whole, found["weights"])):
-            batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
-            return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
-        files.set_aside(path)
+        try:
+            found = own_state(state)
+            if found is None:
+                why = "is of another kdx"
+            elif found["of"]["run"] != own:
+                why = "is of another run"
+            elif recorded is not None and state["global_step"] > recorded:
+                why = f"is ahead of the recorded rows, which end at step {recorded}"
+            elif not all(map(files.is_whole, found["weights"])):
+                why = "lists weights that are not there"
+            else:
+                batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+                return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
+        except (AttributeError, KeyError, TypeError):
+            why = "is of another program"
+        files.set_aside(path, why)
     return None
+
+
+def _told(aside: Mapping[str, str]) -> str:
+    return "; ".join(f"{name.partition('.')[0]}….ckpt {why}" for name, why in aside.items())
 
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:

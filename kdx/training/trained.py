@@ -1,8 +1,8 @@
 """A model with the weights that a run was tested with, to look into."""
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.training.attention_weights import watched
+from kdx.training.checkpoint import unpacked
 from kdx.training.examples import MODELS
 
 
@@ -41,22 +42,32 @@ class Trained:
         return found
 
 
-def model_of(spec: CellSpec, weights: bytes) -> nn.Module:
+def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
     """The cell's model with these weights.
 
     Args:
         weights: content of a file that `CheckpointFiles` wrote as `best` or `average`.
 
+        place: that file.
+
     Raises:
-        KdxError: the model that this code builds has other parameters.
+        KdxError: it holds no weights, or those of a model that has other parameters than this code builds.
     """
-    state = torch.load(io.BytesIO(weights), map_location="cpu", weights_only=True)
+    try:
+        state = unpacked(weights)
+    except ValueError as error:
+        raise KdxError(
+            "this file holds no weights that kdx wrote, and nothing in it was run",
+            place=str(place),
+            hint="put the file back that kdx wrote, from a backup; else train the run again, into a new database",
+        ) from error
     try:
         model = _built(spec, state)
         model.load_state_dict(state)
-    except (KeyError, RuntimeError) as error:
+    except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise KdxError(
             "these weights are of another model than this kdx builds of the cell",
+            place=str(place),
             hint="take the kdx that trained it: kdx trace tells its version, code and commit",
         ) from error
     return model.eval()

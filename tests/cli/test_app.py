@@ -1,5 +1,7 @@
 """kdx as a process: exit codes, pipes, and what the environment sets."""
 
+import errno
+
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +17,18 @@ from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
         (Faults([KdxError("bad", place=Place("g.yaml", 1, 2))]), 2, "g.yaml:1:2: bad\n"),
         (DatabaseError("absent", place="runs.db"), 3, "error: runs.db: absent\n"),
         (StorageError("the disk is full", place="runs.db"), 74, "error: runs.db: the disk is full\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "g.yaml"),
+            3,
+            "error: g.yaml: no permission: Permission denied\n"
+            "  hint: look at its owner and mode and those of its folder; a sweep then goes on with kdx resume\n",
+        ),
+        (
+            OSError(errno.EIO, "Input/output error", "<stdout>"),
+            74,
+            "error: <stdout>: the disk failed: Input/output error\n"
+            "  hint: look after the disk; a sweep then goes on with kdx resume\n",
+        ),
     ],
 )
 def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code, told):
@@ -28,9 +42,13 @@ def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code
     assert capsys.readouterr() == ("", told)
 
 
-def test_a_fault_of_kdx_keeps_its_traceback(monkeypatch):
-    monkeypatch.setattr(module, "app", lambda: {}["absent"])
-    with pytest.raises(KeyError):
+@pytest.mark.parametrize("fault", [KeyError("absent"), FileNotFoundError(errno.ENOENT, "No such file", "absent")])
+def test_a_fault_of_kdx_keeps_its_traceback(monkeypatch, fault):
+    def fails():
+        raise fault
+
+    monkeypatch.setattr(module, "app", fails)
+    with pytest.raises(type(fault)):
         module.main()
 
 

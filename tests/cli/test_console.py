@@ -2,13 +2,16 @@
 
 import json
 import math
+import os
+import pty
+import threading
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.cli.console import error, inert, out, out_json, say
+from kdx.cli.console import _Messages, error, inert, out, out_json, say
 from kdx.errors import DatabaseError, Faults, KdxError
 
 
@@ -77,3 +80,52 @@ def test_json_is_json_with_null_for_what_is_no_number(value):
 def test_one_problem_is_an_error_and_those_of_a_grid_lead_with_their_places(capsys, fault, told):
     error(fault)
     assert capsys.readouterr() == ("", told)
+
+
+@pytest.fixture(params=[pytest.param(os.pipe, id="pipe"), pytest.param(pty.openpty, id="terminal")])
+def ends(request):
+    """Of somewhere to write to: the reader's, and the writer's."""
+    reads, writes = request.param()
+    yield reads, writes
+    os.close(reads)
+    os.close(writes)
+
+
+def test_a_reader_that_stalls_is_not_waited_for_and_hears_again_once_it_reads(ends):
+    reads, writes = ends
+    messages = _Messages(writes)
+    messages.waits = 0.1
+
+    def write_more_than_there_is_room_for():
+        for _ in range(200):
+            assert messages.write(b"x" * 5000) == 5000
+
+    writer = threading.Thread(target=write_more_than_there_is_room_for, daemon=True)
+    writer.start()
+    writer.join(60)
+    assert not writer.is_alive(), "it waits for ever"
+
+    heard = bytearray()
+
+    def read():
+        while not heard.endswith(b"!"):
+            heard.extend(os.read(reads, 65536))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    while reader.is_alive():
+        messages.write(b"heard!")
+        reader.join(0.1)
+    assert len(heard) < 200 * 5000 and heard.endswith(b"heard!")
+
+
+def test_a_reader_that_is_slow_gets_every_message(ends):
+    reads, writes = ends
+    messages = _Messages(writes)
+    writer = threading.Thread(target=messages.write, args=(b"x" * 300_000,), daemon=True)
+    writer.start()
+    heard = 0
+    while heard < 300_000:
+        heard += len(os.read(reads, 1000))
+    writer.join(60)
+    assert heard == 300_000

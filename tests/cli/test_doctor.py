@@ -12,10 +12,14 @@ import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, states, typed
 
 from kdx.cli import doctor as module
+from kdx.errors import KdxError
 from kdx.store import writer
 from kdx.store.database import open_database
 from kdx.sweep.files import files_beside
+from kdx.sweep.load_run import load_run
 from kdx.sweep.owner import owner
+from kdx.sweep.ownership import take
+from kdx.training.checkpoint import sha256_of
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +110,7 @@ def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
     assert states() == ["completed", "pending"]
     assert wrong() == [
         f"wrong: run 1 ({best.cell_id[:8]}, seed 0): completed, but its weights are not there",
-        "  its numbers stand; only what needs the weights themselves is lost",
+        f"  kdx retry {best.id} makes them anew",
     ]
     assert "2 set aside as damaged, see kdx gc" in typed("doctor").stdout
 
@@ -199,3 +203,64 @@ def test_without_a_database_there_is_nothing_to_look_at():
     assert refused("doctor").exit_code == 3
     Path("other.db").write_text("kernel: rbf\n" * 100)
     assert refused("doctor", "--db", "other.db").exit_code == 3
+
+
+def finished(runs) -> None:
+    """Completed, with weights whose hash the database has."""
+    for run in runs:
+        claimed(run)
+        path = checkpoints(run).write("best", 10, {"seed": run.seed})
+        with open_database(DB, write=True) as database:
+            hand = writer.RunWriter(database, run.id, "me", 1)
+            hand.complete(1.0, 10, 1.0, {}, 10, weights_sha256=sha256_of(path))
+    with open_database(DB, write=True) as database:
+        take(database)
+
+
+def test_weights_of_another_run_are_found_set_aside_and_handed_out_by_nobody(figure):
+    first, second = planned(2)
+    finished([first, second])
+    (one,), (other,) = checkpoints(first).folder.iterdir(), checkpoints(second).folder.iterdir()
+    one.rename(other.parent / one.name), other.rename(one.parent / other.name)
+    assert refused("export", "--weights", "--to", "out").problem == "runs without weights: 1"
+    with pytest.raises(KdxError, match="run 1, which is completed, has no weights that were tested"):
+        load_run(DB, 1)
+    done = typed("doctor")
+    assert done.exit_code == 5
+    assert done.stdout.count("are not the weights that this run was tested with") == 2
+    assert typed("doctor", "--fix").exit_code == 5  # they are still lost
+    assert names(first) == names(second) == ["best.corrupt"]
+    figure("two runs' weights swapped: doctor exit 5, export exit 2, load_run refused")
+
+
+def test_a_folder_of_files_that_is_gone_is_one_finding(figure):
+    first, second, stopped = planned(3)
+    finished([first, second])
+    claimed(stopped)
+    checkpoints(stopped).write("step", 5, {})
+    with open_database(DB, write=True) as database:
+        hand = writer.RunWriter(database, stopped.id, "me", 1)
+        hand.checkpoint(5)
+        hand.interrupt(5)
+    assert typed("doctor").exit_code == 0
+    shutil.rmtree(checkpoints(stopped).folder)
+    assert wrong() == [
+        f"wrong: run 3 ({stopped.cell_id[:8]}, seed 2): interrupted at step 5, but it has no checkpoint left",
+        "  put its files back; kdx resume begins it anew else",
+    ]
+    shutil.rmtree(files_beside(DB))
+    told, hint = wrong()
+    assert told == "wrong: the folder of run files: is gone, with the weights of 2 runs and the checkpoints of 1"
+    assert "kdx retry RUN" in hint
+    figure(f"runs.files gone: {told}")
+
+
+def test_files_of_another_database_are_found_and_used_by_nobody():
+    finished(planned(1))
+    DB.rename("first.db")
+    finished_before = files_beside(DB)
+    planned(1)
+    assert wrong()[0].endswith(f"these are the files of another database, which was at {Path.cwd() / 'runs.db'}")
+    for words in (["gc", "--unknown", "--apply"], ["export", "--weights", "--to", "out"]):
+        assert "these are the files of another database" in refused(*words).problem
+    assert any(finished_before.glob("*/best-*"))

@@ -53,11 +53,9 @@ def table(name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("old", "new"), [("kernel", "mine"), ("task", "dreaming")])
-def test_a_cell_with_a_word_that_this_kdx_does_not_know_is_exported_as_it_is(runs, old, new):
+def test_a_cell_with_a_word_that_this_kdx_does_not_know_is_exported_as_it_is(runs, old, new, reword):
     with open_database(DB, write=True) as database, database.write() as connection:
-        for column in ("spec", "resolved"):
-            changed = f"json_set({column}, '$.{old}', '{new}', '$.depth', 3)"
-            connection.exec_driver_sql(f"UPDATE cell SET {column} = {changed}")
+        reword(connection, lambda cell: cell.update({old: new, "depth": 3}))
     typed("export", "tiny", "--to", "results")
     (cell,) = table("cells")
     assert (cell[old], json.loads(cell["spec"])["depth"]) == (new, 3)

@@ -158,9 +158,13 @@ def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, cha
 
 
 def test_a_database_of_before_files_were_recorded_counts_as_another_grids(swept, started):
-    with open_database(DB, write=True) as database, database.write() as connection:
-        connection.exec_driver_sql("UPDATE sweep SET grid = json_remove(grid, '$.file')")
+    def forget_the_file():
+        with open_database(DB, write=True) as database, database.write() as connection:
+            connection.exec_driver_sql("UPDATE sweep SET grid = json_remove(grid, '$.file')")
+
+    forget_the_file()
     assert typed("sweep", "grid.yaml").exit_code == 0
+    forget_the_file()
     write("grid.yaml", GRID.replace("steps: 10", "steps: 80"))
     assert "another grid's (its file is not known)" in refused("sweep", "grid.yaml").problem
 

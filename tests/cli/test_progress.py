@@ -42,6 +42,7 @@ def walk(listener: Lines) -> None:
     done = record(FIRST, RunState.COMPLETED, valid_score=31.237, test_score=30.1)
     listener.ended(FIRST, done)
     listener.decided(decided(over, done))
+    listener.server_killed("was killed by SIGKILL")
     listener.stopping()
     failed = record(SECOND, RunState.FAILED, error="ValueError: \x1b[31mno")
     listener.ended(SECOND, failed)
@@ -57,6 +58,7 @@ def test_each_event_is_one_line(capsys):
         "started aaaaaaaa [b]rbf · seed 0\n"
         "started aaaaaaaa [b]rbf · seed 1 (attempt 2)\n"
         "completed aaaaaaaa [b]rbf · seed 0: bleu 31.24 valid, 30.10 test (0 s)\n"
+        "the process that workers are forked from was killed by SIGKILL, and they with it: starting another\n"
         "stopping at the next safe point; once more ends at once\n"
         "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
     )
@@ -72,6 +74,15 @@ def test_what_goes_on_is_told_with_the_step_that_it_goes_on_from(listener, capsy
     told.started(FIRST, 2)
     line = "started aaaaaaaa [b]rbf · seed 0 (attempt 2, from step 380: interrupted at step 0)\n"
     assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("listener", [Lines, Live])
+def test_what_a_run_has_to_say_is_one_line_with_its_name(listener, capsys):
+    told = listener(PLAN)
+    if listener is Live:
+        told.console.file = sys.stderr
+    told.noted(FIRST, "goes on from step 511, not 979: \x1b[31m")
+    assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 goes on from step 511, not 979: \\x1b[31m\n"
 
 
 def test_the_time_left_follows_the_runs_that_ended():

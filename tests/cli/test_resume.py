@@ -68,7 +68,9 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     planned("failed", "fail", steps=2, **FAILED)
     planned("waiting", steps=3)
     planned("stopped", "interrupt", steps=4, last_step=3)
-    assert resume("--workers", "3").exit_code == 0
+    result = resume("--workers", "3")
+    assert result.exit_code == 4, "a failed run stands"
+    assert result.stderr == "1 runs failed before; try them again with: kdx resume --failed\n"
     assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
     assert {(db, workers) for _, db, workers in ran} == {("runs.db", 3)}
 
@@ -89,8 +91,9 @@ def test_when_nothing_is_unfinished_it_says_so(ran, arguments, told):
 
 def test_failed_runs_are_tried_again_only_when_asked(ran):
     planned("bad", "fail", **FAILED)
-    resume()
-    assert ran == []
+    result = resume("bad")
+    assert (result.exit_code, ran) == (4, []), "else `until kdx resume; do :; done` would end with runs missing"
+    assert result.stderr == "1 runs failed before; try them again with: kdx resume --failed bad\n"
     resume("--failed")
     assert [plan.name for plan, _, _ in ran] == ["bad"]
     with open_database("runs.db", write=False) as database:
@@ -104,8 +107,10 @@ def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all
     assert resume().exit_code == 4
     assert [plan.name for plan, _, _ in ran] == ["two", "one"]
     ran.clear()
+    planned("bad", "fail", steps=3, **FAILED)
     ran.codes = {"two": 130}
-    assert resume().exit_code == 130
+    result = resume()
+    assert (result.exit_code, result.stderr) == (130, ""), "the last word is how to go on with what was stopped"
     assert [plan.name for plan, _, _ in ran] == ["two"]
 
 

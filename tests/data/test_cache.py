@@ -1,10 +1,20 @@
 import json
+import mmap
+import os
 import threading
 import time
 
 import pytest
 
-from kdx.data.cache import cached
+from kdx.data import cache
+from kdx.data.cache import Cached
+from kdx.errors import StorageError
+
+
+def cached(home, key, make) -> Cached:
+    """As it is inside the block."""
+    with cache.cached(home, key, make) as found:
+        return found
 
 
 @pytest.fixture
@@ -120,3 +130,53 @@ def test_a_failing_maker_leaves_nothing(tmp_path):
     with pytest.raises(ZeroDivisionError):
         cached(tmp_path, "key", lambda folder: {"sum": 1 / 0})
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, make, monkeypatch):
+    """What is made elsewhere is there for the block, can be read on when mapped, and is gone after it."""
+    (tmp_path / "home").touch()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(temporary))
+    with cache.cached(tmp_path / "home", "key", make) as found:
+        assert found.folder.parent == temporary and found.folder.stat().st_mode & 0o077 == 0
+        with (found.folder / "numbers").open() as numbers:
+            mapped = mmap.mmap(numbers.fileno(), 0, access=mmap.ACCESS_READ)
+    assert mapped[:] == b"1 2 3"
+    assert not list(temporary.iterdir())
+    kept = cached(tmp_path / "writable", "key", make)
+    assert (found.facts, found.fingerprint, kept.uncached) == (kept.facts, kept.fingerprint, None)
+    assert found.uncached == (
+        f"nothing can be kept in {tmp_path}/home/cache (Not a directory), so that each run makes its data anew;"
+        " set KDX_DATA to a folder elsewhere"
+    )
+
+
+def test_where_nothing_can_be_written_the_home_is_told(tmp_path, make, monkeypatch):
+    (tmp_path / "home").touch()
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path / "absent"))
+    with pytest.raises(StorageError, match=f"cannot write {tmp_path}/home/cache/key: Not a directory"):
+        cached(tmp_path / "home", "key", make)
+
+
+PLANTED = {
+    "a pipe": lambda folder: os.mkfifo(folder / "contents.json"),
+    "a link": lambda folder: (folder / "contents.json").symlink_to("/dev/zero"),
+    "a device": lambda folder: (folder / "contents.json").symlink_to("/dev/full"),
+    "too large": lambda folder: (folder / "contents.json").write_bytes(b" " * 2_000_000 + b"{}"),
+    "too deep": lambda folder: (folder / "contents.json").write_text("[" * 500_000),
+    "a name that leads out": lambda folder: (folder / "contents.json").write_text(
+        json.dumps({"files": {"../../secret": "0" * 64}, "facts": {}})
+    ),
+    "a file that is a pipe": lambda folder: ((folder / "numbers").unlink(), os.mkfifo(folder / "numbers")),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_whatever_somebody_put_into_the_cache_is_made_anew(tmp_path, make, plant):
+    first = cached(tmp_path, "key", make)
+    if plant is not PLANTED["a file that is a pipe"]:
+        (first.folder / "contents.json").unlink()
+    plant(first.folder)
+    assert cached(tmp_path, "key", make) == first
+    assert (first.folder / "numbers").read_text() == "1 2 3"

@@ -134,3 +134,19 @@ def test_a_copy_is_read_anew(folder, later, read, tmp_path):
         (copy / name).write_bytes((folder / name).read_bytes())
     assert digests(copy, ["a"]) == {"a": BOTH["a"]}
     assert read == ["a", "a"]
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "..", "sub/a", ""])
+def test_a_name_that_leads_out_is_refused(folder, name):
+    with pytest.raises(ValueError, match="is no file of this folder"):
+        digests(folder, [name])
+
+
+def test_links_and_pipes_are_not_read(folder):
+    (folder / "link").symlink_to(folder / "a")
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / STAMP)
+    for name in ("link", "pipe"):
+        with pytest.raises(OSError, match="not a file"):
+            digests(folder, [name])
+    assert digests(folder, ["a"]) == {"a": BOTH["a"]}

@@ -1,10 +1,13 @@
 import errno
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from kdx.data.storage import data_home, new_folder, remove_folder, told_of_disk
-from kdx.errors import StorageError
+from kdx.errors import AccessError, StorageError
 
 
 def test_home_is_said_or_the_users(monkeypatch):
@@ -69,9 +72,49 @@ def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path):
-    with pytest.raises(StorageError) as caught, told_of_disk(tmp_path / "b"):
-        raise OSError(errno.EIO, "Input/output error")
+@pytest.mark.parametrize(
+    ("number", "kind", "told", "mend"),
+    [
+        (errno.EIO, StorageError, "Input/output error", "mend it"),
+        (errno.ENOSPC, StorageError, "No space left on device", "free some space"),
+        (errno.EACCES, AccessError, "Permission denied", "mend it"),
+    ],
+)
+def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path, number, kind, told, mend):
+    with pytest.raises(kind) as caught, told_of_disk(tmp_path / "b"):
+        raise OSError(number, told)
     assert str(caught.value) == (
-        f"cannot write {tmp_path}/b: Input/output error\n  hint: mend it, or set KDX_DATA to a folder elsewhere"
+        f"cannot write {tmp_path}/b: {told}\n  hint: {mend}, or set KDX_DATA to a folder elsewhere"
     )
+
+
+def test_a_user_without_a_home_has_nothing_and_keeps_nothing(monkeypatch):
+    def no_home(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("KDX_DATA", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert not data_home().exists()
+    with (
+        pytest.raises(StorageError, match="set KDX_DATA to a folder elsewhere"),
+        new_folder(data_home() / "cache" / "x"),
+    ):
+        pass
+
+
+def test_what_a_killed_preparation_left_is_removed_by_the_next(tmp_path, figure):
+    code = f"""
+        import os, signal
+        from pathlib import Path
+        from kdx.data.storage import new_folder
+        with new_folder(Path({str(tmp_path / "b")!r})) as unfinished:
+            (unfinished / "train.txt").write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)])
+    left = len(list(tmp_path.iterdir()))
+    with new_folder(tmp_path / "c") as unfinished:
+        (unfinished / "file").write_text("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    figure(f"{left} half-filled folder left by SIGKILL, removed by the next")

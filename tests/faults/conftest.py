@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 SHARES = {
@@ -18,8 +20,10 @@ SHARES = {
     "STOPS": 0.04,
     "OCCURRENCES": 0.01,
     "FLIPS": 0.6,
+    "DAMAGES": 0.1,
     "JOURNALS": 2,
     "CUTS": 2,
+    "DATABASES": 2,
 }
 """Of KILLS, each kind of fault."""
 
@@ -28,3 +32,14 @@ def count(name: str, quick: int) -> int:
     """How many faults of a kind: NAME of the environment, else its share of KILLS, else a few."""
     share = SHARES[name] * int(os.environ.get("KILLS") or 0)
     return int(os.environ.get(name) or max(quick, round(share)))
+
+
+@pytest.fixture(scope="session")
+def unbroken(tmp_path_factory):
+    """The rows of GRID, swept when nothing happens."""
+    from processes import GRID, kdx, rows
+
+    folder = tmp_path_factory.mktemp("unbroken")
+    (folder / "grid.yaml").write_text(GRID)
+    assert kdx(folder, "sweep", "grid.yaml", "--workers", "2").wait(600) == 0
+    return rows(folder)

@@ -1,7 +1,16 @@
-"""No grid that is wrong starts anything, leaves anything, or shows a traceback."""
+"""No grid that is wrong starts anything, leaves anything, or shows a traceback; and none is too much for kdx."""
 
 import contextlib
+import os
+import resource
+import shutil
+import socket
+import subprocess
 import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 import yaml
@@ -10,7 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
+from kdx import files
 from kdx.cli.app import main
+from kdx.grid import source
+from kdx.grid.load import load_grid
 
 GRID = {
     "name": "hostile",
@@ -121,3 +133,235 @@ def test_every_wrong_grid_is_refused_and_leaves_nothing(seed, figure, tmp_path, 
 
     refused()
     figure(f"{len(tried)} grids, {len(tried)} refused with exit code 2, SEED={seed}")
+
+
+SMALL = """
+name: large
+task: prediction
+data: {corpus: synthetic-language}
+model: {width: 16, heads: 2}
+training: {steps: 10, batch_tokens: 256, length: 32}
+"""
+CELLS = f"axes: {{training.steps: {list(range(1, 101))}, training.warmup: {list(range(100))}}}\n"
+
+
+def keys(count: int, value: str) -> str:
+    return ", ".join(f"k{number}: {value}" for number in range(count))
+
+
+# What it is → its text, and what it is told.
+TOO_MUCH = {
+    "60,000 unknown keys": ("".join(f"k{number}: 1\n" for number in range(60_000)), "and at least 980 more"),
+    "40,000 unknown keys of a section": (f"evaluation: {{{keys(40_000, '1')}}}", "and at least 980 more"),
+    "40,000 unknown keys of a section, 10,000 cells": (
+        f"{CELLS}evaluation: {{{keys(40_000, '1')}}}",
+        "at most 10,000,000",
+    ),
+    "900 unknown keys of a section, 9,900 cells": (
+        CELLS.replace("[1, ", "[") + f"evaluation: {{{keys(900, '1')}}}",
+        "and at least 880 more",
+    ),
+    "60,000 keys that stand twice": ("a: 1\n" * 60_000, "`a` stands twice"),
+    "100,000 tags": (f"x: [{'!t 1, ' * 100_000}]", "and at least 980 more"),
+    "100,000 octal numbers": (f"x: [{'010, ' * 100_000}]", "and at least 980 more"),
+    "60,000 keys that are lists": ("? [a]\n: 1\n" * 60_000, "and at least 980 more"),
+    "40,000 unknown axes": (f"axes: {{{keys(40_000, '[1]')}}}", "and at least 980 more"),
+    "20,000 axes of one choice": (f"axes: {{{keys(20_000, '{a: {}}')}}}", "20,000 axes\n  allowed: at most 100"),
+    "20,000 axes of two choices": (f"axes: {{{keys(20_000, '{a: {}, b: {}}')}}}", "20,000 axes"),
+    "40,000 approaches that are none": (f"approaches: {{{keys(40_000, '1')}}}", "and at least 980 more"),
+    "30,000 presets that are not there": (f"approaches: {{{keys(30_000, '{preset: x}')}}}", "unknown preset `x`"),
+    "30,000 tasks with 30,000 choices": (
+        f"tasks: {{{keys(30_000, '{}')}}}\naxes: {{training.steps: {list(range(1, 30_000))}}}",
+        "unknown task `k0`",
+    ),
+    "100,000 choices that stand twice": (f"axes: {{kernel: [{'rbf, ' * 100_000}]}}", "`rbf` stands twice on axis"),
+    "30,000 tables": ("tables:\n" + "- {name: t, rows: [a]}\n" * 30_000, "30,000 tables\n  allowed: at most 100"),
+    "100 tables of nothing, 10,000 cells": (
+        CELLS + "tables:\n" + "".join(f"- {{name: t{number}, rows: [a]}}\n" for number in range(100)),
+        "unknown factor `a`",
+    ),
+    "100 tables of one place, 10,000 cells": (
+        CELLS + "tables:\n" + "".join(f"- {{name: t{number}, rows: [kernel]}}\n" for number in range(100)),
+        "10000 cells fall into one place",
+    ),
+    "60,000 row factors": (f"{CELLS}tables: [{{name: t, rows: [{'kernel, ' * 60_000}]}}]", "at most 20 items"),
+    "a list of 450,000 values": (f"x: [{'1,' * 450_000}]", "at most 200,000 values"),
+    "100,000 levels": (f"x: {'[' * 100_000}", "nested too deep"),
+    "2 MB": ("#" * 2_000_000, "at most 1000000 bytes"),
+    "a key of 900,000 characters": (f"? {'x' * 900_000}\n: 1", "a text of 900,000 characters"),
+    "a word of 900,000 characters": (f"kernel: {'x' * 900_000}", "a text of 900,000 characters"),
+    "a number of 900,000 digits": (f"memory: {'1' * 900_000}", "a text of 900,000 characters"),
+    "a tag of 900,000 characters": (f"memory: !{'x' * 900_000} 1", "tag `!xxx"),
+    "an alias of 900,000 characters": (f"memory: *{'x' * 900_000}", "alias `*xxx"),
+    "a table's name of 9,000 characters": (f"tables: [{{name: {'x' * 9000}, rows: [a]}}]", "unknown factor `a`"),
+    "an approach's name of 300 characters": (f"approaches: {{? {'x' * 300} : {{}}}}", "a text of 300 characters"),
+    "a choice of 300 characters": (f"axes: {{placement: [[{'decoder-self, ' * 30}]]}}", "give it a name"),
+    "a metric of 9,000 characters": (f"select: {{metric: {'x' * 9000}}}", "unknown validation metric"),
+    "a clip of 9,000 characters": (f"clip: {'x' * 9000}", "as clip"),
+    "a grid's name of 300 characters": (f"name: {'x' * 300}", "is no name"),
+    "a preset of 9,000 characters": (f"preset: {'x' * 9000}", "unknown preset"),
+    "extends of 9,000 characters": (f"extends: {'x' * 9000}", "no such grid"),
+    "extends of a device": ("extends: /dev/zero", "cannot extend"),
+    "aliases that unfold to 2 to the 25": (
+        "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise(ascii_lowercase)),
+        "alias `*a`",
+    ),
+}  # fmt: skip
+
+
+def refused(capsys, *command: str, codes: tuple[int, ...] = (2,)) -> str:
+    """What a command says that starts nothing, in one short message."""
+    with pytest.MonkeyPatch.context() as patched, contextlib.suppress(SystemExit):
+        patched.setattr(sys, "argv", ["kdx", *command])
+        try:
+            main()
+        except SystemExit as end:
+            assert end.code in codes, (end.code, capsys.readouterr())
+            raise
+        pytest.fail("it was not refused")
+    told = capsys.readouterr()
+    assert told.err.strip() and not told.out and "Traceback" not in told.err
+    assert len(told.err) < 50_000
+    return told.err
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_no_grid_is_too_much(what, figure, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text, expected = TOO_MUCH[what]
+    head = SMALL
+    for line in SMALL.strip().splitlines():
+        key = line.partition(":")[0]
+        if text.startswith((f"{key}:", f"{key}s:")):
+            head = head.replace(f"{line}\n", "")
+    Path("grid.yaml").write_text(head + text)
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    told = refused(capsys, "sweep", "grid.yaml")
+    seconds, peak = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert expected in told, told[:2000]
+    assert (peak - before) < 300_000, "kB"
+    figure(
+        f"{what}: refused in {seconds:.2f} s, {len(told):,} characters, at most {(peak - before) / 1000:.0f} MB more"
+    )
+
+
+def test_a_grid_as_large_as_may_be_is_planned(figure, tmp_path):
+    """10,000 cells in 100 tables, and a preset in each of 9,000 approaches, which is read once."""
+    tables = "".join(f"- {{name: t{i}, rows: [training.steps], columns: [training.warmup]}}\n" for i in range(100))
+    (tmp_path / "tables.yaml").write_text(f"{SMALL}{CELLS}tables:\n{tables}")
+    presets = f"approaches: {{{keys(9000, '{preset: prediction-mini}')}}}"
+    (tmp_path / "presets.yaml").write_text(SMALL + presets)
+    read = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(source, "read_file", lambda path, most: read.append(path) or files.read_file(path, most))
+        for name in ("tables", "presets"):
+            begun = time.monotonic()
+            plan = load_grid(tmp_path / f"{name}.yaml")
+            figure(f"{len(plan.cells):,} cells with 100 {name} planned in {time.monotonic() - begun:.1f} s")
+    assert len(read) <= 3
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({f"g{n}.yaml": f"extends: g{n + 1}.yaml" for n in range(1500)}, "g19.yaml:1:10: too many grids that extend"),
+        ({"g0.yaml": "extends: g1.yaml", "g1.yaml": "extends: g0.yaml"}, "g1.yaml:1:10: a grid that extends itself"),
+        ({"g0.yaml": "extends: g0.yaml"}, "g0.yaml:1:10: a grid that extends itself"),
+        ({"g0.yaml": "extends: ./x/../g0.yaml", "x/y": ""}, "g0.yaml:1:10: a grid that extends itself"),
+        (
+            {f"g{n}.yaml": f"extends: g{n + 1}.yaml\n# {'x' * 600_000}" for n in range(3)},
+            "g1.yaml: 600019 bytes are no grid\n  allowed: at most 1000000 bytes, with all that it extends",
+        ),
+    ],
+    ids=["1,500 grids", "a loop of two", "a loop of one", "a loop by another name", "1.2 MB together"],
+)  # fmt: skip
+def test_grids_that_extend_each_other_have_an_end(files, told, figure, tmp_path, monkeypatch, capsys, request):
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    begun = time.monotonic()
+    assert told in refused(capsys, "plan", "g0.yaml")
+    figure(f"{request.node.callspec.id}: refused in {time.monotonic() - begun:.2f} s")
+
+
+def test_a_chain_of_twenty_grids_is_read_over_each_other(tmp_path):
+    for number in range(20):
+        last = f"{SMALL}description: the last\n"
+        own = f"description: g{number}\nextends: g{number + 1}.yaml\nname: g{number}\nmemory: {number}\n"
+        (tmp_path / f"g{number}.yaml").write_text(last if number == 19 else own)
+    plan = load_grid(tmp_path / "g0.yaml")
+    assert (plan.name, plan.description, plan.cells[0].spec.memory) == ("g0", "g0", 0)
+
+
+ADDRESSES = ["pipe", "/dev/zero", "/dev/null", "/dev/full", "folder", "socket", "/proc/self/mem", "/proc/kmsg",
+             "x" * 300, "x/" * 2500, "line\nfeed", os.fsdecode(b"\xff\xfe"), "", "\x1b[2J"]  # fmt: skip
+URLS = ["sqlite://", "sqlite:///", "sqlite://host/runs.db", "sqlite://host:port/runs.db", "sqlite://h:99999/runs.db",
+        "sqlite:///%00", "sqlite:///:memory:", "sqlite:///runs.db?mode=%zz", "sqlite+odd:///runs.db", "sqlite:///pipe",
+        "sqlite:////dev/zero", f"sqlite:///{'x' * 300}", "postgresql://[::1", "postgresql://[bad]/x",
+        "postgresql://me:secret@host:port/x", "postgresql://me:secret@host:99999999/x", "http://[::1]:x/", "://",
+        f"{'a' * 5000}://x"]  # fmt: skip
+COMMANDS = {
+    "a grid": (["plan", "--", "{}"], ADDRESSES, (2,)),
+    "a database": (["report", "--db={}"], ADDRESSES + URLS, (2, 3)),
+    "a database that is asked": (["query", "SELECT 1", "--db={}"], ADDRESSES + URLS, (2, 3)),
+    "a database to be written": (
+        ["sweep", "grid.yaml", "--db={}"],
+        [one for one in [*ADDRESSES, *URLS] if one not in ("line\nfeed", os.fsdecode(b"\xff\xfe"), "\x1b[2J")],
+        (2, 3),
+    ),
+    "a source of text": (["data", "prepare", "mine", "--from={}"], ADDRESSES, (2,)),
+    "a paper": (["report", "--db=example.db", "--against={}"], [one for one in ADDRESSES if one], (2,)),
+}
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+def test_no_address_is_waited_for_or_ends_in_a_traceback(what, figure, tmp_path, monkeypatch, capsys, data_home):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    Path("grid.yaml").write_text(SMALL)
+    Path("example.db").symlink_to(Path(__file__).parents[2] / "runs.db.example")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+    there = sorted(path.name for path in tmp_path.iterdir())
+    command, addresses, codes = COMMANDS[what]
+    slowest = 0.0
+    for address in addresses:
+        begun = time.monotonic()
+        told = refused(capsys, *(word.format(address) for word in command), codes=codes)
+        slowest = max(slowest, time.monotonic() - begun)
+        assert len(told) < 8000 and "secret" not in told and "\x1b" not in told
+        assert sorted(path.name for path in tmp_path.iterdir()) == there, address
+    figure(f"{what}: {len(addresses)} odd addresses refused, the slowest in {slowest:.2f} s")
+
+
+def test_a_file_whose_name_is_no_text_gives_its_grid_no_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for stem in (b"\xff\xfe", b"line\nfeed", b"x" * 200):
+        file = os.fsdecode(stem + b".yaml")
+        Path(file).write_text(SMALL.replace("name: large\n", ""))
+        assert "cannot be the grid's name\n  hint: write a `name:`" in refused(capsys, "plan", file)
+        Path(file).write_text(SMALL)
+        assert load_grid(file).name == "large"
+
+
+def test_a_killed_backup_does_not_refuse_the_next(tmp_path, figure):
+    """Killed when the copy is whole but has no name yet."""
+    shutil.copy(Path(__file__).parents[2] / "runs.db.example", tmp_path / "runs.db")
+    backup = [sys.executable, "-m", "kdx", "db", "backup", "monday.db"]
+    dying = (
+        "import os, signal, sys\n"
+        "from kdx.store import database\n"
+        "database.give_name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from kdx.cli.app import main\n"
+        "sys.argv = ['kdx', 'db', 'backup', 'monday.db']\n"
+        "main()\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", dying], cwd=tmp_path)
+    left = {path.name for path in tmp_path.iterdir()} - {"runs.db"}
+    assert killed.returncode == -9 and len(left) == 1 and "monday.db" not in left
+    again = subprocess.run(backup, cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"runs.db", "monday.db"}
+    figure(f"{len(left)} file left by SIGKILL, none after the next backup, which has its name")

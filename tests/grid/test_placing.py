@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kdx.errors import KdxError
-from kdx.grid.placing import NO_CHOICE, Labelled, factor_value, place
+from kdx.grid import placing as module
+from kdx.grid.placing import NO_CHOICE, Labelled, Placer, factor_value, place
 from kdx.grid.plan import TableSpec
 from kdx.grid.spec import CellSpec
 
@@ -177,3 +178,14 @@ def test_a_word_that_leaves_no_cell_is_refused() -> None:
         "table `main`: no cell where kernel = rfb\n  allowed: rbf, exponential\n  hint: did you mean `rbf`?"
     )
     assert refusal(cells, rows=("kernel",), where={"kernle": "rbf"}).hint == "did you mean `kernel`?"
+
+
+def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
+    asked: list[str] = []
+    looked_up = module.factor_value
+    monkeypatch.setattr(module, "factor_value", lambda *cell: asked.append(cell[2]) or looked_up(*cell))
+    placer = Placer(cells)
+    for name in "abc":
+        placer.place(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
+    assert sorted(set(asked)) == ["kernel", "placement", "position"] and len(asked) == 3 * len(cells)

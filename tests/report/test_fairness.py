@@ -217,6 +217,12 @@ def test_other_versions_and_threads_are_told() -> None:
     assert found == {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}}
 
 
+def test_other_arithmetic_is_told_where_it_is_known() -> None:
+    one, other, older = (origin(environment={"torch": "2.13", "canary": hash}) for hash in ("5fa8", "43f7", None))
+    assert of_origins(one, other) == {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}}
+    assert of_origins(one, older) == {}
+
+
 def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
     old, new = origin(environment={"torch": "2.12"}), origin(environment={"torch": "2.13"})
     assert of_origins(old, old, new) == {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}}

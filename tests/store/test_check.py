@@ -59,12 +59,14 @@ def test_a_row_that_names_what_is_not_there_is_found(database: Database, path: P
 
 
 def test_a_lost_table_and_a_lost_column_are_found(database: Database, path: Path, hand: RunWriter):
-    spoil(path, "DROP TABLE output", "ALTER TABLE attempt DROP COLUMN traceback")
-    assert faults(path) == ("the table attempt lacks traceback", "the table output is missing")
+    spoil(path, "DROP TABLE output", "ALTER TABLE environment RENAME COLUMN environment TO other")
+    assert faults(path) == ("the table environment lacks environment", "the table output is missing")
 
 
 @pytest.mark.parametrize(
-    "change", ["lines = x'00'", "lines = substr(lines, 1, 5)", "sha256 = 'x'"], ids=["other", "cut", "checksum"]
+    "change",
+    ["lines = x'00'", "lines = substr(lines, 1, 5)", "sha256 = hex(zeroblob(32))"],
+    ids=["other", "cut", "checksum"],
 )
 def test_a_text_that_was_changed_is_found(database: Database, path: Path, hand: RunWriter, change: str):
     spoil(path, f"UPDATE output SET {change}")
@@ -102,3 +104,30 @@ def test_versions_with_the_reset_bug_are_known(version: tuple[int, ...], bug: bo
     found = has_wal_reset_bug(version)
     assert found is bug
     figure(f"SQLite {'.'.join(map(str, version))} {'has' if found else 'has not'} the bug")
+
+
+KEY = "run_id is '1', name is 'train/loss'"
+APART = "1 rows of run have another number"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE run SET generation = '0/../x' WHERE id = 2", ("run.generation is '0/../x' where id is '2'",)),
+        ("UPDATE run SET state = 'lost' WHERE id = 2", ("run.state is 'lost' where id is '2'",)),
+        ("UPDATE sweep SET grid = '{'", ("sweep.grid is '{' where id is '1'",)),
+        ("UPDATE sweep SET grid = '{\"seeds\": 1}'", ("sweep.grid is '{\"seeds\": 1}' where id is '1'",)),
+        ("UPDATE metric SET step = 2.5", (f"metric.step is '2.5' where {KEY}, step is '2.5'",)),
+        ("UPDATE metric SET value = 2", ("1 rows of metric have another number as value than as bits",)),
+        ("UPDATE run SET test_score = 3 WHERE id = 2", (f"{APART} as test_score than as test_bits",)),
+    ],
+)
+def test_a_value_that_kdx_never_writes_is_found(database: Database, path: Path, hand: RunWriter, change, told):
+    spoil(path, "PRAGMA ignore_check_constraints = ON", change)
+    assert faults(path) == told
+
+
+def test_a_cell_that_was_edited_is_found(database: Database, path: Path, hand: RunWriter):
+    spoil(path, "UPDATE cell SET spec = replace(spec, 'toy', 'joy') WHERE rowid = 1")
+    (told,) = faults(path)
+    assert told.startswith("the cell ") and told.endswith(" is not what its id is the hash of")

@@ -22,8 +22,10 @@ from kdx.store.database import DamagedDatabaseError, Database, open_database
 from kdx.store.schema import cell
 from kdx.store.version import APPLICATION_ID, REVISION
 
+CELL = "c" * 32
 
-def add_cell(database: Database, name: str = "c", size: int = 2) -> None:
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
     with database.write() as connection:
         connection.execute(insert(cell).values(id=name, spec="x" * size))
 
@@ -56,7 +58,7 @@ def pragma(database: Database, name: str) -> object:
 def test_a_path_and_a_url_open_the_same_file(database: Database, path: Path, form: str):
     add_cell(database)
     with open_database(form.format(path), write=False) as again:
-        assert cells(again) == ["c"]
+        assert cells(again) == [CELL]
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "why?.db", "a#b.db", "ü.db", "a%20b.db", "file:x.db"])
@@ -65,7 +67,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str):
         add_cell(database)
     assert {file.name for file in tmp_path.iterdir()} == {name, f"{name}-journal"}
     with open_database(tmp_path / name, write=False) as database:
-        assert cells(database) == ["c"]
+        assert cells(database) == [CELL]
 
 
 def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -73,7 +75,7 @@ def test_a_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch
     database = open_database("runs.db", write=True, create=True)
     monkeypatch.chdir("/")
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figure):
@@ -88,7 +90,7 @@ def test_a_commit_is_on_the_disk_and_foreign_keys_hold(database: Database, figur
 def test_opening_again_keeps_what_is_there(database: Database, path: Path):
     add_cell(database)
     with open_database(path, write=True, create=True) as again:
-        assert cells(again) == ["c"]
+        assert cells(again) == [CELL]
 
 
 def test_an_empty_file_becomes_a_database_when_one_is_to_be_made(path: Path):
@@ -100,7 +102,7 @@ def test_an_empty_file_becomes_a_database_when_one_is_to_be_made(path: Path):
 def test_eight_processes_make_one_database_at_once(path: Path, in_processes):
     def make() -> int:
         with open_database(path, write=True, create=True) as database:
-            add_cell(database, str(os.getpid()))
+            add_cell(database, f"{os.getpid():032x}")
         return 0
 
     assert in_processes(make, 8) == ["0"] * 8
@@ -146,7 +148,7 @@ def test_opening_a_database_of_this_schema_does_not_load_alembic(database: Datab
 
 def test_an_exception_takes_the_transaction_back(database: Database):
     with pytest.raises(RuntimeError), database.write() as connection:
-        connection.execute(insert(cell).values(id="c", spec="{}"))
+        connection.execute(insert(cell).values(id=CELL, spec="{}"))
         raise RuntimeError
     assert cells(database) == []
 
@@ -216,7 +218,7 @@ def test_who_writes_waits_longer_than_the_driver_for_writers_and_for_readers(
         add_cell(database)
         waited = time.monotonic() - start
     assert 0.3 < waited < 20
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_who_opens_to_write_is_told_soon_of_a_lock(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -239,7 +241,7 @@ def test_a_wait_can_be_broken_off(database: Database, path: Path, monkeypatch: p
         program.kill()
     signal.signal(signal.SIGALRM, before)
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 # Copying
@@ -250,10 +252,10 @@ def test_a_copy_is_the_database(database: Database, path: Path):
     copy = path.with_name("copy of 100%.db")
     database.back_up(copy)
     with open_database(copy, write=True) as opened:
-        assert cells(opened) == ["c"]
+        assert cells(opened) == [CELL]
         assert pragma(opened, "application_id") == APPLICATION_ID
-        add_cell(opened, "d")
-    assert cells(database) == ["c"]
+        add_cell(opened, "d" * 32)
+    assert cells(database) == [CELL]
     assert {file.name for file in path.parent.iterdir()} == {
         path.name,
         copy.name,
@@ -267,7 +269,7 @@ def test_a_copy_taken_while_others_write_has_whole_transactions(database: Databa
         with open_database(path, write=True) as mine:
             for number in range(15):
                 with mine.write() as connection:
-                    names = [{"id": f"{os.getpid()} {number} {part}", "spec": "x"} for part in range(10)]
+                    names = [{"id": f"{os.getpid():016x}{number:08x}{part:08x}", "spec": "x"} for part in range(10)]
                     connection.execute(insert(cell), names)
         return 0
 
@@ -308,9 +310,30 @@ def test_a_copy_overwrites_nothing(database: Database, path: Path):
         assert digest(target) == before
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "runs.db/copy.db"])
+def test_a_copy_that_no_file_can_be_is_refused_before_it_is_made(
+    database: Database, path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "_copy", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(KdxError, match="nothing can have this name") as caught:
+        database.back_up(path.parent / name)
+    assert caught.value.exit_code == 2
+
+
+def test_a_copy_gives_way_to_a_file_that_came_meanwhile(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    target, copy = path.with_name("copy.db"), module._copy
+    monkeypatch.setattr(module, "_copy", lambda *those: (copy(*those), target.write_text("mine")))
+    with pytest.raises(KdxError, match="there is a file of this name"):
+        database.back_up(target)
+    assert target.read_text() == "mine"
+    assert not list(path.parent.glob(".kdx-*"))
+
+
 def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: Path, tmp_path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 20_000)
+        add_cell(database, f"{number:032x}", 20_000)
     code = f"""
         import resource, signal
         from pathlib import Path
@@ -333,7 +356,7 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: 
 
 def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
     content[-40_000:] = b"\xff" * 40_000
     path.write_bytes(content)
@@ -377,7 +400,7 @@ def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer
     old, new = newer_than(newer)
     with open_database(path, write=True) as upgraded:
         assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
-        assert cells(upgraded) == ["c"]
+        assert cells(upgraded) == [CELL]
     assert (revision(path), revision(upgraded.backup)) == (new, old)
     with open_database(path, write=True) as again:
         assert again.backup is None
@@ -392,7 +415,7 @@ def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
     database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch, figure
 ):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     old, new = newer_than(newer)
     monkeypatch.setenv("KILLED", "1")
     pid = os.fork()
@@ -468,7 +491,7 @@ def test_reading_changes_no_byte_and_makes_no_file(database: Database, path: Pat
     path.with_name("runs.db-journal").unlink()
     before = digest(path), path.stat().st_mtime_ns
     with open_database(path, write=False) as reader:
-        assert cells(reader) == ["c"]
+        assert cells(reader) == [CELL]
         with pytest.raises(DatabaseError, match="no permission to write"), reader.read() as connection:
             connection.execute(insert(cell).values(id="d", spec="{}"))
     assert (digest(path), path.stat().st_mtime_ns) == before
@@ -488,7 +511,7 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path,
             return cells(database)
 
     (told,) = in_processes(read, unprivileged=True)
-    assert told == "['c']"
+    assert told == str([CELL])
     figure(f"a stranger reads {told}")
 
 
@@ -499,7 +522,7 @@ def killed_in_mid_write(path: Path, copy: Path) -> None:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(
-            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"half {n}", "x" * 2000) for n in range(50)]
+            "INSERT INTO cell (id, spec) VALUES (?, ?)", [(f"{n:032x}", "x" * 2000) for n in range(50)]
         )
         connection.execute("UPDATE cell SET spec = 'half' || spec")
         shutil.copy(path, copy)
@@ -512,7 +535,7 @@ def test_a_reader_undoes_what_a_killed_writer_left(database: Database, path: Pat
     copy = tmp_path / "copy.db"
     killed_in_mid_write(path, copy)
     with open_database(copy, write=False) as reader:
-        assert cells(reader) == ["c"]
+        assert cells(reader) == [CELL]
         assert pragma(reader, "integrity_check") == "ok"
 
 
@@ -674,6 +697,24 @@ def test_missing_permissions_are_told_at_once(common_folder, in_processes, mode,
             "mysql://me:***@host/runs: kdx does not open mysql\n  allowed: a file, sqlite:///FILE",
         ),
         ("://runs.db", "://runs.db: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "postgresql://me:secret@host:port/runs",
+            "postgresql://me:***@host:port/runs: this is not a database URL\n  allowed: a file, sqlite:///FILE",
+        ),
+        ("postgresql://[::1", "postgresql://[::1: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "sqlite://host/runs.db",
+            "sqlite://host/runs.db: a database in a file has no host, user, driver or options\n"
+            "  allowed: sqlite:///runs.db",
+        ),
+        (
+            "sqlite:///runs.db?mode=ro",
+            "sqlite:///runs.db?mode=ro: a database in a file has no host, user, driver or options\n"
+            "  allowed: sqlite:///runs.db",
+        ),
+        ("sqlite:///%00", "no file is named 'sqlite:///%00'\n  allowed: a file, sqlite:///FILE"),
+        ("a\0b", "no file is named 'a\\x00b'\n  allowed: a file, sqlite:///FILE"),
+        ("", "no file is named ''\n  allowed: a file, sqlite:///FILE"),
     ],
 )
 def test_a_url_that_cannot_be_opened_is_told(url: str, message: str):
@@ -709,12 +750,12 @@ def test_a_database_that_is_replaced_while_open_is_not_written(database: Databas
     figure(f"exit {caught.value.exit_code}; SHA-256 of the other {before[:8]} before, {digest(path)[:8]} after")
     path.with_name("aside.db").replace(path)
     add_cell(database)
-    assert cells(database) == ["c"]
+    assert cells(database) == [CELL]
 
 
 def test_a_damaged_database_is_told(database: Database, path: Path):
     for number in range(50):
-        add_cell(database, f"c{number}", 3000)
+        add_cell(database, f"{number:032x}", 3000)
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
     path.write_bytes(content)
@@ -727,7 +768,7 @@ def test_a_damaged_database_is_told(database: Database, path: Path):
 
 
 def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
-    add_cell(database, "before")
+    add_cell(database, "b" * 32)
     pages = pragma(database, "page_count")
 
     @event.listens_for(database._engine, "begin")
@@ -735,14 +776,14 @@ def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, pa
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(StorageError) as caught:
-        add_cell(database, "after", 100_000)
+        add_cell(database, "a" * 32, 100_000)
     assert caught.value.exit_code == 74
     assert str(caught.value) == (
         f"{path}: the disk is full\n  hint: free some space, then kdx resume; what was recorded stands"
     )
     with open_database(path, write=True) as again:
-        assert cells(again) == ["before"]
-        add_cell(again, "when there is space", 100_000)
+        assert cells(again) == ["b" * 32]
+        add_cell(again, "d" * 32, 100_000)
         assert pragma(again, "integrity_check") == "ok"
 
 
@@ -761,7 +802,7 @@ def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database,
             with open_database({str(path)!r}, write=True) as database:
                 while True:
                     with database.write() as connection:
-                        connection.execute(insert(cell).values(id=str(written), spec="x" * 20_000))
+                        connection.execute(insert(cell).values(id=f"{{written:032x}}", spec="x" * 20_000))
                     written += 1
         except StorageError as error:
             print(written, error.exit_code, error, sep="\\n")
@@ -789,7 +830,7 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
         with open_database(disk / "runs.db", write=True, create=True) as database:
             with pytest.raises(StorageError) as caught:
                 while True:
-                    add_cell(database, f"{written:06}", 10_000)
+                    add_cell(database, f"{written:032x}", 10_000)
                     written += 1
             assert caught.value.exit_code == 74
             assert str(caught.value).startswith(f"{disk / 'runs.db'}: the disk is full\n")
@@ -799,7 +840,81 @@ def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_pat
                 database.back_up(disk / "copy.db")
             assert {file.name for file in disk.iterdir()} == {"runs.db", "runs.db-journal"}
             subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
-            add_cell(database, "when there is space", 100_000)
+            add_cell(database, "d" * 32, 100_000)
             assert len(cells(database)) == written + 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_another_database_in_the_same_inode_is_not_written(database: Database, path: Path, tmp_path: Path, figure):
+    """As `cp other.db runs.db` does it."""
+    add_cell(database)
+    with open_database(tmp_path / "other.db", write=True, create=True):
+        pass
+    path.write_bytes((tmp_path / "other.db").read_bytes())
+    before = digest(path)
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        add_cell(database, "d" * 32)
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        cells(database)
+    assert digest(path) == before
+    figure("another database copied over one that is open: 0 bytes of it written")
+
+
+def test_the_inode_of_an_open_database_goes_to_no_other_file(database: Database, path: Path, figure):
+    add_cell(database)
+    copy = path.read_bytes()
+    inode, again = path.stat().st_ino, 0
+    for _ in range(50):
+        path.unlink()
+        path.write_bytes(copy)  # of the same id
+        again += path.stat().st_ino == inode
+    assert again == 0
+    with pytest.raises(DatabaseError, match="deleted or replaced while it was open"):
+        add_cell(database, "d" * 32)
+    figure(f"rm and cp of a copy, 50 times: the inode came back {again} times, nothing written")
+
+
+def test_closing_one_hold_of_a_file_lets_go_of_no_lock_of_another(path: Path, empty: Path, in_processes):
+    """To close any descriptor of a file would, by POSIX, if it were an ordinary one."""
+    shutil.copy(empty, path)
+    first, second = open_database(path, write=True), open_database(path, write=True)
+
+    def locked() -> bool:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    with first.write() as connection:
+        connection.execute(insert(cell).values(id=CELL, spec="{}"))
+        second.close()
+        assert in_processes(locked) == ["True"]
+    first.close()
+    assert in_processes(locked) == ["False"]
+
+
+def test_a_file_of_two_names_is_read_but_not_written(database: Database, path: Path, tmp_path: Path, figure):
+    add_cell(database)
+    (tmp_path / "other.db").hardlink_to(path)
+    for name in ("runs.db", "other.db"):
+        told = refusal(tmp_path / name, write=True)
+        assert "the file has 2 names (hard links)" in told
+        with open_database(tmp_path / name, write=False) as opened:
+            assert cells(opened) == [CELL]
+    with pytest.raises(DatabaseError, match="hard links"):
+        add_cell(database, "d" * 32)
+    (tmp_path / "other.db").unlink()
+    add_cell(database, "d" * 32)
+    figure("a hard link to a database: exit 3 for who writes, under either name")
+
+
+def test_a_link_leads_to_the_same_database(database: Database, path: Path, tmp_path: Path):
+    add_cell(database)
+    (tmp_path / "link.db").symlink_to(path)
+    with open_database(tmp_path / "link.db", write=True) as other:
+        assert other.id == database.id
+        add_cell(other, "d" * 32)
+    assert len(cells(database)) == 2

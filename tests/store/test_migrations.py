@@ -21,7 +21,7 @@ from kdx.store import reader, writer
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
-from kdx.store.schema import metadata
+from kdx.store.schema import bits_of, metadata
 from kdx.store.version import REVISION, VERSION_TABLE
 
 
@@ -74,7 +74,7 @@ def test_optuna_and_kdx_keep_their_version_tables_apart(database: Database):
 # next, run the three grids of tests/sweep/grids.py, and take the paths of this machine out of the traceback; or, where
 # rows are as before, upgrade the last. Since the third schema a kdx records the number of parameters, and another BLEU;
 # since the fourth, bits per byte.
-METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89}
+METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89}
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 
@@ -158,6 +158,9 @@ def test_what_learned_too_little_is_told_as_undertrained_no_longer_as_diverged(p
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TRIGGER run_final_state")
         columns = {name: value for name, value in was.items() if name not in LOSSES}
+        for score in ("valid", "test"):
+            number = was[f"{score}_score"]
+            columns[f"{score}_bits"] = None if number is None else bits_of(number)
         connection.execute(
             f"UPDATE run SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = 1", [*columns.values()]
         )
@@ -165,7 +168,9 @@ def test_what_learned_too_little_is_told_as_undertrained_no_longer_as_diverged(p
         for loss, at in LOSSES.items():
             connection.execute("DELETE FROM metric WHERE run_id = 1 AND name = ? AND step = ?", at)
             if was[loss] is not None:
-                connection.execute("INSERT INTO metric VALUES (1, ?, ?, ?, 0, 1, 0)", (*at, was[loss]))
+                connection.execute(
+                    "INSERT INTO metric VALUES (1, ?, ?, ?, ?, 1, 0)", (*at, was[loss], bits_of(was[loss]))
+                )
         connection.execute(
             "CREATE TRIGGER run_final_state BEFORE UPDATE OF state ON run WHEN OLD.state = 'diverged' "
             "AND NEW.state <> OLD.state BEGIN SELECT RAISE(ABORT, 'never'); END"

@@ -236,3 +236,15 @@ def test_a_damaged_database_is_told(filled):
     filled.write_bytes(content)
     with pytest.raises(DatabaseError, match="damaged"):
         query(filled, "SELECT * FROM metric")
+
+
+def test_a_file_whose_name_is_no_text_is_asked(filled, tmp_path):
+    file = Path(os.fsdecode(bytes(tmp_path) + b"/\xff\n.db"))
+    shutil.copy(filled, file)
+    assert asked(file, "SELECT count(*) FROM run") == [(4,)]
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DatabaseError, match="this is a named pipe, not a database"):
+        query(tmp_path / "pipe", "SELECT 1")

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -232,7 +233,14 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
         ).one()
         known = json.loads(spec)
         written = json.dumps(known | {key: value})
-        connection.exec_driver_sql("UPDATE cell SET spec = ?, resolved = ? WHERE spec = ?", (written, written, spec))
+        other_id = hashlib.sha256(written.encode()).hexdigest()[:32]
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        (known_id,) = connection.exec_driver_sql("SELECT id FROM cell WHERE spec = ?", (spec,)).one()
+        connection.exec_driver_sql(
+            "UPDATE cell SET id = ?, spec = ?, resolved = ? WHERE id = ?", (other_id, written, written, known_id)
+        )
+        for table in ("sweep_cell", "sweep_run", "run"):
+            connection.exec_driver_sql(f"UPDATE {table} SET cell_id = ? WHERE cell_id = ?", (other_id, known_id))
     other, known_cell = reader.load_sweep(database).cells
     assert other.spec == known_cell.spec | {"data": other.spec["data"], key: value}
     assert (other.unknown, known_cell.unknown) == ((told,), ())

@@ -57,10 +57,13 @@ def test_time_comes_from_the_database_in_seconds_since_1970(database: Database):
     assert math.modf(seconds)[0]
 
 
+CELL = "c" * 32
+
+
 def add_run(connection, state: RunState) -> None:
-    connection.execute(insert(cell).values(id="c", spec="{}"))
+    connection.execute(insert(cell).values(id=CELL, spec="{}"))
     connection.execute(
-        insert(run).values(id=1, cell_id="c", seed=0, generation=0, state=state, attempt=0, progress_step=0, stalls=0)
+        insert(run).values(id=1, cell_id=CELL, seed=0, generation=0, state=state, attempt=0, progress_step=0, stalls=0)
     )
 
 

@@ -21,7 +21,7 @@ from kdx.sweep.files import (
 )
 from kdx.training.checkpoint import CheckpointFiles
 
-KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
+KINDS = [Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.WEIGHTS, Kind.WEIGHTS, Kind.SET_ASIDE]
 KINDS += [Kind.HALF_WRITTEN, Kind.LOG, Kind.REMOVED, Kind.OTHER]
 
 
@@ -121,7 +121,7 @@ def test_only_plain_files_in_folders_of_runs_are_listed(files, folder, tmp_path)
     before = listing(files)
     (files / folder_of(run(2))).symlink_to(outside)
     (folder / NAMES[0]).symlink_to(outside / NAMES[0])
-    (folder / NAMES[2]).mkdir()
+    (folder / NAMES[3]).mkdir()
     (files / "mine").mkdir()
     (files / "mine" / NAMES[0]).touch()
     (files / "notes.txt").touch()

@@ -76,9 +76,9 @@ def test_with_keep_selected_the_selected_weights_stay(case):
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_each_file_of_a_finished_run_has_its_rule(state):
     one, other = run(1, state), run(2, state)
-    found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[2],)))
+    found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[3],)))
     assert {rule: [file.name for file in files] for rule, files in found.items()} == {
-        Rule.CHECKPOINTS: [f"step-000000120.{SHA}.ckpt", f"weights-000000100.{SHA}.ckpt"],
+        Rule.CHECKPOINTS: [f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")],
         Rule.LEFTOVERS: [f"step-000000110.{SHA}.corrupt", f".tmp-77-step-000000120.{SHA}.ckpt"],
         Rule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
         Rule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],

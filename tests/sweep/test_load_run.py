@@ -1,5 +1,8 @@
 """A trained model comes back as it was tested."""
 
+import hashlib
+import os
+import pickle
 import shutil
 import socket
 import sqlite3
@@ -179,18 +182,46 @@ def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypat
         path.write_bytes(content)
 
 
+def test_a_pickle_in_the_place_of_weights_is_told_with_its_file_and_not_run(database, tmp_path, monkeypatch, figure):
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "runs.db"
+    shutil.copyfile(database, copy)
+    shutil.copytree(files_beside(database), files_beside(copy))
+    run = ids(copy)["prediction"]
+    (path,) = (path for path in files_beside(copy).rglob("best-*") if path.parent.name == _folder(copy, run))
+    content = pickle.dumps(Hostile())
+    planted = path.with_name(f"best-000000006.{hashlib.sha256(content).hexdigest()}.ckpt")
+    path.rename(planted)
+    planted.write_bytes(content)
+    fault = refusal(copy, run)
+    assert (fault.place, fault.problem) == (
+        str(planted),
+        "this file holds no weights that kdx wrote, and nothing in it was run",
+    )
+    assert not (tmp_path / "executed").exists()
+    figure(fault.problem)
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
 def _folder(database, run: int) -> str:
     with open_database(database, write=False) as opened:
         return folder_of(reader.load_one(opened, run)[0])
 
 
-def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path):
+def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path, reword):
     copy = tmp_path / "runs.db"
     shutil.copyfile(database, copy)
     shutil.copytree(files_beside(database), files_beside(copy))
     with closing(sqlite3.connect(copy)) as connection, connection:
-        connection.execute("UPDATE cell SET spec = replace(spec, '\"exponential\"', '\"mine\"')")
-        (run,) = connection.execute("SELECT id FROM run WHERE state = 'completed' LIMIT 1").fetchone()
+        run, cell = connection.execute("SELECT id, cell_id FROM run WHERE state = 'completed' LIMIT 1").fetchone()
+        reword(connection, lambda cell: cell.update(kernel="mine"))
+        (other,) = connection.execute("SELECT cell_id FROM run WHERE id = ?", (run,)).fetchone()
+    for folder in files_beside(copy).glob(f"{cell}-*"):
+        folder.rename(folder.with_name(folder.name.replace(cell, other)))
     with pytest.raises(KdxError, match="has what this kdx does not know: kernel `mine`"):
         load_run(copy, run)
 

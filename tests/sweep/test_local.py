@@ -1,22 +1,25 @@
 """A sweep on this machine: real processes, a real database."""
 
+import contextlib
+import errno
 import math
 import os
 import signal
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from grids import MIXED, TINY
 
-from kdx.errors import ServerError, StorageError
+from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep.local import LocalSweep
+from kdx.sweep.local import LocalSweep, _how
 from kdx.sweep.orders import Order, receive, send, trouble
 
 
@@ -37,8 +40,14 @@ class Heard:
     def progressed(self, run, step, loss):
         self.steps.append(step)
 
+    def noted(self, run, text):
+        self.notes = [*getattr(self, "notes", []), (run.seed, text)]
+
     def ended(self, run, record):
         self.ended_runs.append(record)
+
+    def server_killed(self, how):
+        self.servers_killed = [*getattr(self, "servers_killed", []), how]
 
     def stopping(self):
         self.told_to_stop = True
@@ -140,6 +149,42 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
         )
 
 
+def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
+    class Stops(Heard):
+        """After some steps, or when something is said of a run."""
+
+        def progressed(self, run, step, loss):
+            self.first = getattr(self, "first", step)
+            self.stop(step > self.first)
+
+        def noted(self, run, text):
+            super().noted(run, text)
+            self.stop(True)
+
+        def stop(self, now):
+            if now and local._stopping is None:
+                local.stop(signal.SIGINT)
+
+    steps = []
+    for _ in range(2):
+        local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, Stops())
+        assert local.run() == signal.SIGINT
+        steps.append(records(database, local)[0].progress_step)
+    assert 0 < steps[0] < steps[1]
+    (run,) = records(database, local)
+    folder = local.files / f"{run.cell_id}-0-0"
+    (newest,) = folder.glob(f"step-{steps[1]:09d}.*.ckpt")
+    newest.write_bytes(b"half")
+    again = Stops()
+    local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, again)
+    assert local.run() == signal.SIGINT
+    told = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
+    assert again.notes == [(0, told)]
+    assert told in (folder / "log.txt").read_text().splitlines()
+    assert [attempt.resumed_step for attempt in reader.attempts(database, run.id)] == [0, steps[0], steps[0]]
+    figure(told)
+
+
 def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home):
     class Kills(Heard):
         def progressed(self, run, step, loss):
@@ -215,9 +260,12 @@ class FakeServer:
             for run, code in ended.items():
                 send(self.channel, {"event": "exit", "run": run, "code": code})
 
-    def wait(self):
-        self.thread.join()
+    def wait(self, timeout=None):
+        self.thread.join(timeout)
+        if self.thread.is_alive():
+            raise subprocess.TimeoutExpired("fake", timeout)
         self.channel.close()
+        return 0
 
 
 @pytest.fixture
@@ -366,8 +414,8 @@ class Dying(FakeServer):
             receive(self.channel)
         self.channel.close()
 
-    def wait(self):
-        self.thread.join()
+    def wait(self, timeout=None):
+        super().wait(timeout)
         return -signal.SIGKILL
 
 
@@ -381,15 +429,135 @@ class Deaf(Dying):
 
 
 @pytest.mark.parametrize("kind", [Dying, Deaf])
-def test_a_sweep_whose_server_is_killed_says_how_to_go_on(database, fake, kind):
+def test_a_server_that_is_killed_is_started_again_and_not_for_ever(database, fake, kind):
     fake(None, kind)
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
     with pytest.raises(ServerError) as caught:
         local.run()
     assert str(caught.value) == (
-        "the process that workers are forked from ended with code -9, and they with it\n"
-        "  hint: kdx resume goes on from their checkpoints"
+        "the process that workers are forked from was killed by SIGKILL 3 times in a row\n"
+        "  hint: where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints"
     )
+    assert heard.servers_killed == ["was killed by SIGKILL"] * 2
+    # No fault of the run's.
+    (record,) = records(database, local)
+    assert (record.state, record.attempt, record.stalls) == (RunState.INTERRUPTED, 3, 0)
+
+
+def test_runs_of_a_server_that_was_killed_go_on_in_another(database, fake):
+    class DyingOnce(Dying):
+        started = 0
+
+        def __call__(self, command, **how):
+            self.started += 1
+            return super().__call__(command, **how)
+
+        def serve(self):
+            super().serve() if self.started == 1 else FakeServer.serve(self)
+
+        def wait(self, timeout=None):
+            return super().wait(timeout) if self.started == 1 else FakeServer.wait(self, timeout)
+
+    fake(complete, DyingOnce)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard)
+    assert local.run() is None
+    assert heard.servers_killed == ["was killed by SIGKILL"]
+    assert [(record.state, record.stalls) for record in records(database, local)] == [(RunState.COMPLETED, 0)] * 3
+
+
+def test_a_server_that_ends_of_its_own_accord_is_a_fault_of_kdx(database, fake):
+    class Ending(Dying):
+        def wait(self, timeout=None):
+            super().wait(timeout)
+            return 1
+
+    fake(None, Ending)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    with pytest.raises(ServerEndedError, match="ended with code 1, and they with it"):
+        local.run()
+
+
+def test_a_system_that_has_no_process_for_the_server_is_told(database, monkeypatch):
+    def refused(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", refused)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    with pytest.raises(ServerError, match="forked from could not be started: Resource temporarily unavailable"):
+        local.run()
+    assert [record.state for record in records(database, local)] == [RunState.INTERRUPTED]
+
+
+class Stopped(FakeServer):
+    """Reads nothing until it is killed."""
+
+    def serve(self):
+        self.killed = threading.Event()
+        self.killed.wait(60)
+
+    def kill(self):
+        self.killed.set()
+
+    def wait(self, timeout=None):
+        super().wait(timeout)
+        return -signal.SIGKILL
+
+
+def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database, fake):
+    class StopsTwice(Heard):
+        def decided(self, decisions):
+            if self.started_runs:
+                local.stop(signal.SIGINT)
+
+    fake(None, Stopped)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, StopsTwice())
+    assert local.run() == signal.SIGINT
+
+
+def test_a_server_that_takes_no_order_is_given_up(database, fake, monkeypatch):
+    """What it has not read is more than a socket holds."""
+    fake(None, Stopped)
+    monkeypatch.setattr("kdx.sweep.local.ENDS_WITHIN", 0.2)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    local.hang_after = 0.2
+    start_server = local._start_server
+
+    def with_a_full_socket():
+        start_server()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                local._socket.send(b"{}", socket.MSG_DONTWAIT)
+
+    monkeypatch.setattr(local, "_start_server", with_a_full_socket)
+    with pytest.raises(ServerError, match="3 times in a row"):
+        local.run()
+    # While it is waited for, a signal is heard.
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    start_server = local._start_server
+    monkeypatch.setattr(local, "_start_server", lambda: (with_a_full_socket(), local.stop(signal.SIGTERM)))
+    assert local.run() == signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(-9, "killed by SIGKILL"), (-40, "killed by signal 40"), (-34, "killed by SIGRTMIN"), (70, "ended with code 70")],
+)
+def test_how_a_worker_ended_is_told_whatever_the_signal(code, told):
+    assert _how(code) == told
+
+
+def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
+    class Closes(Heard):
+        def started(self, run, attempt):
+            local.stop(signal.SIGHUP)
+            local.stop(signal.SIGHUP)
+
+    fake(lambda order: None)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Closes())
+    assert local.run() == signal.SIGHUP
+    assert not local._at_once
 
 
 def test_a_sweep_that_is_stopped_while_its_server_dies_has_been_stopped(database, fake):
@@ -424,3 +592,11 @@ def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(da
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
     assert local.run() == signal.SIGINT
     assert len(heard.started_runs) < 4
+
+
+def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database):
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
+    with pytest.raises(DatabaseError, match="with seed 1, but there is no such run"):
+        local.run()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
+from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 from kdx.sweep.orders import Order, receive, send, start, told, trouble
 
 texts = st.text(max_size=200)
@@ -28,7 +28,7 @@ def test_orders_arrive_as_they_were_sent(sent):
     assert all(message["do"] == "start" for message in received)
 
 
-@pytest.mark.parametrize("kind", [KdxError, DatabaseError, StorageError, ChangedError])
+@pytest.mark.parametrize("kind", [KdxError, AccessError, DatabaseError, StorageError, ChangedError, ServerError])
 def test_a_trouble_arrives_as_the_error_it_was(kind):
     here, there = pair()
     with here, there:
@@ -58,9 +58,20 @@ def test_the_last_words_of_a_side_that_ended_without_reading_are_heard():
         assert receive(there) is None
 
 
-def test_a_large_order_stays_in_one_piece():
+@pytest.mark.parametrize("size", [10, 100_000, 20_000_000])
+def test_an_order_may_be_of_any_size(size):
+    """A socket's buffer holds 212,992 bytes."""
     here, there = pair()
     with here, there:
-        order = Order(1, 1, "me", "runs.db", "x" * 100_000, 0, "folder")
+        order = Order(1, 1, "me", "runs.db", "x" * size, 0, "folder")
         send(here, start(order))
+        send(here, {"do": "signal"})
         assert receive(there)["order"]["spec"] == order.spec
+        assert receive(there) == {"do": "signal"}
+
+
+def test_a_side_that_does_not_wait_is_told_that_the_other_is_behind():
+    here, there = pair()
+    with here, there, pytest.raises(BlockingIOError):
+        for size in (1, 100_000) * 10_000:
+            send(here, {"x": "x" * size}, socket.MSG_DONTWAIT)

@@ -51,16 +51,12 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
         again(database, load_grid(grid))
 
 
-def changed(database: Database, old: str, new: str) -> None:
-    with database.write() as connection:
-        connection.exec_driver_sql("UPDATE cell SET spec = replace(spec, ?, ?)", (old, new))
-
-
-def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database):
+def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
     plan = load_grid("quickstart")
     writer.register(database, plan, plan.grid)
-    changed(database, '"kernel":"rbf"', '"kernel":"mine"')
-    changed(database, '"norm":"post"', '"depth":3,"norm":"post"')
+    with database.write() as connection:
+        reword(connection, lambda cell: cell.update(depth=3))
+        reword(connection, lambda cell: cell.update(kernel="mine") if cell["kernel"] == "rbf" else None)
     with pytest.raises(KdxError) as caught:
         plan_of(load_sweep(database))
     assert str(caught.value) == (

@@ -44,7 +44,7 @@ def test_a_damaged_file_is_set_aside_and_a_half_written_one_removed():
     folder = folder_of(one)
     assert found == [
         (f"{folder}/{NAMES[0]}", "does not match its checksum", Repair.SET_ASIDE),
-        (f"{folder}/{NAMES[5]}", "left half-written by a killed process", Repair.REMOVE),
+        (f"{folder}/{NAMES[6]}", "left half-written by a killed process", Repair.REMOVE),
     ]
 
 
@@ -65,7 +65,6 @@ def test_weights_that_nobody_needs_are_not_missed():
     listed = there + files(removed, ("weights-removed.txt",)) + files(newer, (BEST,))
     assert told(inventory(kept, removed, diverged, newer, older), listed, set()) == []
     assert told(inventory(run(5), planned=False), there, set()) == []
-    assert told(inventory(run(6)), [], set()) == []  # a database that was passed on without its files
 
 
 @given(listings())
@@ -90,3 +89,29 @@ def test_every_damaged_file_of_a_run_at_rest_is_found_once(case):
     found = [one.file for one in diagnose(known, listed, damaged, presence) if one.repair is Repair.SET_ASIDE]
     assert len(found) == len(set(found))
     assert {file for file in damaged if file.folder in resting} <= set(found)
+
+
+def test_where_all_files_are_gone_that_is_one_finding():
+    stopped = run(2, RunState.INTERRUPTED, checkpoint_step=5)
+    (found,) = told(inventory(run(1), stopped), None, set())
+    assert found[1] == "is gone, with the weights of 1 runs and the checkpoints of 1"
+    assert told(inventory(run(3, RunState.PENDING)), None, set()) == []
+    # One that was passed on without its files.
+    assert told(inventory(run(1), stopped), [], set()) == []
+
+
+def test_a_checkpoint_that_is_recorded_and_not_there_is_missed():
+    kept, lost = (run(number, RunState.INTERRUPTED, checkpoint_step=5, progress_step=7) for number in (1, 2))
+    never = run(3, RunState.INTERRUPTED, progress_step=7)
+    listed = files(kept, (NAMES[0],)) + files(lost, ("log.txt",)) + files(never, ("log.txt",))
+    problem = "interrupted at step 7, but it has no checkpoint left"
+    assert told(inventory(kept, lost, never), listed, set()) == [("run 2 (00000000, seed 2)", problem, None)]
+
+
+def test_weights_that_a_run_was_not_tested_with_are_set_aside():
+    own, other = run(1, weights_sha256=SHA), run(2, weights_sha256="cd" * 32)
+    listed = files(own, (BEST,)) + files(other, (BEST,))
+    assert told(inventory(own, other), listed, set()) == [
+        ("run 2 (00000000, seed 2)", "completed, but its weights are not there", None),
+        (f"{folder_of(other)}/{BEST}", "are not the weights that this run was tested with", Repair.SET_ASIDE),
+    ]

@@ -1,5 +1,6 @@
 """However a run ends, the database knows it, and nobody waits for who only watches."""
 
+import contextlib
 import errno
 import json
 import os
@@ -83,7 +84,7 @@ def does(monkeypatch, channels, database):
 
 
 def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         assert canonical(spec) == order.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
@@ -105,7 +106,7 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
 ):
     names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         for name in names:
             (folder / name).touch()
         return Outcome(diverged, 20, 3.5, 20, 3.0, {})
@@ -130,7 +131,7 @@ def test_a_divergence_is_an_outcome(does, order):
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, order):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.flush(12)
         raise Stopped
 
@@ -147,7 +148,7 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
     ],
 )
 def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
@@ -170,15 +171,18 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure,
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(errno.ENOSPC, "No space left on device", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full or failed"),
-        (OSError(errno.EIO, "Input/output error"), "the disk is full or failed: Input/output error"),
+        (OSError(errno.ENOSPC, "No space left", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full: No space left\n"),
+        (OSError(errno.EDQUOT, "Quota exceeded"), "{folder}: the disk is full: Quota exceeded\n"),
+        (OSError(errno.EIO, "Input/output error"), "{folder}: the disk failed: Input/output error\n"),
+        (OSError(errno.EROFS, "Read-only file system", "x"), "x: the disk failed: Read-only file system\n"),
+        (OSError(errno.EACCES, "Permission denied", "x"), "x: no permission: Permission denied\n"),
         (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
         (ChangedError("torch 2.12 → 2.13", place="files"), "files: torch 2.12 → 2.13"),
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
     ],
 )
 def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         recorder.flush(12)
         raise error
 
@@ -186,7 +190,21 @@ def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, ch
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
-    assert str(orders.told(message)).startswith(told)
+    assert str(orders.told(message)).startswith(told.format(folder=order.folder))
+
+
+def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, order, database, figure):
+    """It lies on the disk that is full, and so does what is still buffered for it."""
+
+    def train(*_, **__):
+        raise ValueError("no way")
+
+    # Closing it would write what is still buffered.
+    with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
+        code, run = does(order, train)
+    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
+    assert "in train" in reader.attempts(database, run.id)[0].traceback
+    figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
 
 def test_a_database_that_is_gone_is_told(order, channels):
@@ -203,7 +221,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, t
 
 
 def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         writer.abandon(database, order.run_id, "me", order.attempt, "gone")
         assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
@@ -222,7 +240,7 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped
@@ -247,14 +265,15 @@ def test_an_order_that_comes_late_touches_no_file(does, order, database, tmp_pat
 def test_training_is_told_how_far_the_rows_have_come(does, order, database, tmp_path):
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
-        found.append(recorded)
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+        found.append((recorded, checkpointed))
         recorder.flush(12)
+        recorder.checkpointed(10)
         raise Stopped
 
     does(order, train)
     does(claimed(database, tmp_path), train)
-    assert found == [0, 12]
+    assert found == [(0, None), (12, 10)]
 
 
 @pytest.mark.parametrize(("link", "attempt"), [("files", 1), ("files", 2), ("files/log.txt", 2)])
@@ -290,7 +309,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     ids=["no number", "too many names"],
 )
 def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, rows, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         for row in rows:
             recorder.metric(*row)
         recorder.flush(1)
@@ -301,7 +320,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, 
 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded):
+    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
         writer.abandon(database, order.run_id, "me", order.attempt, "silent")
         raise Stopped
 
@@ -373,6 +392,16 @@ def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatc
     now += worker.PROGRESS_EVERY
     recorder.progress(3000, 0.5)
     assert recorder.step == 3000
+
+
+def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
+    here, there = channels
+    recorder = worker.DatabaseRecorder(Kept(), 5, here)
+    recorder.note("goes on from step 5, not 7: …")
+    assert receive(there) == {"event": "note", "run": 5, "text": "goes on from step 5, not 7: …"}
+    there.close()
+    recorder.note("nobody listens")
+    assert capsys.readouterr().err == "goes on from step 5, not 7: …\nnobody listens\n"
 
 
 def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):

@@ -62,12 +62,18 @@ class Kept:
         told = (environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
         self.events.append(("begin", *told))
 
+    def note(self, text):
+        self.events.append(("note", text))
+
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))
 
     def progress(self, step, loss):
         self.events.append(("progress", step, loss))
         self.after(step)
+
+    def checkpointed(self, step):
+        pass
 
     def alive(self):
         self.events.append(("alive", None))

@@ -1,5 +1,6 @@
 """A checkpoint file is whole, or it is not used."""
 
+import errno
 import hashlib
 import io
 import os
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from kdx.errors import StorageError
+from kdx.training import checkpoint
 from kdx.training.checkpoint import CheckpointFiles
 
 STATE = {"weights": torch.arange(2000, dtype=torch.float32), "step": 7}
@@ -76,6 +78,143 @@ def test_weights_are_read_by_name_and_never_damaged_ones(files):
     files.write("weights", 5, STATE).write_bytes(b"half")
     with pytest.raises(StorageError, match="damaged or removed"):
         files.weights(path.name)
+
+
+def copied(files) -> list[Path]:
+    """Weights and their copy."""
+    path = files.write("weights", 5, STATE)
+    files.copy_weights([path.name])
+    return [path, path.with_name(path.name.replace("weights-", "copy-"))]
+
+
+@pytest.mark.parametrize("damaged", [0, 1], ids=["weights", "copy"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"half")], ids=["removed", "damaged"])
+def test_weights_whose_copy_is_whole_are_whole_and_are_two_again_before_a_checkpoint_lists_them(files, damaged, damage):
+    both = copied(files)
+    content = both[0].read_bytes()
+    assert [path.read_bytes() for path in both] == [content] * 2 and both[0].stat().st_ino != both[1].stat().st_ino
+    damage(both[damaged])
+    assert files.is_whole(both[0].name) and not both[damaged].exists()
+    assert torch.equal(files.weights(both[0].name)["weights"], STATE["weights"])
+    files.copy_weights([both[0].name])
+    assert [path.read_bytes() for path in both] == [content] * 2
+
+
+def test_weights_of_which_neither_is_whole_are_never_listed(files):
+    both = copied(files)
+    both[0].unlink()
+    both[1].write_bytes(b"half")
+    with pytest.raises(StorageError, match="damaged or removed"):
+        files.copy_weights([both[0].name])
+    assert not files.is_whole(both[0].name)
+
+
+def test_copies_stay_and_go_with_their_weights(files):
+    first = copied(files)
+    second = files.write("weights", 6, STATE)
+    files.copy_weights([second.name])
+    files.keep_weights([first[0].name])
+    assert sorted(files.folder.iterdir()) == sorted(first)
+    files.keep_weights()
+    assert not list(files.folder.iterdir())
+
+
+def test_weights_are_looked_for_in_the_folder_of_the_run_alone(files, tmp_path):
+    outside = tmp_path / "precious.txt"
+    outside.write_text("mine")
+    files.folder.mkdir()
+    assert not files.is_whole("../precious.txt") and outside.read_text() == "mine"
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "in it").touch()
+
+
+def link(path: Path) -> None:
+    """To a file that cannot be read at its beginning."""
+    path.unlink()
+    path.symlink_to("/proc/self/mem")
+
+
+def link_to_itself_elsewhere(path: Path) -> None:
+    path.symlink_to(path.rename(path.parent.parent / path.name))
+
+
+@pytest.mark.parametrize("planted", [fifo, folder, link, link_to_itself_elsewhere])
+@pytest.mark.parametrize("kind", ["step", "weights"])
+def test_what_is_no_file_is_neither_waited_for_nor_followed_but_set_aside(files, planted, kind, figure):
+    path = files.write(kind, 7, STATE)
+    planted(path)
+    assert files.read(path) is None if kind == "step" else not files.is_whole(path.name)
+    aside = path.with_suffix(".corrupt")
+    assert not os.path.lexists(path) and os.path.lexists(aside)
+    assert files.aside == {path.name: "was damaged"}
+    # It is in nobody's way.
+    assert files.write(kind, 7, STATE) == path and files.is_whole(path.name)
+    figure(f"{planted.__name__} in place of {kind}: set aside")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EBADMSG, errno.EUCLEAN], ids=errno.errorcode.get)
+def test_a_file_that_the_disk_does_not_give_back_is_set_aside(files, monkeypatch, code, figure):
+    path = files.write("step", 7, STATE)
+
+    def fails(path, **_):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(checkpoint, "open_file", fails)
+    assert files.read(path) is None and path.with_suffix(".corrupt").exists()
+    figure(f"{os.strerror(code)}: set aside")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EMFILE], ids=errno.errorcode.get)
+def test_a_file_that_this_process_may_not_open_now_is_left_where_it_is(files, monkeypatch, code):
+    path = files.write("step", 7, STATE)
+
+    def fails(path, *_):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(os, "open", fails)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        files.read(path)
+    assert path.exists()
+
+
+def test_a_damaged_file_that_cannot_be_set_aside_is_told_with_its_remedy(files, monkeypatch, figure):
+    path = files.write("step", 7, STATE)
+    path.write_bytes(b"half")
+
+    def fails(path, target):
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(path), str(target))
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(StorageError) as told:
+        files.read(path)
+    assert told.value.place == str(path)
+    assert told.value.problem == "this checkpoint was damaged, and cannot be set aside: Read-only file system"
+    assert "can be written" in told.value.hint
+    figure(told.value.problem)
+
+
+@pytest.mark.parametrize("kind", ["step", "weights", "copy", "best"])
+def test_a_folder_that_has_the_name_of_a_checkpoint_is_in_nobodys_way(files, kind):
+    path = files.write("step", 7, STATE)
+    name = path.name.replace("step", kind)
+    path.unlink()
+    (files.folder / name).mkdir()
+    (files.folder / ".tmp-1-step").mkdir()
+    files.sweep()
+    assert files.write(kind, 7, STATE).is_file()
+    (files.folder / name).unlink()
+    (files.folder / name).mkdir()
+    files.keep(kind)
+    assert not (files.folder / name).exists()
 
 
 def test_a_failed_write_leaves_nothing(files, monkeypatch):

@@ -3,10 +3,11 @@
 import pytest
 from runs import STEPS, cell, run, same_bits, save_every_step
 
-from kdx.axes import IfChanged
+from kdx.axes import IfChanged, Precision
 from kdx.errors import ChangedError
 from kdx.training import run as running
 from kdx.training.conditions import changes, conditions
+from kdx.training.environment import environment
 
 FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}
 
@@ -19,10 +20,18 @@ def test_what_no_bit_depends_on_is_no_condition():
 
 def test_each_change_is_told_and_hashes_are_short(figure):
     before = conditions(FACTS, "a" * 64, "b" * 64)
-    now = conditions(FACTS | {"torch": "2.13.0", "device": "cpu"}, "a" * 64, "c" * 64)
+    now = conditions({"torch": "2.13.0", "device": "cpu"}, "a" * 64, "c" * 64)
     told = changes(before, now)
-    assert told == "torch 2.12.0 → 2.13.0, code bbbbbbbb → cccccccc, device not recorded → cpu"
+    assert told == "torch 2.12.0 → 2.13.0, threads 1 → not recorded, code bbbbbbbb → cccccccc"
     figure(f"told: {told}")
+
+
+def test_what_an_older_kdx_did_not_record_is_no_change():
+    before = conditions(FACTS, "data", "code")
+    assert changes(before, conditions(FACTS | {"canary": "0123abcd"}, "data", "code")) is None
+    assert (
+        changes(conditions(FACTS | {"canary": "0123abcd"}, "data", "code"), before) == "canary 0123abcd → not recorded"
+    )
 
 
 @pytest.fixture
@@ -31,8 +40,7 @@ def stopped(home, tmp_path, unbroken, monkeypatch):
     unbroken("prediction")  # which other tests share, so it is made under this torch
     save_every_step(monkeypatch)
     run(cell("prediction"), tmp_path, home, stop_after=7)
-    facts = running.environment()
-    monkeypatch.setattr(running, "environment", lambda: facts | {"torch": "3.0.0"})
+    monkeypatch.setattr(running, "environment", lambda precision: environment(precision) | {"torch": "3.0.0"})
     return tmp_path
 
 
@@ -60,6 +68,21 @@ def test_it_goes_on_when_told_to_and_says_what_changed(stopped, home):
     (begin,) = more.of("begin")
     assert begin[4] == 7 and "→ 3.0.0" in begin[5]
     assert min(more.column("train/loss")) == 8
+
+
+def test_a_checkpoint_without_a_canary_is_gone_on_from_and_the_next_has_one(home, tmp_path, monkeypatch, unbroken):
+    """As an older kdx left it."""
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    older = {name: fact for name, fact in environment(Precision.FP32).items() if name != "canary"}
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "environment", lambda precision: older)
+        run(cell("prediction"), tmp_path, home, stop_after=7)
+    (begin,) = run(cell("prediction"), tmp_path, home, stop_after=8).of("begin")
+    assert begin[4:6] == (7, None) and begin[1]["canary"] == whole.of("begin")[0][1]["canary"]
+    monkeypatch.setattr(running, "environment", lambda precision: older | {"canary": "0123abcd"})
+    with pytest.raises(ChangedError, match=r"came to step 8 under other conditions: canary \w{8} → 0123abcd\n"):
+        run(cell("prediction"), tmp_path, home)
 
 
 def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import kdx
+from kdx.axes import Precision
 from kdx.training.environment import code_fingerprint, commit, environment
 
 
@@ -17,13 +18,13 @@ def test_the_environment_is_plain_data_and_follows_the_thread_count():
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        one = environment()
+        one = environment(Precision.FP32)
         torch.set_num_threads(2)
-        two = environment()
+        two = environment(Precision.FP32)
     finally:
         torch.set_num_threads(threads)
     assert json.loads(json.dumps(one)) == one
-    assert one | {"threads": 2} == two
+    assert one | {"threads": 2, "canary": two["canary"]} == two
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
 
 
@@ -43,7 +44,7 @@ def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):
     assert commit.__wrapped__(tmp_path) == head
     (tmp_path / "file").write_text("two")
     assert commit.__wrapped__(tmp_path) == f"{head}-dirty"
-    assert "commit" in environment()
+    assert "commit" in environment(Precision.FP32)
 
 
 @pytest.fixture

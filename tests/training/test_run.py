@@ -1,6 +1,7 @@
 """A run is a function of its cell and its seed, whatever happens to it on the way."""
 
 import math
+import shutil
 
 import pytest
 import pytorch_lightning as lightning
@@ -185,8 +186,35 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
 
 
 @pytest.mark.parametrize("average", [0, 2])
+def test_any_one_damaged_file_costs_one_checkpoint_at_most_and_is_told(
+    average, home, tmp_path, unbroken, monkeypatch, figure
+):
+    whole = unbroken("prediction", average=average)
+    save_every_step(monkeypatch)
+    stopped = run(whole.spec, tmp_path / "stopped", home, stop_after=11)
+    monkeypatch.undo()
+    names = sorted(path.name for path in stopped.folder.glob("*.ckpt"))
+    newest, before = (path.name for path in stopped.checkpoints())
+    assert len(names) == 2 + 2 * len(stopped.checkpoints("weights")) and len(names) == (6 if average else 4)
+    for number, name in enumerate(names):
+        folder = tmp_path / str(number)
+        shutil.copytree(stopped.folder, folder)
+        (folder / name).write_bytes(b"half")
+        resumed = run(whole.spec, folder, home)
+        begun = 10 if name == newest else 11
+        assert [event[4] for event in resumed.of("begin")] == [begun]
+        assert resumed.rows == rows_after(whole, begun)
+        assert_same_end(resumed, whole)
+        assert (folder / name).with_suffix(".corrupt").exists() is (name != before)
+        short = f"{name.partition('.')[0]}….ckpt"
+        told = f"goes on from step {begun}{', not 11' if name == newest else ''}: {short} was damaged; set aside"
+        assert resumed.of("note") == ([] if name == before else [("note", told)])
+    figure(f"average {average}: each of {len(names)} files damaged alone: 1 step lost at most, {len(names)} identical")
+
+
+@pytest.mark.parametrize("average", [0, 2])
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half")])
-def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_before(
+def test_a_checkpoint_whose_weights_and_their_copy_are_missing_or_damaged_gives_way_to_the_one_before(
     average, damage, train, unbroken, monkeypatch
 ):
     whole = unbroken("prediction", average=average)
@@ -194,13 +222,44 @@ def test_a_checkpoint_whose_weights_are_missing_or_damaged_gives_way_to_the_one_
     stopped = train(whole.spec, stop_after=VALIDATIONS[0])
     monkeypatch.undo()
     newest, _ = stopped.checkpoints()
-    (weights,) = stopped.checkpoints("weights")
-    damage(weights)
+    (weights,), (copy,) = stopped.checkpoints("weights"), stopped.checkpoints("copy")
+    for path in (weights, copy):
+        damage(path)
     resumed = train(whole.spec)
     assert min(resumed.column("train/loss")) == VALIDATIONS[0]
     assert resumed.rows == rows_after(whole, VALIDATIONS[0] - 1)
     assert_same_end(resumed, whole)
     assert newest.with_suffix(".corrupt").exists()
+    ((_, told),) = resumed.of("note")
+    assert told.startswith("goes on from step 4, not 5: ") and told.endswith("; set aside")
+    assert "step-000000005….ckpt lists weights that are not there" in told
+
+
+def test_a_run_whose_every_checkpoint_is_damaged_begins_again_and_says_so(train, unbroken, monkeypatch, figure):
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    for path in train(whole.spec, stop_after=7).folder.glob("*.ckpt"):
+        path.write_bytes(b"half")
+    monkeypatch.undo()
+    resumed = train(whole.spec)
+    told = "step-000000007….ckpt was damaged; step-000000006….ckpt was damaged"
+    assert resumed.of("note") == [("note", f"begins again at step 0, not 7: {told}; set aside")]
+    assert_same(resumed, whole)
+    figure(resumed.of("note")[0][1])
+
+
+def test_a_checkpoint_of_an_older_kdx_that_has_no_copies_is_gone_on_from_and_gets_them(train, unbroken, monkeypatch):
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    stopped = train(whole.spec, stop_after=7)
+    for path in stopped.checkpoints("copy"):
+        path.unlink()
+    resumed = train(whole.spec, stop_after=8)
+    assert [event[4] for event in resumed.of("begin")] == [7] and not resumed.of("note")
+    (weights,), (copy,) = resumed.checkpoints("weights"), resumed.checkpoints("copy")
+    assert copy.read_bytes() == weights.read_bytes()
+    monkeypatch.undo()
+    assert_same_end(train(whole.spec), whole)
 
 
 def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatch):
@@ -211,6 +270,8 @@ def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatc
     monkeypatch.undo()
     resumed = train(whole.spec, recorded=6)
     assert [event[4] for event in resumed.of("begin")] == [6]
+    why = "is ahead of the recorded rows, which end at step 6"
+    assert resumed.of("note") == [("note", f"goes on from step 6, not 7: step-000000007….ckpt {why}; set aside")]
     assert resumed.rows == rows_after(whole, 6)
     assert newest.with_suffix(".corrupt").exists() and not before.with_suffix(".corrupt").exists()
 
@@ -220,8 +281,9 @@ def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, un
 
     def damaged(trainer, *arguments, **words):
         validated(trainer, *arguments, **words)
-        (path,) = (trainer.callbacks[0].files.folder / name for name in trainer.callbacks[0].weights)
-        path.write_bytes(b"half")
+        (name,) = trainer.callbacks[0].weights
+        for kind in ("weights", "copy"):
+            (trainer.callbacks[0].files.folder / name.replace("weights", kind)).write_bytes(b"half")
 
     save_every_step(monkeypatch)
     with monkeypatch.context() as patch:
@@ -234,15 +296,32 @@ def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, un
     assert_same_end(resumed, whole)
 
 
+@pytest.mark.parametrize("left", [True, False])
+def test_a_checkpoint_that_is_gone_is_missed(train, unbroken, monkeypatch, left):
+    whole = unbroken("prediction")
+    save_every_step(monkeypatch)
+    newest, *older = sorted(train(whole.spec, stop_after=7).checkpoints(), reverse=True)
+    monkeypatch.undo()
+    for path in [newest] if left else [newest, *older]:
+        path.unlink()
+    resumed = train(whole.spec, recorded=7, checkpointed=7)
+    begins = "goes on from step 6" if left else "begins again at step 0"
+    assert resumed.of("note") == [("note", f"{begins}, not 7: that checkpoint is not there")]
+    assert_same_end(resumed, whole)
+
+
 def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
     whole = unbroken("prediction")
     (path,) = train(whole.spec, stop_after=7).checkpoints()
     files = CheckpointFiles(path.parent)
     state = files.read(path)
-    state["callbacks"] = {"kdx/1": {"best": None}}
     files.keep("step")
-    files.write("step", 7, state)
-    assert_same(train(whole.spec), whole)
+    files.write("step", 7, state | {"callbacks": {"kdx/1": {"best": None}}})
+    files.write("step", 6, state | {"callbacks": {"kdx/3": {"of": 3}}})
+    again = train(whole.spec)
+    assert_same(again, whole)
+    told = "step-000000007….ckpt is of another kdx; step-000000006….ckpt is of another program; set aside"
+    assert again.of("note") == [("note", f"begins again at step 0, not 7: {told}")]
 
 
 @pytest.mark.parametrize(("average", "listed"), [(0, 1), (1, 1), (3, 3)])
@@ -257,8 +336,9 @@ def test_weights_are_kept_as_long_as_a_resume_checkpoint_lists_them_and_no_longe
         assert all(len(state["weights"]) == listed for state in states)
         names = {path.name for path in stopped.checkpoints("weights")}
         assert names == {name for state in states for name in state["weights"]}
+        assert {path.name.replace("copy", "weights") for path in stopped.checkpoints("copy")} == names
     assert list(train(spec).column("test/loss"))
-    assert not list(stopped.folder.glob("weights-*"))
+    assert [path.name[:4] for path in stopped.folder.glob("*.ckpt")] in (["best"], ["aver"])
 
 
 @BOTH

@@ -1,6 +1,9 @@
 """A model from its cell and its weights, whatever vocabularies it has."""
 
 import io
+import os
+import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +21,7 @@ def saved(model: torch.nn.Module) -> bytes:
     return buffer.getvalue()
 
 
+FILE = Path("best-000000001.ckpt")
 SEPARATE = {"embeddings": "separate"}
 
 
@@ -33,7 +37,7 @@ SEPARATE = {"embeddings": "separate"}
 )
 def test_a_model_comes_back_with_the_same_bits(spec, make):
     model = make(spec)
-    again = model_of(spec, saved(model))
+    again = model_of(spec, saved(model), FILE)
     assert not again.training
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor), name
@@ -41,8 +45,42 @@ def test_a_model_comes_back_with_the_same_bits(spec, make):
 
 @pytest.mark.parametrize("other", [torch.nn.Linear(2, 2), TranslationModel(cell("translation", select=None), 20)])
 def test_weights_of_another_model_are_refused(other):
-    with pytest.raises(KdxError, match="these weights are of another model than this kdx builds of the cell"):
-        model_of(cell("prediction", select=None), saved(other))
+    with pytest.raises(
+        KdxError, match="these weights are of another model than this kdx builds of the cell"
+    ) as refused:
+        model_of(cell("prediction", select=None), saved(other), FILE)
+    assert refused.value.place == str(FILE)
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.mkdir, ("planted",)
+
+
+def packed(state) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"of another program", pickle.dumps(Hostile()), packed({"input.embedding.weight": Hostile()}), packed([1])],
+    ids=["empty", "text", "pickle", "pickle in weights", "list"],
+)
+def test_a_file_that_holds_no_weights_is_refused_by_name_and_runs_nothing(content, tmp_path, monkeypatch, figure):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KdxError, match="holds no weights that kdx wrote, and nothing in it was run") as refused:
+        model_of(cell("prediction", select=None), content, FILE)
+    assert refused.value.place == str(FILE) and refused.value.hint
+    assert not (tmp_path / "planted").exists()
+    figure(f"{len(content)} bytes: {refused.value.problem}")
+
+
+@pytest.mark.parametrize("weights", [{"input.embedding.weight": 3}, {"input.embedding.weight": None}, {}])
+def test_what_is_no_tensor_is_of_another_model(weights):
+    with pytest.raises(KdxError, match="of another model"):
+        model_of(cell("prediction", select=None), packed(weights), FILE)
 
 
 def test_attention_is_what_the_module_itself_says():

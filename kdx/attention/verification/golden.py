@@ -23,8 +23,10 @@ from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
 from kdx.axes import Kernel, Position, Symmetry, Value
 from kdx.errors import KdxError
+from kdx.files import open_file, read_file
 
 FORMATS = (torch.float64, torch.float32)
+_LONGEST_CASES = 100_000_000  # bytes of their factors
 PATHS: tuple[Literal["literal", "fused"], ...] = ("literal", "fused")
 
 _POSITIONS = {
@@ -124,8 +126,8 @@ def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tenso
         raise KdxError("this names no file", place=f"--vectors {vectors}", allowed=allowed)
     beside = vectors.with_suffix(".json")
     try:
-        cases = json.loads(beside.read_text(encoding="utf-8"))
-        with np.load(vectors, allow_pickle=False) as archive:
+        cases = json.loads(read_file(beside, _LONGEST_CASES))
+        with open_file(vectors) as file, np.load(file, allow_pickle=False) as archive:
             arrays: dict[str, dict[str, Tensor]] = {}
             for key in archive.files:
                 case, _, name = key.partition("/")

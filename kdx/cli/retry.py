@@ -1,0 +1,53 @@
+"""`kdx retry`: do a run again."""
+
+from typing import Annotated
+
+import typer
+
+from kdx.axes import IfChanged
+from kdx.cli.options import DATABASE, HANG_AFTER, Changed, Db, HangAfter, Workers
+
+
+def retry(
+    run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query tell it.")],
+    db: Db = DATABASE,
+    workers: Workers = None,
+    hang_after: HangAfter = HANG_AFTER,
+    if_changed: Changed = IfChanged.REFUSE,
+) -> None:
+    """Do one run again, whether it failed or its weights were lost.
+
+    Of a finished run it is a new generation: the same cell and seed,
+    computed anew, whose numbers tables show once it has ended. The one
+    before stays in the database. A run that failed or was stopped goes
+    on from its last checkpoint.
+
+    Example: kdx retry 7
+    """
+    from dataclasses import replace
+
+    from kdx.cli.sweep import run as run_plan
+    from kdx.errors import KdxError
+    from kdx.store import reader, writer
+    from kdx.store.database import open_database
+    from kdx.store.records import FINAL
+    from kdx.sweep.corpora import prepare_data
+    from kdx.sweep.recorded import plan_of
+
+    with open_database(db, write=True) as database:
+        record, _, _ = reader.load_one(database, run)
+        sweep = reader.sweep_of(database, run)
+        whole = plan_of(reader.load_sweep(database, sweep)) if sweep else None
+        # Of several choices that come to this cell, the first.
+        cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
+        if whole is None or not cells:
+            raise KdxError(f"no sweep plans run {run} any more", place=db, hint="add its cell and seed to a grid again")
+        plan = replace(whole, cells=tuple(cells), seeds=(record.seed,), tables=())
+        prepare_data(plan)
+        if record.state in FINAL:
+            if not writer.repeat(database, [run]):
+                hint = "kdx resume goes on with what is not finished"
+                raise KdxError(f"run {run} has a newer generation already", place=db, hint=hint)
+        else:
+            writer.reset_failed(database, [run])
+        raise typer.Exit(run_plan(plan, database, db, workers, hang_after, if_changed))

@@ -1,0 +1,250 @@
+"""Types of columns that believe nothing: each says in SQL what it holds, and checks every value that is read.
+
+SQLite lets any column hold any type, and a database may come from somebody else. The condition is a CHECK of the table,
+which a file from elsewhere may lack, so the values are looked at again where they are read. Both are said once, here.
+"""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Integer, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeEngine
+
+LARGEST = 2**63 - 1
+QUOTED = 60
+"""Characters of a value that a message quotes."""
+
+Check = Callable[[Any], Any]
+
+
+class UnexpectedValueError(ValueError):
+    """A database holds what kdx never writes."""
+
+    def __init__(self, column: str, value: object, allowed: str) -> None:
+        self.column, self.allowed = column, allowed
+        quoted = repr(value[: QUOTED + 1] if isinstance(value, str | bytes) else value)
+        self.value = quoted if len(quoted) <= QUOTED else f"{quoted[:QUOTED]}…"
+        super().__init__(f"{column} is {self.value}, which kdx never writes there; allowed: {allowed}")
+
+
+class Strict(TypeDecorator[Any]):
+    """A type that knows what may stand in its column."""
+
+    column = ""
+    """Table and column, such as `run.seed`."""
+    nullable = False
+    allowed = ""
+    """In words."""
+
+    def __init_subclass__(cls) -> None:
+        # Asked of each class itself. Two types of the same arguments are in different columns, so in other statements.
+        cls.cache_ok = True
+
+    def condition(self, name: str) -> str:
+        """SQL of SQLite that holds of every value but NULL which may stand in the column of this name."""
+        raise NotImplementedError
+
+    def check(self, value: Any) -> Any:
+        """The value as Python has it.
+
+        Raises:
+            UnexpectedValueError: kdx never writes it here.
+        """
+        raise NotImplementedError
+
+    def refuse(self, value: object) -> NoReturn:
+        """Raises UnexpectedValueError."""
+        raise UnexpectedValueError(self.column, value, self.allowed)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Check:
+        check, nullable = self.check, self.nullable
+
+        def read(value: Any) -> Any:
+            if value is None and nullable:
+                return None
+            return check(value)
+
+        return read
+
+
+def checked(column: Column[Any], value: Any) -> Any:
+    """A value that was read by other means than its column.
+
+    Raises:
+        UnexpectedValueError: it would not be read from there.
+    """
+    assert isinstance(column.type, Strict)
+    return column.type.check(value)
+
+
+class Whole(Strict):
+    """A whole number, from `least` to `most`."""
+
+    impl = BigInteger
+
+    def __init__(self, least: int = 0, most: int = LARGEST, *, small: bool = False) -> None:
+        super().__init__()
+        self.least, self.most, self.small = least, most, small
+        self.allowed = f"a whole number from {least:,} to {most:,}"
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Integer() if self.small else BigInteger())
+
+    def condition(self, name: str) -> str:
+        least = f" AND {name} >= {self.least}" if self.least >= -LARGEST else ""
+        most = f" AND {name} <= {self.most}" if self.most < LARGEST else ""
+        return f"typeof({name}) = 'integer'{least}{most}"
+
+    def check(self, value: Any) -> Any:
+        return value if type(value) is int and self.least <= value <= self.most else self.refuse(value)
+
+
+class Number(Strict):
+    """A number of any kind."""
+
+    impl = Double
+    allowed = "a number"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) IN ('real', 'integer')"
+
+    def check(self, value: Any) -> Any:
+        return value if type(value) is float or type(value) is int else self.refuse(value)
+
+
+class Time(Strict):
+    """Seconds since 1970, of a year that a calendar has."""
+
+    impl = Double
+    most = 253402300799
+    allowed = "seconds since 1970, before the year 10,000"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) IN ('real', 'integer') AND {name} BETWEEN 0 AND {self.most}"
+
+    def check(self, value: Any) -> Any:
+        return value if type(value) in (float, int) and 0 <= value <= self.most else self.refuse(value)
+
+
+class Words(Strict):
+    """A text of at most so many characters."""
+
+    impl = Text
+
+    def __init__(self, most: int, *, bytewise: bool = False) -> None:
+        super().__init__()
+        self.most, self.bytewise = most, bytewise
+        self.allowed = f"a text of at most {most:,} characters"
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        # Bytewise order on every database, so that a prefix is a range of the key.
+        collated = self.bytewise and dialect.name == "postgresql"
+        return dialect.type_descriptor(Text(collation="C") if collated else Text())
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) = 'text' AND length({name}) <= {self.most}"
+
+    def check(self, value: Any) -> Any:
+        return value if type(value) is str and len(value) <= self.most else self.refuse(value)
+
+
+class Hash(Strict):
+    """So many hexadecimal digits."""
+
+    impl = String
+
+    def __init__(self, digits: int) -> None:
+        super().__init__(digits)
+        self.digits = digits
+        self.allowed = f"{digits} hexadecimal digits"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) = 'text' AND length({name}) = {self.digits} AND NOT {name} GLOB '*[^0-9a-f]*'"
+
+    def check(self, value: Any) -> Any:
+        return (
+            value
+            if type(value) is str and len(value) == self.digits and not value.strip("0123456789abcdef")
+            else self.refuse(value)
+        )
+
+
+class Word(Strict):
+    """One of a few words."""
+
+    impl = String
+
+    def __init__(self, kind: type[StrEnum], *more: str) -> None:
+        super().__init__(16)
+        self.kind, self.more = kind, more
+        self.known: dict[object, str] = {str(word): word for word in (*kind, *more)}
+        self.allowed = ", ".join(map(str, self.known))
+
+    def condition(self, name: str) -> str:
+        return f"{name} IN ({', '.join(repr(str(word)) for word in self.known)})"
+
+    def check(self, value: Any) -> Any:
+        word = self.known.get(value) if type(value) is str else None
+        return word if word is not None else self.refuse(value)
+
+
+class Flag(Strict):
+    """True or false."""
+
+    impl = Boolean
+    allowed = "true or false"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
+
+    def check(self, value: Any) -> Any:
+        return bool(value) if type(value) in (int, bool) and value in (0, 1) else self.refuse(value)
+
+
+class Packed(Strict):
+    """At most so many bytes."""
+
+    impl = LargeBinary
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.allowed = f"at most {most:,} bytes"
+
+    def condition(self, name: str) -> str:
+        return f"typeof({name}) = 'blob' AND length({name}) <= {self.most}"
+
+    def check(self, value: Any) -> Any:
+        return bytes(value) if isinstance(value, bytes | memoryview) and len(value) <= self.most else self.refuse(value)
+
+
+class Json(Strict):
+    """A JSON object of at most so many characters, of a certain form."""
+
+    impl = JSON
+
+    def __init__(self, most: int, form: Callable[[dict[str, Any]], bool], allowed: str) -> None:
+        super().__init__(none_as_null=True)
+        self.most, self.form, self.allowed = most, form, allowed
+
+    def condition(self, name: str) -> str:
+        # The length first: what is long is not parsed.
+        return (
+            f"typeof({name}) = 'text' AND length({name}) <= {self.most}"
+            f" AND CASE WHEN json_valid({name}) THEN json_type({name}) = 'object' ELSE 0 END"
+        )
+
+    def check(self, value: Any) -> Any:
+        if type(value) is not str or len(value) > self.most:
+            self.refuse(value)
+        try:
+            # NaN and ±Infinity, which Python would read, are no JSON.
+            found = json.loads(value, parse_constant=self.refuse)
+        except (ValueError, RecursionError):
+            self.refuse(value)
+        if not isinstance(found, dict) or not self.form(found):
+            self.refuse(value)
+        return found

@@ -1,0 +1,84 @@
+"""What a SQLite file from elsewhere could do beside holding rows, and is not let do.
+
+Its views answer questions, its triggers act when it is written, and its journal is played back, and may name another
+file to be removed, before anything is read. So views and triggers of kdx must be those of kdx, word by word, there are
+no others to act, and no journal names a file.
+"""
+
+import hashlib
+import sqlite3
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from kdx.errors import DatabaseError
+
+OBJECTS = {
+    "view cells": "de404d9638d6192f",
+    "view former_runs": "1156f2543291724f",
+    "view runs": "4185eefbc267a6eb",
+    "view curves": "d15ea0a74e84d11b",
+    "trigger run_final_state": "9fb4f0acc20ff047",
+}
+"""Kind and name → digest of its text, as the migrations make it on SQLite."""
+
+TABLES = frozenset({
+    "attempt", "cell", "environment", "identity", "metric", "output", "run", "sweep", "sweep_cell", "sweep_run",
+})  # fmt: skip
+
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""At the end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
+
+
+def digest(sql: str) -> str:
+    """Of the text of a view or a trigger."""
+    return hashlib.sha256(sql.encode()).hexdigest()[:16]
+
+
+def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
+    """Looks at what the schema holds beside plain tables; nothing of it has run by then.
+
+    Raises:
+        DatabaseError: a view or a trigger of kdx is another, there is a trigger that kdx has not made, or what should
+            be a table is none.
+    """
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    for kind, name, sql in rows:
+        what = f"{kind} {name}"
+        if what in OBJECTS and digest(str(sql)) == OBJECTS[what]:
+            continue
+        if what in OBJECTS or kind == "trigger":
+            raise _foreign(path, f"its {kind} `{str(name)[:60]}` is not one that kdx makes")
+        plain = kind == "table" and not str(sql).upper().startswith("CREATE VIRTUAL")
+        if name in TABLES and kind != "index" and not plain:
+            raise _foreign(path, f"its `{name}` is no plain table")
+
+
+def refuse_foreign_journal(path: Path) -> None:
+    """Looks at what lies beside a database, before SQLite does, which would remove a file that its journal names.
+
+    Raises:
+        DatabaseError: the journal names one, as those of kdx, which writes one database at a time, never do; or it is
+            no plain file.
+    """
+    for suffix in ("journal", "wal", "shm"):
+        beside = path.with_name(f"{path.name}-{suffix}")
+        with suppress(FileNotFoundError, PermissionError):
+            if not stat.S_ISREG(beside.lstat().st_mode):
+                raise _foreign(path, f"its {suffix} is no plain file")
+            if suffix == "journal" and _ends_with_magic(beside):
+                raise _foreign(path, "its journal names another file, which SQLite would remove")
+
+
+def _ends_with_magic(journal: Path) -> bool:
+    with journal.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - len(_JOURNAL_MAGIC)))
+        return file.read() == _JOURNAL_MAGIC
+
+
+def _foreign(path: Path, problem: str) -> DatabaseError:
+    return DatabaseError(
+        f"this file was not made by kdx alone: {problem}",
+        place=str(path),
+        hint="do not use it; if it is yours, take it back from a copy",
+    )

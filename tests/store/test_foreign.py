@@ -1,0 +1,125 @@
+"""A database from elsewhere answers and acts by kdx's own views and triggers alone, and its journal removes nothing."""
+
+import os
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kdx.errors import DatabaseError
+from kdx.store.database import Database, open_database
+from kdx.store.foreign import OBJECTS, TABLES, digest
+from kdx.store.query import query
+from kdx.store.schema import metadata
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
+
+
+def spoiled(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def refusals(path: Path) -> list[str]:
+    """By whatever opens it."""
+    told = []
+    for opening in (
+        lambda: open_database(path, write=False),
+        lambda: open_database(path, write=True),
+        lambda: query(path, "SELECT 1").__enter__(),
+    ):
+        with pytest.raises(DatabaseError) as caught:
+            opening()
+        told.append(caught.value.problem)
+    return told
+
+
+def test_views_and_triggers_are_those_that_migrations_make(database: Database):
+    """Where this fails a migration has changed one: put its digest into `OBJECTS`."""
+    with database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master WHERE type IN ('view', 'trigger')")
+        assert {f"{kind} {name}": digest(sql) for kind, name, sql in rows} == OBJECTS
+    assert set(metadata.tables) == TABLES
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            ["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
+            "its view `runs` is not one that kdx makes",
+        ),
+        (
+            ["CREATE TRIGGER again AFTER UPDATE ON run BEGIN UPDATE run SET state = 'pending'; END"],
+            "its trigger `again` is not one that kdx makes",
+        ),
+        (
+            ["DROP TRIGGER run_final_state", "CREATE TRIGGER run_final_state AFTER UPDATE ON run BEGIN SELECT 1; END"],
+            "its trigger `run_final_state` is not one that kdx makes",
+        ),
+        (
+            ["ALTER TABLE output RENAME TO other", "CREATE VIEW output AS SELECT * FROM other"],
+            "its `output` is no plain table",
+        ),
+        (
+            ["DROP TABLE output", "CREATE VIRTUAL TABLE output USING fts5(run_id, name)"],
+            "its `output` is no plain table",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database, path: Path, change, told, figure):
+    database.close()
+    spoiled(path, *change)
+    assert refusals(path) == [f"this file was not made by kdx alone: {told}"] * 3
+    figure(f"refused three times: {told}")
+
+
+def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, path: Path):
+    spoiled(path, "CREATE VIEW mine AS SELECT 1", "CREATE TABLE notes (x)", "CREATE INDEX mine2 ON run (state)")
+    open_database(path, write=True).close()
+
+
+def planted(database: Path, copy: Path, victim: Path) -> None:
+    """A database as a killed writer left it, whose journal names another file as its super-journal."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        rows = [(f"{n:032x}", "x" * 2000) for n in range(200)]
+        connection.executemany("INSERT INTO cell (id, spec) VALUES (?, ?)", rows)
+        shutil.copy(database, copy)
+        journal = Path(f"{database}-journal").read_bytes()
+        connection.execute("ROLLBACK")
+    name = os.fsencode(victim)
+    # Page of the lock, name, its length and checksum, magic [sqlite.org/fileformat2.html, 3].
+    page = 0x40000000 // 4096 + 1
+    end = struct.pack(">I", page) + name + struct.pack(">II", len(name), sum(name))
+    Path(f"{copy}-journal").write_bytes(journal + end + bytes.fromhex("d9d505f920a163d7"))
+
+
+def test_a_journal_removes_no_file(database: Database, path: Path, tmp_path: Path, figure):
+    database.close()
+    victim, copy = tmp_path / "precious", tmp_path / "theirs.db"
+    victim.write_text("precious")
+    planted(path, copy, victim)
+    assert (
+        refusals(copy)
+        == ["this file was not made by kdx alone: its journal names another file, which SQLite would remove"] * 3
+    )
+    assert victim.exists()
+    # It is no idle fear.
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("SELECT count(*) FROM cell").fetchone()
+    figure(f"a journal that names a file: refused by kdx; SQLite alone {'kept' if victim.exists() else 'removed'} it")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_a_journal_that_is_no_file_is_refused_at_once(database: Database, path: Path, make):
+    database.close()
+    journal = Path(f"{path}-journal")
+    journal.unlink(missing_ok=True)
+    make(journal)
+    assert all("its journal is no plain file" in told for told in refusals(path))

@@ -1,0 +1,147 @@
+"""Files are whole or not there, nothing is overwritten, and what is no file is never opened."""
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from kdx import files
+from kdx.errors import KdxError
+from kdx.files import NotAFileError, TooLargeError, filling, give_name, is_free, open_file, read_file, read_start
+
+
+@pytest.fixture(params=["renameat2", "link", "neither"])
+def calls(request, monkeypatch) -> str:
+    """What the file system offers."""
+
+    def lacking(*_):
+        raise OSError(errno.EINVAL, "not on this file system")
+
+    if request.param != "renameat2":
+        monkeypatch.setattr(files, "_rename_without_replacing", lacking)
+    if request.param == "neither":
+        monkeypatch.setattr(os, "link", lacking)
+    return request.param
+
+
+@pytest.fixture(params=["file", "folder"])
+def made(request):
+    """Makes a whole file or folder of a name."""
+
+    def make(name: Path, content: str) -> None:
+        with filling(name.parent, folder=request.param == "folder") as path:
+            (path / "part" if path.is_dir() else path).write_text(content)
+            give_name(path, name)
+
+    make.read = lambda name: (name / "part" if name.is_dir() else name).read_text()
+    return make
+
+
+def test_what_is_made_has_its_name_and_nothing_else_is_left(tmp_path, calls, made):
+    made(tmp_path / "a", "whole")
+    assert made.read(tmp_path / "a") == "whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link"])
+def test_nothing_is_overwritten(tmp_path, calls, made, there):
+    name = tmp_path / "a"
+    {"file": name.touch, "folder": name.mkdir, "link": lambda: name.symlink_to("nowhere")}[there]()
+    before = name.lstat()
+    with pytest.raises(FileExistsError):
+        made(name, "another")
+    assert name.lstat() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_fails_leaves_nothing(tmp_path, folder):
+    with pytest.raises(KeyboardInterrupt), filling(tmp_path, folder=folder) as path:
+        assert path.exists() and path.is_dir() == folder
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, folder, figure):
+    """But not what a living one is filling, nor what is not of kdx."""
+    code = f"""
+        import os, signal
+        from pathlib import Path
+        from kdx.files import filling
+        with filling(Path({str(tmp_path)!r}), folder={folder}) as path:
+            (path / "part" if path.is_dir() else path).write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    (tmp_path / ".kdx-mine").touch()
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(code)])
+    assert killed.returncode == -signal.SIGKILL
+    left = len(list(tmp_path.iterdir())) - 1
+    with filling(tmp_path) as other, filling(tmp_path, folder=folder) as path:
+        assert {one.name for one in tmp_path.iterdir()} == {".kdx-mine", other.name, path.name}
+    assert [one.name for one in tmp_path.iterdir()] == [".kdx-mine"]
+    assert left == 1
+    figure(f"1 half-written {'folder' if folder else 'file'} left by SIGKILL, removed by the next")
+
+
+def test_a_name_is_free_where_nothing_has_it(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    names = {"absent": True, "file": False, "link": False, "absent/too": True}
+    assert {name: is_free(tmp_path / name) for name in names} == names
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "a\0b", "file/inside"])
+def test_a_name_that_nothing_can_have_is_refused(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(KdxError, match="nothing can have this name"):
+        is_free(tmp_path / name)
+
+
+def test_a_file_is_read_whole_or_from_its_start(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    assert read_file(file, 5) == read_file(tmp_path / "link", 5) == b"12345"
+    assert read_start(file, 2) == b"12"
+    assert Path("/proc/self/stat").stat().st_size == 0 < len(read_file(Path("/proc/self/stat"), 10_000))
+
+
+def test_of_a_file_that_is_too_large_nothing_is_kept(tmp_path):
+    file = tmp_path / "sparse"
+    file.touch()
+    os.truncate(file, 10**12)
+    with pytest.raises(TooLargeError) as caught:
+        read_file(file, 1000)
+    assert caught.value.size == 10**12
+    with pytest.raises(TooLargeError):
+        read_file(Path("/proc/self/stat"), 10)
+
+
+def test_what_is_no_file_is_never_opened(tmp_path, monkeypatch):
+    """A named pipe without a writer would be waited for."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind("socket")
+    Path("link").symlink_to("pipe")
+    told = {
+        "pipe": "a named pipe",
+        "link": "a named pipe",
+        "folder": "a folder",
+        "socket": "a socket",
+        "/dev/zero": "a device",
+    }
+    for path, what in told.items():
+        with pytest.raises(NotAFileError, match=f"this is {what}, not a file"):
+            open_file(Path(path))
+    with pytest.raises(NotAFileError, match="this is a link, not a file"):
+        open_file(Path("link"), follow=False)
+    bound.close()

@@ -1,0 +1,136 @@
+"""Where libraries compute otherwise, the canary is another, and nowhere else."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from kdx.axes import Precision
+from kdx.training.canary import LENGTH, canary
+from kdx.training.determinism import fix_arithmetic
+
+CPU = torch.device("cpu")
+PRINTS = """
+import sys
+import torch
+from kdx.axes import Precision
+from kdx.training.canary import canary
+from kdx.training.determinism import fix_arithmetic
+fix_arithmetic(int(sys.argv[1]))
+print(*[canary(torch.device("cpu"), precision) for precision in Precision])
+"""
+
+
+def start(threads: int = 1, **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PRINTS, str(threads)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | variables)
+
+
+def said(process: subprocess.Popen[str]) -> dict[Precision, str]:
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return dict(zip(Precision, out.split(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[Precision, str]:
+    return said(start())
+
+
+def test_it_is_short_the_same_in_every_process_and_another_for_each_precision(usual):
+    before = torch.get_num_threads()
+    try:
+        fix_arithmetic(1)
+        assert {precision: canary(CPU, precision) for precision in Precision} == usual
+    finally:
+        torch.set_num_threads(before)
+    assert all(len(one) == LENGTH for one in usual.values()) and len(set(usual.values())) == len(Precision)
+
+
+MKL = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL")
+ONEDNN = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        pytest.param("MKL_CBWR", "COMPATIBLE", marks=MKL),
+        pytest.param("ONEDNN_MAX_CPU_ISA", "SSE41", marks=ONEDNN),
+        ("ATEN_CPU_CAPABILITY", "default"),
+    ],
+)
+def test_other_instructions_give_another(variable, value, usual, figure):
+    other = said(start(**{variable: value}))
+    assert all(other[precision] != usual[precision] for precision in Precision)
+    figure(f"{variable}={value}: {' '.join(usual.values())} → {' '.join(other.values())}")
+
+
+def test_another_number_of_threads_gives_another(usual, figure):
+    other = said(start(threads=2))
+    assert all(other[precision] != usual[precision] for precision in Precision)
+    figure(f"2 threads: {' '.join(usual.values())} → {' '.join(other.values())}")
+
+
+def test_it_draws_no_random_number_and_leaves_every_setting():
+    def state() -> tuple[object, ...]:
+        return (
+            torch.get_rng_state().tolist(),
+            torch.is_grad_enabled(),
+            torch.get_num_threads(),
+            torch.get_default_dtype(),
+            torch.is_autocast_enabled("cpu"),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.utils.deterministic.fill_uninitialized_memory,
+        )
+
+    before = state()
+    with torch.no_grad():
+        canary(CPU, Precision.BF16)
+    assert state() == before
+
+
+FORKS = """
+import os
+for _ in range(20):
+    for _ in range(5):
+        if not os.fork():
+            break
+    else:
+        for _ in range(5):
+            assert os.wait()[1] == 0
+        continue
+    break
+else:
+    sys.exit()
+found = [canary(torch.device("cpu"), precision) for precision in Precision]
+os.write(1, f"{' '.join(found)}\\n".encode())
+os._exit(0)
+"""
+
+
+def test_it_is_the_same_in_a_hundred_processes_five_at_a_time(usual, figure):
+    """Forked from one that has computed nothing yet, as a sweep's workers are."""
+    script = PRINTS.rpartition("print")[0] + FORKS
+    done = subprocess.run([sys.executable, "-c", script, "1"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [" ".join(usual.values())] * 100
+    figure(f"100 processes, 5 at a time: {' '.join(usual.values())} in each")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("precision", Precision)
+def test_on_a_gpu_it_repeats_and_leaves_the_generators(precision, figure):
+    gpu = torch.device("cuda")
+    torch.cuda.manual_seed_all(3)
+    before = torch.cuda.get_rng_state()
+    first = canary(gpu, precision)
+    assert {canary(gpu, precision) for _ in range(20)} == {first}
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        other = canary(gpu, precision)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    assert other != first
+    figure(f"{precision}: {first}, with TF32 {other}")
