@@ -337,6 +337,12 @@ class Database:
                         hint="remove some files (df -i tells), then kdx resume; what was recorded stands",
                     )
                 return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
+            case sqlite3.SQLITE_CONSTRAINT if code != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
+                return DatabaseError(
+                    f"its rows contradict each other: {error}",
+                    place=place,
+                    hint="somebody edited the database or made it up; kdx db check looks it through",
+                )
             case _ if str(error).startswith(_NOT_OF_KDX):
                 return DatabaseError(
                     f"it holds what kdx never writes: {error}",

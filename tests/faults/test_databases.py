@@ -289,3 +289,15 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
     figure(
         f"{rounds} databases, {rounds * len(COMMANDS)} commands: {refused} refused, 0 tracebacks, 0 writes elsewhere"
     )
+
+
+@pytest.mark.parametrize("change", ["attempt = 0", "attempt = 1000000000", "generation = 1000000000", "seed = 1"])
+def test_rows_that_contradict_each_other_are_told(made, tmp_path, workers, monkeypatch, change):
+    shutil.copytree(made, tmp_path / "theirs")
+    monkeypatch.chdir(tmp_path / "theirs")
+    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        connection.execute(f"UPDATE OR REPLACE run SET {change} WHERE id IN (1, 5, 6)")
+    for words in (["resume"], ["retry", "1"]):
+        error = CliRunner().invoke(app, words).exception
+        assert error is None or isinstance(error, KdxError | SystemExit), error

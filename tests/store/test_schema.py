@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateTable
 
+from kdx.errors import DatabaseError
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.placing import factor_value
@@ -87,7 +88,7 @@ def test_the_database_refuses_to_leave_a_final_state(database: Database, state: 
 
 
 def test_the_database_refuses_an_unknown_state(database: Database):
-    with pytest.raises(IntegrityError, match="run_state"), database.write() as connection:
+    with pytest.raises(DatabaseError, match="run_state"), database.write() as connection:
         add_run(connection, "finished")
 
 
@@ -96,7 +97,7 @@ def test_the_database_refuses_rows_of_no_run(database: Database):
         insert(metric).values(run_id=7, name="valid/loss", step=0, value=1.0, bits=bits_of(1.0), writes=1, differs=0),
         insert(attempt).values(run_id=7, number=1, owner="me", started=0.0, first_step=0),
     ):
-        with pytest.raises(IntegrityError, match="FOREIGN KEY"), database.write() as connection:
+        with pytest.raises(DatabaseError, match="FOREIGN KEY"), database.write() as connection:
             connection.execute(orphan)
 
 
