@@ -171,6 +171,7 @@ def _facts(
             "name": db,
             "schema": REVISION,
             "journal": "wal" if checked.wal else "rollback",
+            "sound": not checked.faults,
             "rows": dict(checked.rows),
             "numbers_that_a_replay_changed": checked.differing,
             "runs": dict(Counter(run.state.value for run in runs.runs)),
@@ -200,6 +201,8 @@ def _text(facts: dict[str, Any]) -> str:
         "files": f"{files['files']} in {files['folder']}, {size(files['bytes'])}" if files["files"] else "none",
         "disk": f"{disk['file_system'] or 'of a kind not known'}, {size(disk['free_bytes'])} free",
     }
+    if not database["sound"]:
+        told["runs"] = told["files"] = "not looked at, for the database is not sound"
     changed = database["numbers_that_a_replay_changed"]
     if changed:
         told["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"

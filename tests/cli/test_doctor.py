@@ -264,3 +264,17 @@ def test_files_of_another_database_are_found_and_used_by_nobody():
     for words in (["gc", "--unknown", "--apply"], ["export", "--weights", "--to", "out"]):
         assert "these are the files of another database" in refused(*words).problem
     assert any(finished_before.glob("*/best-*"))
+
+
+def test_of_a_database_that_is_not_sound_no_run_is_judged():
+    planned(1)
+    with closing(sqlite3.connect(DB)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE run SET generation = '0/../../precious'")
+    done = typed("doctor")
+    assert done.exit_code == 5
+    assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if line.startswith(("runs ", "files "))] == [
+        "not looked at, for the database is not sound"
+    ] * 2
+    assert wrong()[0] == "wrong: runs.db: run.generation is '0/../../precious' where id is '1'"
+    assert json.loads(typed("doctor", "--json").stdout)["database"]["sound"] is False
