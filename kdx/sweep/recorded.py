@@ -16,6 +16,8 @@ def plan_of(sweep: SweepRecord) -> Plan:
     """
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
+    if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
+        raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
     cells = tuple(
         PlannedCell(cell.id, cell.ordinal, cell.labels, CellSpec.model_validate(cell.spec)) for cell in sweep.cells
     )

@@ -74,3 +74,10 @@ def test_nor_is_one_with_a_table_that_it_does_not_know(database):
 
 def test_so_does_the_command_that_planned_it(database):
     again(database, replace(load_grid("quickstart"), command="kdx sweep quickstart"))
+
+
+def test_a_plan_that_lacks_a_part_is_told(database):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, {"seeds": [0], "axes": []})
+    with pytest.raises(KdxError, match="its plan has no tables, description"):
+        plan_of(load_sweep(database))
