@@ -59,12 +59,11 @@ def prepare(
     from kdx.data import BUILT_IN
     from kdx.data import prepare as preparing
     from kdx.data.text import KnownText
-    from kdx.grid.source import shortened
 
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
-        say(f"reading {shortened(source)} …" if source else f"fetching {address} …")
+        say(f"reading {source} …" if source else f"fetching {address} …")
     with _progress() as told:
         prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
     for about in prepared:
