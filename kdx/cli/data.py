@@ -14,6 +14,9 @@ from kdx.cli.options import Json
 if TYPE_CHECKING:
     from kdx.data.text import Told
 
+MOST_TOLD = 1_000
+"""Characters of a path."""
+
 app = typer.Typer(
     cls=Group,
     help="Prepare real text, list the corpora that a grid can name, and tell of one.",
@@ -63,7 +66,7 @@ def prepare(
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
-        say(f"reading {source} …" if source else f"fetching {address} …")
+        say(f"reading {str(source)[:MOST_TOLD]} …" if source else f"fetching {address} …")
     with _progress() as told:
         prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
     for about in prepared:
