@@ -113,7 +113,9 @@ def generate(path: Path, rows: int = ROWS, seeds: int = SEEDS) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = MEMORY")
-        connection.execute('INSERT INTO environment VALUES (\'e\', \'{"torch": "2", "python": "3", "threads": 1}\')')
+        connection.execute(
+            'INSERT INTO environment VALUES (?, \'{"torch": "2", "python": "3", "threads": 1}\')', ("e" * 32,)
+        )
         scores = []
         for (run,) in connection.execute("SELECT id FROM run").fetchall():
             valid, test = rng.gauss(30, 1), rng.gauss(30, 1)
@@ -121,7 +123,7 @@ def generate(path: Path, rows: int = ROWS, seeds: int = SEEDS) -> None:
         connection.executemany(
             "UPDATE run SET state = 'completed', owner = 'o', attempt = 1, progress_step = 1000, valid_step = 900, "
             "valid_score = ?, valid_bits = ?, test_score = ?, test_bits = ?, definitions = ?, data_fingerprint = 'd', "
-            "code_fingerprint = 'c', environment_id = 'e' WHERE id = ?",
+            f"code_fingerprint = 'c', environment_id = '{'e' * 32}' WHERE id = ?",
             scores,
         )
         connection.execute(
