@@ -262,7 +262,7 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
     monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
     before = signal.signal(signal.SIGALRM, endless)
     refused, codes = 0, set()
-    rounds = count("DATABASES", 120)
+    rounds = count("DATABASES", 40)
     try:
         for number in range(rounds):
             folder = tmp_path / str(number)
