@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, Text, cast, func, inspect, select
+from sqlalchemy import Connection, Table, Text, cast, func, inspect, select
 
 from kdx.store.columns import Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import DamagedDatabaseError, Database, driver_of
@@ -90,7 +90,7 @@ def _tables(connection: Connection) -> Iterator[str]:
 def _values(connection: Connection) -> Iterator[str]:
     """Values that stand where kdx writes no such ones."""
     for table in metadata.tables.values():
-        holds = {column.name: _condition(column) for column in table.c}
+        holds = {one.name: f"({one.type.holds(one.name)})" for one in table.c if isinstance(one.type, Strict)}
         # As they are: to read them by their types would refuse them.
         columns = [column.name for column in table.primary_key]
         for name, condition in holds.items():
@@ -103,12 +103,6 @@ def _values(connection: Connection) -> Iterator[str]:
             for name in holds:
                 if not values[f"{name}_holds"]:
                     yield f"{table.name}.{name} is {values[f'{name}_shown']!r} where {_key_of(table, values)}"
-
-
-def _condition(column: Column[Any]) -> str:
-    assert isinstance(column.type, Strict)
-    holds = column.type.condition(column.name)
-    return f"({column.name} IS NULL OR ({holds}))" if column.nullable else f"({holds})"
 
 
 def _key_of(table: Table, values: Mapping[Any, Any]) -> str:

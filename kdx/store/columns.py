@@ -47,6 +47,11 @@ class Strict(TypeDecorator[Any]):
         """SQL of SQLite that holds of every value but NULL which may stand in the column of this name."""
         raise NotImplementedError
 
+    def holds(self, name: str) -> str:
+        """As `condition`, of every value that may stand there."""
+        condition = self.condition(name)
+        return f"{name} IS NULL OR ({condition})" if self.nullable else condition
+
     def check(self, value: Any) -> Any:
         """The value as Python has it.
 

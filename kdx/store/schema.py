@@ -312,9 +312,7 @@ for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
-            _holds = _column.type.condition(_column.name)
-            _holds = f"{_column.name} IS NULL OR ({_holds})" if _column.nullable else _holds
-            _check = CheckConstraint(_holds, name=_column.name)
+            _check = CheckConstraint(_column.type.holds(_column.name), name=_column.name)
             # Where columns have strict types of their own, they need no more.
             _table.append_constraint(_check.ddl_if(dialect="sqlite"))
 
