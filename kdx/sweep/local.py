@@ -307,13 +307,15 @@ class LocalSweep:
         hung = f"hung: no sign of life for {self.hang_after:.0f} s"
         reason = _how(code) if running.hung_since is None else hung
         # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
-        self._abandon(run_id, running, reason, stalled=code != STOPPED)
-        if self._records()[running.run.key].state in FINAL:
+        if self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
             self._killed = 0
 
-    def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> None:
+    def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
+        """What is recorded of the run now."""
         writer.abandon(self.database, run_id, self.owner, running.attempt, reason, stalled=stalled)
-        self.listener.ended(running.run, self._records()[running.run.key])
+        record = self._records()[running.run.key]
+        self.listener.ended(running.run, record)
+        return record
 
     def _end_hung(self) -> None:
         """A heartbeat proves a process, not its progress: one that does nothing would hold its run for ever."""
