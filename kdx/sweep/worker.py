@@ -191,7 +191,9 @@ class DatabaseRecorder:
 
 def _log_to(path: Path) -> None:
     """What libraries print belongs to the run, not to the sweep's terminal."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+    # Neither through a link nor waiting for somebody to read a pipe.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)

@@ -297,6 +297,15 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     figure(f"{state}, {len(written)} files written elsewhere")
 
 
+def test_a_log_that_is_a_pipe_is_not_waited_for(order, database, channels, tmp_path):
+    writer.abandon(database, order.run_id, "me", order.attempt, "killed")
+    order = claimed(database, tmp_path)
+    Path(order.folder).mkdir()
+    os.mkfifo(Path(order.folder) / "log.txt")
+    assert worker.work(order, channels[0]) == worker.CRASHED
+    assert reader.load_sweep(database).runs[0].state is RunState.FAILED
+
+
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
