@@ -153,6 +153,14 @@ def workers(monkeypatch, data_home):
     monkeypatch.setattr("faulthandler.register", lambda *_, **__: None)
 
 
+@pytest.fixture
+def theirs(made, tmp_path, workers, monkeypatch) -> None:
+    """The working folder is a copy of the made one."""
+    shutil.copytree(made, tmp_path / "theirs")
+    monkeypatch.chdir(tmp_path / "theirs")
+    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+
+
 def columns() -> list[tuple[str, str]]:
     from kdx.store.schema import metadata
 
@@ -222,9 +230,7 @@ def beside(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("generation", ["0/../../precious", "/../../precious", "0/../../../../../etc"])
-def test_a_path_in_the_place_of_a_number_reaches_no_file(made, tmp_path, workers, monkeypatch, generation, figure):
-    shutil.copytree(made, tmp_path / "theirs")
-    monkeypatch.chdir(tmp_path / "theirs")
+def test_a_path_in_the_place_of_a_number_reaches_no_file(theirs, generation, figure):
     with closing(sqlite3.connect(DB, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         (trigger,) = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'").fetchone()
@@ -241,10 +247,7 @@ def test_a_path_in_the_place_of_a_number_reaches_no_file(made, tmp_path, workers
 @pytest.mark.parametrize(
     "change", ["lease_until = 2e11", "lease_until = NULL", "owner = NULL", "owner = 'x/y/z/-1/0/0'", "owner = ''"]
 )
-def test_a_run_that_nobody_will_ever_give_back_is_taken(made, tmp_path, workers, monkeypatch, change):
-    shutil.copytree(made, tmp_path / "theirs")
-    monkeypatch.chdir(tmp_path / "theirs")
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+def test_a_run_that_nobody_will_ever_give_back_is_taken(theirs, change):
     with closing(sqlite3.connect(DB)) as connection, connection:
         connection.execute(f"UPDATE run SET {change} WHERE state = 'running'")
     before = signal.signal(signal.SIGALRM, endless)
@@ -292,10 +295,7 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
 
 
 @pytest.mark.parametrize("change", ["attempt = 0", "attempt = 1000000000", "generation = 1000000000", "seed = 1"])
-def test_rows_that_contradict_each_other_are_told(made, tmp_path, workers, monkeypatch, change):
-    shutil.copytree(made, tmp_path / "theirs")
-    monkeypatch.chdir(tmp_path / "theirs")
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+def test_rows_that_contradict_each_other_are_told(theirs, change):
     with closing(sqlite3.connect(DB)) as connection, connection:
         connection.execute(f"UPDATE OR REPLACE run SET {change} WHERE id IN (1, 5, 6)")
     for words in (["resume"], ["retry", "1"]):
