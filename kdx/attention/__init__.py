@@ -13,7 +13,7 @@ and one line in its family's dict:
 - `values`: what is averaged;
 - `filters`: M, always intersected with the padding.
 
-What each must give stands in `contracts`. `module` puts them together, `smoother` computes Eq. 2 in two ways that
+What each must give stands in `interfaces`. `module` puts them together, `smoother` computes Eq. 2 in two ways that
 agree: `literal`, as printed, which is the oracle, and `fused`, one scaled-dot-product-attention call.
 
 Letters for shapes, here and below: B batch, H heads, Tq and Tk queries and keys, D width per head, M model width.

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.contracts import Options, Place
+from kdx.attention.interfaces import Options, TokenPositions
 from kdx.axes import Tables
 
 
-def known(at_query: Place, at_key: Place) -> range | None:
+def known(at_query: TokenPositions, at_key: TokenPositions) -> range | None:
     """All distances from the last query to the first key up to the first to the last; None: positions not known."""
     if at_query.start is None or at_key.start is None:
         return None
@@ -22,24 +22,24 @@ def known(at_query: Place, at_key: Place) -> range | None:
     return range(shift - at_query.positions.size(-1) + 1, shift + at_key.positions.size(-1))
 
 
-def of_pairs(at_query: Place, at_key: Place) -> Tensor:
+def of_pairs(at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
     """The distance of each pair, integers (…, Tq, Tk)."""
     return at_key.positions.unsqueeze(-2) - at_query.positions.unsqueeze(-1)
 
 
-def laid_out(scores: Tensor) -> Tensor:
+def skew(scores: Tensor) -> Tensor:
     """Scores of each query at all `known` distances, (…, Tq, Tq + Tk - 1), at its pairs: (…, Tq, Tk)."""
-    laid: Tensor = _LaidOut.apply(scores)  # type: ignore[no-untyped-call]
-    return laid
+    skewed: Tensor = _Skew.apply(scores)  # type: ignore[no-untyped-call]
+    return skewed
 
 
-def gathered(weights: Tensor) -> Tensor:
-    """The reverse of `laid_out`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
-    by_distance: Tensor = _Gathered.apply(weights)  # type: ignore[no-untyped-call]
+def unskew(weights: Tensor) -> Tensor:
+    """The reverse of `skew`: weights (…, Tq, Tk) by distance, (…, Tq, Tq + Tk - 1), 0 elsewhere."""
+    by_distance: Tensor = _Unskew.apply(weights)  # type: ignore[no-untyped-call]
     return by_distance
 
 
-class _LaidOut(torch.autograd.Function):
+class _Skew(torch.autograd.Function):
     # Autograd would fill a tensor with zeros for each of the two slices.
     @staticmethod
     def forward(ctx: Any, scores: Tensor) -> Tensor:
@@ -47,10 +47,10 @@ class _LaidOut(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gathered(gradient)
+        return unskew(gradient)
 
 
-class _Gathered(torch.autograd.Function):
+class _Unskew(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor) -> Tensor:
         queries, keys = weights.shape[-2:]
@@ -60,7 +60,7 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return laid_out(gradient)
+        return skew(gradient)
 
 
 def _pairs(by_distance: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class Table(nn.Module):
     """A vector for each distance up to ±clip, and for all beyond it the last (Shaw et al. 2018, Sec. 3.2).
 
     Row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all. Without clipping the
-    table reaches to the distance `longest` - 1, and a pair farther apart is refused.
+    table reaches to the distance `max_positions` - 1, and a pair farther apart is refused.
 
     Raises:
         ValueError: if clip is negative.
@@ -87,12 +87,12 @@ class Table(nn.Module):
         if options.clip is not None and options.clip < 0:
             raise ValueError(f"clip: {options.clip}; allowed: 0 or more, or None for a vector for each distance")
         self.bounded = options.clip is None
-        self.clip = options.longest - 1 if options.clip is None else options.clip
+        self.clip = options.max_positions - 1 if options.clip is None else options.clip
         heads = options.heads if options.tables is Tables.PER_HEAD else 1
         self.weight = nn.Parameter(torch.empty(heads, 2 * self.clip + 1, options.head_width))
         nn.init.normal_(self.weight, std=options.head_width**-0.5)
 
-    def products(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def products(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""
         distances = known(at_query, at_key)
         if distances is None:
@@ -102,9 +102,9 @@ class Table(nn.Module):
         scores = query @ self.weight[:, rows].transpose(-2, -1)
         first, last = scores[..., :1], scores[..., -1:]
         ends = [first.expand(*scores.shape[:-1], before), scores, last.expand(*scores.shape[:-1], after)]
-        return laid_out(torch.cat(ends, -1))
+        return skew(torch.cat(ends, -1))
 
-    def sums(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def sums(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """Σ w a over the pairs of each query: (B, H, Tq, Tk) to (B, H, Tq, D)."""
         distances = known(at_query, at_key)
         if distances is None:
@@ -113,7 +113,7 @@ class Table(nn.Module):
             return totals.scatter_add(-1, index, weights).to(self.weight.dtype) @ self.weight
         before, rows, after = self._span(distances)
         inside = len(distances) - before - after
-        first, totals, last = torch.split(gathered(weights), [before, inside, after], -1)
+        first, totals, last = torch.split(unskew(weights), [before, inside, after], -1)
         totals = totals + F.pad(first.sum(-1, keepdim=True), (0, inside - 1))
         totals = totals + F.pad(last.sum(-1, keepdim=True), (inside - 1, 0))
         return totals.to(self.weight.dtype) @ self.weight[:, rows]
@@ -127,7 +127,7 @@ class Table(nn.Module):
         rows = slice(first + self.clip, last + self.clip + 1)
         return before, rows, len(distances) - before - (last - first + 1)
 
-    def _rows(self, at_query: Place, at_key: Place) -> Tensor:
+    def _rows(self, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         distances = of_pairs(at_query, at_key)
         if self.bounded and distances.device.type == "cpu" and distances.numel() and not torch.compiler.is_compiling():
             farthest = int(distances.abs().max())
@@ -137,4 +137,6 @@ class Table(nn.Module):
         return rows if rows.dim() == 2 else rows.unsqueeze(1)  # (…, 1, Tq, Tk)
 
     def _refuse(self, farthest: int) -> None:
-        raise ValueError(f"distance: {farthest} is not in the table; allowed: up to {self.clip} (`longest`), or a clip")
+        raise ValueError(
+            f"distance: {farthest} is not in the table; allowed: up to {self.clip} (`max_positions`), or a clip"
+        )

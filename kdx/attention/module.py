@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
-from kdx.attention.contracts import Options, Part, Place, PositionScheme
 from kdx.attention.encodings import encoding_of
 from kdx.attention.filters import FILTERS
+from kdx.attention.interfaces import Options, Part, PositionScheme, TokenPositions
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
-from kdx.attention.pieces import pieces_of
 from kdx.attention.positions import POSITIONS
+from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
 from kdx.axes import (
     Encoding,
@@ -50,7 +50,7 @@ SMALLEST_BLOCK = 128  # queries
 LARGEST_KEPT = 512 * 512
 
 
-class Where(TypedDict, total=False):
+class ForwardArguments(TypedDict, total=False):
     """The keyword arguments of `KernelAttention.forward`."""
 
     memory: Tensor | None
@@ -66,21 +66,21 @@ class _Projected(NamedTuple):
     query: Tensor  # (B, H, Tq, D), as the kernel compares them
     key: Tensor  # (B, H, Tk, D)
     value: Tensor  # (B, H, Tk, D)
-    at_query: Place
-    at_key: Place
-    sight: "_Sight"
+    at_query: TokenPositions
+    at_key: TokenPositions
+    masks: "_Masks"
 
 
-class _Sight(NamedTuple):
+class _Masks(NamedTuple):
     own: bool  # whether each query's own token is among the keys
     padding: Tensor | None  # (B, Tk)
     mask: Tensor | None  # broadcasts to (B, H, Tq, Tk)
 
-    def part(self, asked: slice, seen: Part) -> "_Sight":
+    def part(self, asked: slice, seen: Part) -> "_Masks":
         """Of some queries and some keys."""
         padding = self.padding if self.padding is None else self.padding[:, seen]
         mask = self.mask if self.mask is None else self.mask[..., asked, :][..., seen]
-        return _Sight(self.own, padding, mask)
+        return _Masks(self.own, padding, mask)
 
 
 class KernelAttention(nn.Module):
@@ -115,7 +115,7 @@ class KernelAttention(nn.Module):
         head_width: D; M / H unless given.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
-        longest: positions of a learned encoding, and of a table without clipping.
+        max_positions: positions of a learned encoding, and of a table without clipping.
         memory_length: the most tokens of `memory`. Positions are counted so that the current tokens start there,
             whether the memory is full or not: absolute positions stay what they are while the memory fills.
         clip: of lookup and table: the distance from which on all have one vector; None: each its own.
@@ -152,7 +152,7 @@ class KernelAttention(nn.Module):
         head_width: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
-        longest: int = 1024,
+        max_positions: int = 1024,
         memory_length: int = 0,
         clip: int | None = 16,
         tables: Tables = Tables.PER_HEAD,
@@ -166,7 +166,7 @@ class KernelAttention(nn.Module):
         super().__init__()
         if head_width is None and (heads < 1 or width % heads):
             raise ValueError(f"heads: {heads} heads do not divide width {width}; allowed: a divisor, or a head_width")
-        for name, count in {"heads": heads, "head_width": head_width, "longest": longest}.items():
+        for name, count in {"heads": heads, "head_width": head_width, "max_positions": max_positions}.items():
             if count is not None and count < 1:
                 raise ValueError(f"{name}: {count}; allowed: 1 or more")
         for name, probability in {"dropout": dropout, "position_dropout": position_dropout}.items():
@@ -190,7 +190,7 @@ class KernelAttention(nn.Module):
         options = Options(
             width,
             *self.shape,
-            longest=longest,
+            max_positions=max_positions,
             clip=clip,
             tables=_word("tables", tables, Tables),
             xl_bias=xl_bias,
@@ -221,7 +221,7 @@ class KernelAttention(nn.Module):
             if encoding is None:
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(Encoding)}")
             sinusoids = _word("sinusoids", sinusoids, Sinusoids)
-            self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, longest, sinusoids)
+            self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, max_positions, sinusoids)
 
         inner = heads * self.shape[1]
         self.query = nn.Linear(width, inner, bias)
@@ -284,13 +284,13 @@ class KernelAttention(nn.Module):
         output: Tensor = self.output(smoothed.transpose(1, 2).flatten(2))
         return output
 
-    def smooth(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
+    def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
-        return self._smoothed(self._project(queries, keys, **where))
+        return self._smoothed(self._project(queries, keys, **arguments))
 
-    def weights(self, queries: Tensor, keys: Tensor | None = None, **where: Unpack[Where]) -> Tensor:
+    def weights(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
-        projected = self._project(queries, keys, **where)
+        projected = self._project(queries, keys, **arguments)
         weight = self.kernel.weight(projected.query, projected.key)
         return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(*projected[4:]))
 
@@ -308,7 +308,7 @@ class KernelAttention(nn.Module):
     def _smoothed(self, projected: _Projected) -> Tensor:
         if self.path == "literal":
             return self._smooth_literally(projected)
-        for smooth in (self._smooth_in_one_call, self._smooth_without_pairs):
+        for smooth in (self._smooth_in_one_call, self._smooth_by_linear_attention):
             output = smooth(projected)
             if output is not None:
                 return output
@@ -349,9 +349,9 @@ class KernelAttention(nn.Module):
         visible = None if causal else self._visible(*projected[4:])
         return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
 
-    def _smooth_without_pairs(self, projected: _Projected) -> Tensor | None:
+    def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
         """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
-        query, key, (_, padding, mask) = projected.query, projected.key, projected.sight
+        query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
         if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.cancels:
@@ -363,23 +363,23 @@ class KernelAttention(nn.Module):
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
         of_query = self.kernel.feature_map(query)
         assert of_query is not None
-        return smoother.without_pairs(of_query, of_key, projected.value, causal=causal)
+        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
-        raw, query, key, value, at_query, at_key, sight = projected
+        raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
-        # Each head's rows together, once, where each product of each block would do it again. Queries in pieces, once,
+        # Each head's rows together, once, where each product of each block would do it again. Queries in slices, once,
         # because the gradient of a slice is as long as what it is of.
         key, value = key.contiguous(), value.contiguous()
         dot_product = self.kernel.dot_product(query, key) if self.normaliser.cancels else None
         compared = torch.split(query.contiguous(), size, 2)
-        features = pieces_of(self.kernel.of_keys(key))
+        features = slices_of(self.kernel.of_keys(key))
         if dot_product is not None:
             compared, key = torch.split(dot_product[0] / math.sqrt(width), size, 2), dot_product[1]
         weighed = torch.split(raw, size, 2)
-        keys, values = pieces_of(key), pieces_of(value)
+        keys, values = slices_of(key), slices_of(value)
         factors = [scheme.by_part(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
@@ -400,7 +400,7 @@ class KernelAttention(nn.Module):
                 weight,
                 self.normaliser,
                 values(seen),
-                visible=self._visible(at_asked, at_seen, sight.part(asked, seen)),
+                visible=self._visible(at_asked, at_seen, masks.part(asked, seen)),
                 of_pairs=self._of_pairs(at_asked, at_seen),
                 dropout=self._dropout,
             )
@@ -418,7 +418,7 @@ class KernelAttention(nn.Module):
         """The keys that some of the queries may see."""
         first, start, keys = projected.at_query.start, projected.at_key.start, projected.key.size(2)
         # Keys from elsewhere may all have to be seen.
-        if first is None or start is None or not projected.sight.own:
+        if first is None or start is None or not projected.masks.own:
             return slice(0, keys)
         seen = self.filter.seen(range(first + asked.start, first + asked.stop), range(start, start + keys))
         return seen if isinstance(seen, slice) else torch.tensor(seen, device=projected.key.device)
@@ -464,7 +464,7 @@ class KernelAttention(nn.Module):
             value = self._heads(self.value, self.value_function.features(source, at_key))
             known = cache.append(Keys(key, value, at_key.positions, key_padding))
         if known.positions is not at_key.positions:
-            at_key = Place(known.positions, self.encoding)
+            at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query)
         if self.unscaled:
@@ -472,20 +472,20 @@ class KernelAttention(nn.Module):
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
-        sight = _Sight(keys is None, known.padding, mask)
-        return _Projected(raw, query, known.key, known.value, at_query, at_key, sight)
+        masks = _Masks(keys is None, known.padding, mask)
+        return _Projected(raw, query, known.key, known.value, at_query, at_key, masks)
 
-    def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> Place:
+    def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> TokenPositions:
         if positions is not None:
-            return Place(positions, self.encoding)
+            return TokenPositions(positions, self.encoding)
         counted = torch.arange(tokens.size(1), device=tokens.device)
         if following is not None:
-            return Place(following + counted, self.encoding)
-        return Place(self.memory_length + counted, self.encoding, self.memory_length)
+            return TokenPositions(following + counted, self.encoding)
+        return TokenPositions(self.memory_length + counted, self.encoding, self.memory_length)
 
     def _with_memory(
-        self, memory: Tensor, source: Tensor, at_source: Place, padding: Tensor | None
-    ) -> tuple[Tensor, Place, Tensor | None]:
+        self, memory: Tensor, source: Tensor, at_source: TokenPositions, padding: Tensor | None
+    ) -> tuple[Tensor, TokenPositions, Tensor | None]:
         memory = memory[:, -self.memory_length :]
         length = memory.size(1)
         before = torch.arange(-length, 0, device=memory.device)
@@ -493,9 +493,9 @@ class KernelAttention(nn.Module):
         start = None if at_source.start is None else at_source.start - length
         if padding is not None:
             padding = nn.functional.pad(padding, (length, 0))
-        return torch.cat([memory, source], 1), Place(positions, self.encoding, start), padding
+        return torch.cat([memory, source], 1), TokenPositions(positions, self.encoding, start), padding
 
-    def _features(self, features: Tensor, place: Place) -> Tensor:
+    def _features(self, features: Tensor, place: TokenPositions) -> Tensor:
         for scheme in self._schemes:
             features = scheme.features(features, place)
         return features
@@ -504,7 +504,7 @@ class KernelAttention(nn.Module):
         projected: Tensor = projection(features)
         return projected.view(*projected.shape[:-1], *self.shape).transpose(1, 2)  # (B, H, T, D)
 
-    def _compared(self, projected: Tensor, place: Place) -> Tensor:
+    def _compared(self, projected: Tensor, place: TokenPositions) -> Tensor:
         for scheme in self._schemes:
             projected = scheme.projected(projected, place)
         return projected
@@ -515,22 +515,22 @@ class KernelAttention(nn.Module):
             total = _sum(total, scheme.log_weight(projected.raw, projected.at_query, projected.at_key))
         return total
 
-    def _of_pairs(self, at_query: Place, at_key: Place) -> Callable[[Tensor], Tensor] | None:
+    def _of_pairs(self, at_query: TokenPositions, at_key: TokenPositions) -> Callable[[Tensor], Tensor] | None:
         if not self.value_function.uses_weights:
             return None
         return lambda weights: self.value_function.of_pairs(weights, at_query, at_key)
 
-    def _visible(self, at_query: Place, at_key: Place, sight: _Sight) -> Tensor | None:
+    def _visible(self, at_query: TokenPositions, at_key: TokenPositions, masks: _Masks) -> Tensor | None:
         chosen = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
         if chosen is not None and chosen.dim() == 3:
             chosen = chosen.unsqueeze(1)  # (B, 1, Tq, Tk)
-        real = None if sight.padding is None else ~sight.padding[:, None, None, :]
+        real = None if masks.padding is None else ~masks.padding[:, None, None, :]
         visible = _and(chosen, real)
-        if visible is not None and chosen is not None and not sight.own:
+        if visible is not None and chosen is not None and not masks.own:
             # A source that is shorter, or that stands elsewhere, may have no key where the filter looks for it.
             missed = ~visible.any(-1, keepdim=True)
             visible = visible | (missed if real is None else missed & real)
-        return _and(visible, sight.mask)
+        return _and(visible, masks.mask)
 
 
 def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:

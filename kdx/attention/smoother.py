@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from kdx.attention.contracts import DotProduct, NormaliserFunction, wide
+from kdx.attention.interfaces import DotProduct, NormaliserFunction, upcast
 
 
 def weights(
@@ -74,7 +74,7 @@ def quick(
     total = None
     if weight is None and normaliser.cancels:
         assert log_weight is not None
-        log_weight = wide(log_weight)
+        log_weight = upcast(log_weight)
         if visible is not None:
             # Added, not filled in, which costs a copy, and another for the gradient. Finite, so that a row without any
             # key is not NaN; what it gives is taken away below.
@@ -144,7 +144,7 @@ def fused(
     return output[..., :width]
 
 
-def without_pairs(query: Tensor, key: Tensor, value: Tensor, *, causal: bool, chunk: int = 64) -> Tensor:
+def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool, chunk: int = 64) -> Tensor:
     """Eq. 2 for a kernel that is a dot product of features: (Σ_k φ(k) v)ᵀ φ(q) over (Σ_k φ(k))ᵀ φ(q).
 
     Under a causal filter what lies before a chunk of the tokens is such a sum, and only pairs within the chunk are gone
@@ -161,8 +161,8 @@ def without_pairs(query: Tensor, key: Tensor, value: Tensor, *, causal: bool, ch
     """
     with torch.autocast(value.device.type, enabled=False):
         # Sums over all keys, of which half precision has not the digits. The last column is the row sum.
-        query, key = wide(query), wide(key)
-        summed = F.pad(wide(value), (0, 1), value=1.0)
+        query, key = upcast(query), upcast(key)
+        summed = F.pad(upcast(value), (0, 1), value=1.0)
         if not causal:
             sums = query @ (key.transpose(-2, -1) @ summed)
         else:
@@ -204,8 +204,8 @@ def _raw(
 ) -> Tensor:
     if log_weight is None:
         assert weight is not None
-        return wide(weight) if visible is None else wide(weight).masked_fill(~visible, 0.0)
-    log_weight = wide(log_weight)
+        return upcast(weight) if visible is None else upcast(weight).masked_fill(~visible, 0.0)
+    log_weight = upcast(log_weight)
     if visible is not None:
         log_weight = log_weight.masked_fill(~visible, -torch.inf)
     if normaliser.cancels:

@@ -31,5 +31,5 @@ def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
     if spec.space is Space.SEQUENCE:
         return transformer.attention_of(spec, which)
     parts = parts_of(spec, which)
-    parts["longest"] = SIDE
+    parts["max_positions"] = SIDE
     return ImageAttention(spec.model.width, spec.model.heads, columns=SIDE, positions=spec.positions_in(which), **parts)

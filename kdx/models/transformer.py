@@ -35,7 +35,7 @@ def parts_of(spec: CellSpec, which: Attention) -> PlacedParts:
         value=spec.value_in(which),
         filter=spec.filter_in(which),
         encoding=spec.encoding,
-        longest=LONGEST,
+        max_positions=LONGEST,
         clip=None if spec.clip == "none" else spec.clip,
         tables=spec.sharing or Tables.PER_HEAD,
         xl_bias=spec.xl_bias,

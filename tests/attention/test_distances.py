@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention import distances
-from kdx.attention.contracts import Options, Place
+from kdx.attention.interfaces import Options, TokenPositions
 from kdx.axes import Tables
 
 
@@ -13,8 +13,8 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def standing(start: int, length: int, known: bool) -> Place:
-    return Place(torch.arange(start, start + length), None, start if known else None)
+def standing(start: int, length: int, known: bool) -> TokenPositions:
+    return TokenPositions(torch.arange(start, start + length), None, start if known else None)
 
 
 starts_and_lengths = st.tuples(st.integers(-9, 9), st.integers(1, 6))
@@ -25,12 +25,12 @@ def test_scores_by_distance_are_laid_out_at_their_pairs_and_back(queries, keys) 
     at_query, at_key = standing(*queries, True), standing(*keys, True)
     known = distances.known(at_query, at_key)
     scores = draw(2, queries[1], len(known))
-    laid_out = distances.laid_out(scores)
+    skewed = distances.skew(scores)
     rows = torch.arange(queries[1]).unsqueeze(-1)
-    assert torch.equal(laid_out, scores[:, rows, distances.of_pairs(at_query, at_key) - known.start])
-    again = distances.gathered(laid_out)
-    assert torch.equal(distances.laid_out(again), laid_out)
-    assert again.count_nonzero() == laid_out.count_nonzero()
+    assert torch.equal(skewed, scores[:, rows, distances.of_pairs(at_query, at_key) - known.start])
+    again = distances.unskew(skewed)
+    assert torch.equal(distances.skew(again), skewed)
+    assert again.count_nonzero() == skewed.count_nonzero()
 
 
 @given(queries=starts_and_lengths, keys=starts_and_lengths, clip=st.integers(0, 4), tables=st.sampled_from(Tables))
@@ -52,9 +52,9 @@ def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, tab
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) -> None:
-    table = distances.Table(Options(8, 2, 4, longest=3, clip=None))
+    table = distances.Table(Options(8, 2, 4, max_positions=3, clip=None))
     assert table.weight.shape == (2, 5, 4)
-    message = r"distance: 3 is not in the table; allowed: up to 2 \(`longest`\), or a clip"
+    message = r"distance: 3 is not in the table; allowed: up to 2 \(`max_positions`\), or a clip"
     table.products(torch.zeros(1, 2, 3, 4), standing(0, 3, known), standing(0, 3, known))
     with pytest.raises(ValueError, match=message):
         table.products(torch.zeros(1, 2, 4, 4), standing(0, 4, known), standing(0, 4, known))

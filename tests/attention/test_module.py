@@ -28,7 +28,7 @@ def count(module: nn.Module) -> int:
         ({"heads": 0}, "heads: 0 heads do not divide width 8; allowed: a divisor, or a head_width"),
         ({"heads": 0, "head_width": 4}, "heads: 0; allowed: 1 or more"),
         ({"head_width": 0}, "head_width: 0; allowed: 1 or more"),
-        ({"longest": 0}, "longest: 0; allowed: 1 or more"),
+        ({"max_positions": 0}, "max_positions: 0; allowed: 1 or more"),
         ({"dropout": 1.5}, "dropout: 1.5; allowed: 0 or more, below 1"),
         ({"position_dropout": -1.0}, "position_dropout: -1.0; allowed: 0 or more, below 1"),
         ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: linear, polynomial, exponential, rbf"),
@@ -177,7 +177,12 @@ def test_every_variant_starts_alike(symmetry: Symmetry) -> None:
 @pytest.mark.parametrize("encoding", Encoding)
 def test_state_holds_parameters_only(encoding: Encoding) -> None:
     module = KernelAttention(
-        8, 2, positions=(Position.DIRECT_SUM, Position.PRODUCT), value=Value.WITH_POSITION, encoding=encoding, longest=5
+        8,
+        2,
+        positions=(Position.DIRECT_SUM, Position.PRODUCT),
+        value=Value.WITH_POSITION,
+        encoding=encoding,
+        max_positions=5,
     )
     module(torch.zeros(1, 3, 8), cache=Cache())
     assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
@@ -190,7 +195,7 @@ def test_a_learned_table_is_kept_only_where_it_is_used() -> None:
 
 
 def test_a_position_beyond_the_learned_table_is_refused() -> None:
-    module = KernelAttention(8, 2, positions=(Position.PRODUCT,), encoding=Encoding.LEARNED, longest=4)
+    module = KernelAttention(8, 2, positions=(Position.PRODUCT,), encoding=Encoding.LEARNED, max_positions=4)
     with pytest.raises(ValueError, match="positions: 4 is not in the learned table; allowed: 0 to 3"):
         module(torch.zeros(1, 5, 8))
 
@@ -243,7 +248,7 @@ def test_a_memory_needs_a_length() -> None:
 
 def test_queries_keep_their_positions_while_the_memory_fills() -> None:
     module = KernelAttention(
-        8, 2, positions=(Position.DIRECT_SUM,), encoding=Encoding.LEARNED, longest=7, memory_length=4
+        8, 2, positions=(Position.DIRECT_SUM,), encoding=Encoding.LEARNED, max_positions=7, memory_length=4
     ).double()
     x, memory = draw(1, 3, 8), draw(1, 6, 8, seed=1)
     # A learned table is reached neither below 0 nor at its end.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention import smoother
-from kdx.attention.contracts import NormaliserFunction
+from kdx.attention.interfaces import NormaliserFunction
 from kdx.attention.normalisers import Length, RowSum
 
 
@@ -60,12 +60,12 @@ def test_sums_over_keys_are_those_of_pairs(tokens: int, chunk: int, causal: bool
     expected = smoother.literal(
         None, query @ key.transpose(-2, -1), RowSum(), value, visible=visible.tril() if causal else visible
     )
-    torch.testing.assert_close(smoother.without_pairs(query, key, value, causal=causal, chunk=chunk), expected)
+    torch.testing.assert_close(smoother.linear_attention(query, key, value, causal=causal, chunk=chunk), expected)
 
 
 def test_a_query_without_any_key_gets_zeros_of_sums_too() -> None:
     query, nothing = draw(1, 1, 3, 4), torch.zeros(1, 1, 3, 4, dtype=torch.float64)
-    assert not smoother.without_pairs(query, nothing, draw(1, 1, 3, 2), causal=True).any()
+    assert not smoother.linear_attention(query, nothing, draw(1, 1, 3, 2), causal=True).any()
 
 
 @pytest.mark.parametrize("normaliser", [RowSum(), Length()], ids=["row-sum", "length"])

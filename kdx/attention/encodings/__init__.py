@@ -11,7 +11,7 @@ ENCODINGS: dict[Encoding, type[Sinusoidal] | type[Learned]] = {
 
 
 def encoding_of(
-    encoding: Encoding, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI
+    encoding: Encoding, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI
 ) -> Sinusoidal | Learned:
-    """The encoding of that name, M = `width` wide; a learned one has positions 0 to `longest` - 1."""
-    return ENCODINGS[encoding](width, longest, sinusoids)
+    """The encoding of that name, M = `width` wide; a learned one has positions 0 to `max_positions` - 1."""
+    return ENCODINGS[encoding](width, max_positions, sinusoids)

@@ -7,17 +7,17 @@ from kdx.axes import Sinusoids
 
 
 class Learned(nn.Module):
-    """A table of positions 0 to longest - 1, drawn from N(0, 1/M).
+    """A table of positions 0 to max_positions - 1, drawn from N(0, 1/M).
 
     Args:
         width: M.
-        longest: number of positions.
+        max_positions: number of positions.
         sinusoids: not used; every encoding takes it.
     """
 
-    def __init__(self, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
+    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(longest, width))
+        self.weight = nn.Parameter(torch.empty(max_positions, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, positions: Tensor) -> Tensor:
@@ -31,5 +31,7 @@ class Learned(nn.Module):
             last = len(self.weight) - 1
             if lowest < 0 or highest > last:
                 outside = lowest if lowest < 0 else highest
-                raise ValueError(f"positions: {outside} is not in the learned table; allowed: 0 to {last} (`longest`)")
+                raise ValueError(
+                    f"positions: {outside} is not in the learned table; allowed: 0 to {last} (`max_positions`)"
+                )
         return self.weight[positions]

@@ -18,7 +18,7 @@ class Sinusoidal(nn.Module):
 
     Args:
         width: M, even.
-        longest: not used; every encoding takes it.
+        max_positions: not used; every encoding takes it.
         sinusoids: the exponents.
 
     Raises:
@@ -27,7 +27,7 @@ class Sinusoidal(nn.Module):
 
     like: Tensor
 
-    def __init__(self, width: int, longest: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
+    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
         super().__init__()
         if width % 2:
             raise ValueError(f"width: sinusoids come in pairs, not {width}; allowed: an even number")

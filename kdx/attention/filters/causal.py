@@ -5,7 +5,7 @@ Its own key is included, as in the example of Tsai et al. 2019, though their tex
 
 from torch import Tensor
 
-from kdx.attention.contracts import FilterFunction
+from kdx.attention.interfaces import FilterFunction
 
 
 class Causal(FilterFunction):

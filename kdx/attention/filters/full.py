@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.contracts import FilterFunction
+from kdx.attention.interfaces import FilterFunction
 
 
 class Full(FilterFunction):

@@ -7,7 +7,7 @@ The union of their two patterns; reaching to both sides, the same with |i - j|. 
 
 from torch import Tensor
 
-from kdx.attention.contracts import FilterFunction, Options
+from kdx.attention.interfaces import FilterFunction, Options
 from kdx.axes import Reach
 
 

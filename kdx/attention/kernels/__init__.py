@@ -1,6 +1,6 @@
 """Kernels on the non-positional features: those of Table 2 of Tsai et al. 2019, then others."""
 
-from kdx.attention.contracts import KernelFunction
+from kdx.attention.interfaces import KernelFunction
 from kdx.attention.kernels.cosine import Cosine
 from kdx.attention.kernels.elu import ELU
 from kdx.attention.kernels.exponential import Exponential

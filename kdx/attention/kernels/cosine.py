@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, KernelFunction, Options, wide
+from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
 
 
 class Cosine(KernelFunction):
@@ -32,4 +32,4 @@ class Cosine(KernelFunction):
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    return F.normalize(wide(vectors), dim=-1)
+    return F.normalize(upcast(vectors), dim=-1)

@@ -8,7 +8,7 @@ No epsilon: φ is positive, and so is the row sum.
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction
+from kdx.attention.interfaces import KernelFunction
 
 
 class ELU(KernelFunction):

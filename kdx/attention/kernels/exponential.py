@@ -9,7 +9,7 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.contracts import DotProduct, KernelFunction, Options
+from kdx.attention.interfaces import DotProduct, KernelFunction, Options
 
 
 class Exponential(KernelFunction):

@@ -13,11 +13,11 @@ import math
 import torch
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction, wide
+from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class Laplacian(KernelFunction):
     """exp(-|q - k|₁ / √D)."""
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return -torch.cdist(wide(query), wide(key), p=1.0) / math.sqrt(query.size(-1))
+        return -torch.cdist(upcast(query), upcast(key), p=1.0) / math.sqrt(query.size(-1))

@@ -8,7 +8,7 @@ what the paper reports of it. No scale: it would cancel.
 
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction
+from kdx.attention.interfaces import KernelFunction
 
 
 class Linear(KernelFunction):

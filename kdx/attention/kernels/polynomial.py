@@ -7,11 +7,11 @@ Like the linear kernel it does not see the length of the query: a scale cancels 
 
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction, wide
+from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class Polynomial(KernelFunction):
     """⟨q, k⟩²."""
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return wide(query @ key.transpose(-2, -1)).square()
+        return upcast(query @ key.transpose(-2, -1)).square()

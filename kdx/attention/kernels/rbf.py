@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.attention.contracts import DotProduct, KernelFunction, Options, wide
+from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
 
 
 class RBF(KernelFunction):
@@ -25,12 +25,12 @@ class RBF(KernelFunction):
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The differences themselves: expanding the square loses the digits of a small distance between long vectors.
-        distance = torch.cdist(wide(query), wide(key), compute_mode="donot_use_mm_for_euclid_dist")
+        distance = torch.cdist(upcast(query), upcast(key), compute_mode="donot_use_mm_for_euclid_dist")
         return -distance.square() / (self.temperature * math.sqrt(query.size(-1)))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
         """-|q - k|² = 2⟨q, k⟩ - |k|² - |q|², and |q|² cancels in the row sum: one more column."""
-        norm = wide(key).square().sum(-1, keepdim=True)
+        norm = upcast(key).square().sum(-1, keepdim=True)
         columns = [norm.to(key.dtype)]
         if norm.dtype != key.dtype:
             # 8 bits of |k|² alone would be off by several per cent of the weight; the remainder brings it to 16.

@@ -9,7 +9,7 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction, wide
+from kdx.attention.interfaces import KernelFunction, upcast
 from kdx.axes import Normaliser
 
 
@@ -19,4 +19,4 @@ class ReLUSquared(KernelFunction):
     normaliser = Normaliser.LENGTH
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return wide(query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)).relu().square()
+        return upcast(query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)).relu().square()

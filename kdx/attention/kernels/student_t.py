@@ -7,7 +7,7 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.contracts import KernelFunction, wide
+from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class StudentT(KernelFunction):
@@ -15,7 +15,7 @@ class StudentT(KernelFunction):
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The square may be expanded: beside the 1, the digits that a small distance loses do not count.
-        query_norm, key_norm = (wide(x).square().sum(-1, keepdim=True) for x in (query, key))
+        query_norm, key_norm = (upcast(x).square().sum(-1, keepdim=True) for x in (query, key))
         inner = (-2 * query) @ key.transpose(-2, -1)
         distance = (inner + query_norm + key_norm.transpose(-2, -1)).clamp(min=0)
         return 1 / (1 + distance / math.sqrt(query.size(-1)))

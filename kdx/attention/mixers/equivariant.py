@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
-from kdx.attention.contracts import wide
+from kdx.attention.interfaces import upcast
 from kdx.axes import Filter
 
 
@@ -60,7 +60,7 @@ class Equivariant(nn.Module):
         if cache is not None and not self.causal:
             raise ValueError("cache: given to a layer that also looks ahead; allowed: with filter causal")
         # A long running sum loses a short format's digits.
-        terms = wide(x)
+        terms = upcast(x)
         count = torch.ones_like(terms[..., :1])  # (B, T, 1)
         if key_padding is not None:
             hidden = key_padding.unsqueeze(-1)

@@ -1,6 +1,6 @@
 """What a row of weights is divided by."""
 
-from kdx.attention.contracts import NormaliserFunction
+from kdx.attention.interfaces import NormaliserFunction
 from kdx.attention.normalisers.length import Length
 from kdx.attention.normalisers.row_sum import RowSum
 from kdx.axes import Normaliser

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.contracts import NormaliserFunction
+from kdx.attention.interfaces import NormaliserFunction
 
 
 class Length(NormaliserFunction):

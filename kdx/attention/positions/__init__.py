@@ -3,7 +3,7 @@
 Several schemes may act together. `none` is the absence of a scheme and needs no class.
 """
 
-from kdx.attention.contracts import PositionScheme
+from kdx.attention.interfaces import PositionScheme
 from kdx.attention.positions.alibi import ALiBi
 from kdx.attention.positions.direct_sum import DirectSum
 from kdx.attention.positions.kerple import KERPLELog, KERPLEPower

@@ -6,7 +6,7 @@ k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|),  m_h = 2^(-8h/H), h = 1 … H 
 import torch
 from torch import Tensor
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.positions.by_distance import ByDistance
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from kdx.attention.contracts import Place, PositionScheme
-from kdx.attention.distances import known, laid_out, of_pairs
+from kdx.attention.distances import known, of_pairs, skew
+from kdx.attention.interfaces import PositionScheme, TokenPositions
 
 
 class ByDistance(PositionScheme):
@@ -14,10 +14,10 @@ class ByDistance(PositionScheme):
         """The logarithm of the factor at distances from query to key, integers (…) to (H, …)."""
         raise NotImplementedError
 
-    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         distances = known(at_query, at_key)
         if distances is None:
             bias = self.bias(of_pairs(at_query, at_key))
             return bias if bias.dim() == 3 else bias.transpose(0, 1)
         each = self.bias(torch.arange(distances.start, distances.stop, device=query.device))
-        return laid_out(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))
+        return skew(each.unsqueeze(-2).expand(-1, at_query.positions.size(-1), -1))

@@ -8,7 +8,7 @@ stack cannot.
 
 from torch import Tensor
 
-from kdx.attention.contracts import Place, PositionScheme
+from kdx.attention.interfaces import PositionScheme, TokenPositions
 
 
 class DirectSum(PositionScheme):
@@ -17,5 +17,5 @@ class DirectSum(PositionScheme):
     uses_vector = True
     weighs = False
 
-    def features(self, features: Tensor, place: Place) -> Tensor:
+    def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         return features + place.vector

@@ -9,8 +9,8 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.contracts import Options, Place, PositionScheme
 from kdx.attention.distances import Table
+from kdx.attention.interfaces import Options, PositionScheme, TokenPositions
 
 
 class Lookup(PositionScheme):
@@ -20,5 +20,5 @@ class Lookup(PositionScheme):
         super().__init__(options)
         self.table = Table(options)
 
-    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         return self.table.products(query / math.sqrt(query.size(-1)), at_query, at_key)

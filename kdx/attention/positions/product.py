@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, Options, Part, Place, PositionScheme, taken
+from kdx.attention.interfaces import DotProduct, Options, Part, PositionScheme, TokenPositions, taken
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
@@ -28,23 +28,25 @@ class Product(PositionScheme):
         self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
 
-    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
         return self.by_part(query, at_query, at_key)(query, *everything)
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
         asked, seen = self._columns(at_query, at_key)
         asked = asked / math.sqrt(self.shape[1])
         return lambda _, some, others: taken(asked, some) @ taken(seen, others).transpose(-2, -1)
 
-    def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
+    def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
         small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS
         return None if small else self._columns(at_query, at_key)
 
-    def _columns(self, at_query: Place, at_key: Place) -> DotProduct:
+    def _columns(self, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct:
         query = self._project(at_query)
         return query, query if at_key is at_query else self._project(at_key)
 
-    def _project(self, place: Place) -> Tensor:
+    def _project(self, place: TokenPositions) -> Tensor:
         projected: Tensor = self.projection(place.vector)
         return projected.view(*projected.shape[:-1], *self.shape).transpose(-3, -2)  # (…, H, T, D)

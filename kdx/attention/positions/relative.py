@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.contracts import Options, Part, Place, PositionScheme, taken
-from kdx.attention.distances import known, laid_out, of_pairs
+from kdx.attention.distances import known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
+from kdx.attention.interfaces import Options, Part, PositionScheme, TokenPositions, taken
 from kdx.axes import XLBias
 
 
@@ -31,7 +31,7 @@ class Relative(PositionScheme):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self.shape = (options.heads, options.head_width)
-        self.sinusoid = Sinusoidal(options.width, options.longest)
+        self.sinusoid = Sinusoidal(options.width, options.max_positions)
         self.dropout = options.position_dropout
         self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
@@ -42,11 +42,13 @@ class Relative(PositionScheme):
     def query(self, query: Tensor) -> Tensor:
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
 
-    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
         return self.by_part(query, at_query, at_key)(query, *everything)
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor]:
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
         distances = known(at_query, at_key)
         if distances is None and self.dropout and self.training:
             # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
@@ -69,7 +71,7 @@ class Relative(PositionScheme):
             some = known(at_asked, at_seen)
             if some is not None:
                 near = taken(table, slice(some.start - first, some.stop - first))
-                return laid_out(query @ near.transpose(-2, -1))
+                return skew(query @ near.transpose(-2, -1))
             scores = query @ table.transpose(-2, -1)
             index = of_pairs(at_asked, at_seen) - first
             index = index if index.dim() == 2 else index.unsqueeze(1)
@@ -89,7 +91,7 @@ class Relative(PositionScheme):
         projected: Tensor = self.projection(F.dropout(sinusoid, self.dropout, self.training))
         return projected.view(len(distances), *self.shape).transpose(0, 1)
 
-    def _columns(self, query: Tensor, at_query: Place) -> Tensor:
+    def _columns(self, query: Tensor, at_query: TokenPositions) -> Tensor:
         """What gives ⟨q, R_(i-j) W_R⟩ as a dot product with the sinusoid of j, (B, H, Tq, M)."""
         coefficients = query @ self.projection.weight.view(*self.shape, -1).to(query.dtype)  # (B, H, Tq, M)
         of_sine, of_cosine = coefficients[..., 0::2], coefficients[..., 1::2]

@@ -6,8 +6,8 @@ Features 2p and 2p + 1 of a head turn by the angle pos / 10000^(2p/D)          [
 import torch
 from torch import Tensor
 
-from kdx.attention.contracts import Options, Place, PositionScheme
 from kdx.attention.encodings.sinusoidal import Sinusoidal
+from kdx.attention.interfaces import Options, PositionScheme, TokenPositions
 
 
 class Rotary(PositionScheme):
@@ -23,9 +23,9 @@ class Rotary(PositionScheme):
         super().__init__(options)
         if options.head_width % 2:
             raise ValueError(f"head_width: a rotation turns pairs, not {options.head_width}; allowed: an even number")
-        self.sinusoid = Sinusoidal(options.head_width, options.longest)
+        self.sinusoid = Sinusoidal(options.head_width, options.max_positions)
 
-    def projected(self, projected: Tensor, place: Place) -> Tensor:
+    def projected(self, projected: Tensor, place: TokenPositions) -> Tensor:
         angles = self.sinusoid(place.positions).unsqueeze(-3)  # (…, 1, T, D)
         sine, cosine = angles[..., 0::2], angles[..., 1::2]
         even, odd = projected[..., 0::2], projected[..., 1::2]

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.positions.by_distance import ByDistance
 
 BUCKETS = 32

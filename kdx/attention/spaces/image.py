@@ -15,8 +15,8 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.contracts import Options, Place
 from kdx.attention.encodings import encoding_of
+from kdx.attention.interfaces import Options, TokenPositions
 from kdx.attention.module import KernelAttention
 from kdx.attention.positions.product import Product
 from kdx.attention.spaces.parts import PlacedParts
@@ -34,7 +34,7 @@ class ImageAttention(KernelAttention):
     Args:
         columns: W, pixels in a row; an image may be narrower when its positions are given by `at`.
         positions: of `none`, `direct-sum` and `product`; they may act together.
-        width, heads, parts: as in `KernelAttention`; `longest` is H, rows of a learned encoding.
+        width, heads, parts: as in `KernelAttention`; `max_positions` is H, rows of a learned encoding.
 
     Raises:
         ValueError: for no column, another scheme, a width that 4 does not divide where t is used, or what
@@ -59,14 +59,17 @@ class ImageAttention(KernelAttention):
         self.columns = columns
         if self.encoding is None:
             return
-        encoding, longest = Encoding(parts.get("encoding") or Encoding.SINUSOIDAL), parts.get("longest", 1024)
+        encoding, max_positions = (
+            Encoding(parts.get("encoding") or Encoding.SINUSOIDAL),
+            parts.get("max_positions", 1024),
+        )
         if Position.PRODUCT in self.positions:
             del self.positions[Position.PRODUCT]
-            options = Options(width, *self.shape, longest)
+            options = Options(width, *self.shape, max_positions)
             self.positions["rows"] = Rows(options, encoding, columns)
             self.positions["columns"] = Columns(options, encoding, columns)
         uses_vector = self.value_function.uses_vector or Position.DIRECT_SUM in self.positions
-        self.encoding = RowAndColumn(encoding, width, longest, columns) if uses_vector else None
+        self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
 
     def at(self, rows: Tensor, columns: Tensor) -> Tensor:
         """The positions of the pixels there, (T,) or (B, T), from integers of that shape that count from 0.
@@ -85,11 +88,11 @@ class ImageAttention(KernelAttention):
 class RowAndColumn(nn.Module):
     """t = (r, c): one half of the width encodes the row, the other the column."""
 
-    def __init__(self, encoding: Encoding, width: int, longest: int, columns: int) -> None:
+    def __init__(self, encoding: Encoding, width: int, max_positions: int, columns: int) -> None:
         super().__init__()
         if width % 4:
             raise ValueError(f"width: row and column each take pairs of half of {width}; allowed: a multiple of 4")
-        self.row = encoding_of(encoding, width // 2, longest)
+        self.row = encoding_of(encoding, width // 2, max_positions)
         self.column = encoding_of(encoding, width // 2, columns)
         self.columns = columns
 
@@ -105,11 +108,11 @@ class Rows(Product):
 
     def __init__(self, options: Options, encoding: Encoding, columns: int) -> None:
         super().__init__(options)
-        self.encoding = encoding_of(encoding, options.width, options.longest)
+        self.encoding = encoding_of(encoding, options.width, options.max_positions)
         self.columns = columns
 
-    def _project(self, place: Place) -> Tensor:
-        return super()._project(Place(place.positions // self.columns, self.encoding))
+    def _project(self, place: TokenPositions) -> Tensor:
+        return super()._project(TokenPositions(place.positions // self.columns, self.encoding))
 
 
 class Columns(Product):
@@ -122,5 +125,5 @@ class Columns(Product):
         self.encoding = encoding_of(encoding, options.width, columns)
         self.columns = columns
 
-    def _project(self, place: Place) -> Tensor:
-        return super()._project(Place(place.positions % self.columns, self.encoding))
+    def _project(self, place: TokenPositions) -> Tensor:
+        return super()._project(TokenPositions(place.positions % self.columns, self.encoding))

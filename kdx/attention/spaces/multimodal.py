@@ -17,8 +17,8 @@ from typing import Literal, Unpack, cast
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.contracts import DotProduct, KernelFunction, Options
 from kdx.attention.encodings import encoding_of
+from kdx.attention.interfaces import DotProduct, KernelFunction, Options
 from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
 from kdx.attention.spaces.parts import PlacedParts, check
@@ -75,7 +75,7 @@ class MultimodalAttention(KernelAttention):
             self.key = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.encoding is not None:
             encoding = Encoding(parts.get("encoding") or Encoding.SINUSOIDAL)
-            self.encoding = PerModality(encoding, widths, parts.get("longest", 1024))
+            self.encoding = PerModality(encoding, widths, parts.get("max_positions", 1024))
 
 
 class OverModalities(KernelFunction):
@@ -133,9 +133,9 @@ class ByModality(nn.Module):
 class PerModality(nn.Module):
     """t beside itself, as wide as each modality."""
 
-    def __init__(self, encoding: Encoding, widths: Sequence[int], longest: int) -> None:
+    def __init__(self, encoding: Encoding, widths: Sequence[int], max_positions: int) -> None:
         super().__init__()
-        self.encodings = nn.ModuleList(encoding_of(encoding, width, longest) for width in widths)
+        self.encodings = nn.ModuleList(encoding_of(encoding, width, max_positions) for width in widths)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Integers (…, T) to (…, T, M)."""

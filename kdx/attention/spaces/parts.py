@@ -24,7 +24,7 @@ class PlacedParts(Parts, total=False):
     value: Value
     filter: Filter
     encoding: Encoding | None
-    longest: int
+    max_positions: int
     clip: int | None
     tables: Tables
     xl_bias: XLBias | None

@@ -5,8 +5,8 @@ v(x_q, x_k) = f_k W_v + a_(j-i)          [Shaw et al. 2018]
 
 from torch import Tensor
 
-from kdx.attention.contracts import Options, Place, ValueFunction
 from kdx.attention.distances import Table
+from kdx.attention.interfaces import Options, TokenPositions, ValueFunction
 
 
 class WithTable(ValueFunction):
@@ -18,5 +18,5 @@ class WithTable(ValueFunction):
         super().__init__(options)
         self.table = Table(options)
 
-    def of_pairs(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def of_pairs(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         return self.table.sums(weights, at_query, at_key)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.contracts import Place, ValueFunction
+from kdx.attention.interfaces import TokenPositions, ValueFunction
 
 
 class WithPosition(ValueFunction):
@@ -10,5 +10,5 @@ class WithPosition(ValueFunction):
 
     uses_vector = True
 
-    def features(self, features: Tensor, place: Place) -> Tensor:
+    def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         return features + place.vector

@@ -1,7 +1,7 @@
 import torch
 
-from kdx.attention.contracts import Options
 from kdx.attention.filters import Causal
+from kdx.attention.interfaces import Options
 
 
 def test_a_query_sees_itself_and_what_stands_before() -> None:

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from kdx.attention.contracts import Options
 from kdx.attention.filters import Fixed
+from kdx.attention.interfaces import Options
 from kdx.axes import Reach
 
 

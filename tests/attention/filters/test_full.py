@@ -1,7 +1,7 @@
 import torch
 
-from kdx.attention.contracts import Options
 from kdx.attention.filters import Full
+from kdx.attention.interfaces import Options
 
 
 def test_every_key_is_seen() -> None:

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.attention.contracts import Options
 from kdx.attention.filters import Fixed, Strided
+from kdx.attention.interfaces import Options
 from kdx.axes import Reach
 
 

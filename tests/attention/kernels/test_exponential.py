@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.kernels import Exponential
 
 

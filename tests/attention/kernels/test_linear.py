@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.kernels import Linear
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.kernels import ReLUSquared
 from kdx.axes import Filter, Kernel
 

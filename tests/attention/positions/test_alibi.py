@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.positions import ALiBi
 
 

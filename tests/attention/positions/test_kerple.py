@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from kdx.attention.contracts import Options
+from kdx.attention.interfaces import Options
 from kdx.attention.positions import KERPLELog, KERPLEPower
 
 

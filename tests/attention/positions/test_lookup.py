@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.contracts import Options, Place
+from kdx.attention.interfaces import Options, TokenPositions
 from kdx.attention.positions import Lookup
 
 
@@ -9,7 +9,9 @@ def test_factor_is_eq_6_with_the_distance_from_query_to_key_over_the_root_of_d()
     scheme = Lookup(Options(8, heads=2, head_width=4, clip=2))
     query = torch.randn(1, 2, 3, 4)
     for start in (0, None):
-        log_weight = scheme.log_weight(query, Place(torch.arange(3), None, start), Place(torch.arange(6), None, start))
+        log_weight = scheme.log_weight(
+            query, TokenPositions(torch.arange(3), None, start), TokenPositions(torch.arange(6), None, start)
+        )
         assert log_weight.shape == (1, 2, 3, 6)
         for i, j, row in ((0, 0, 2), (2, 1, 1), (2, 0, 0), (1, 3, 4), (0, 5, 4)):
             expected = query[0, 1, i] @ scheme.table.weight[1, row] / 2

@@ -2,17 +2,17 @@ import pytest
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.attention.contracts import Options, Place
 from kdx.attention.encodings import encoding_of
+from kdx.attention.interfaces import Options, TokenPositions
 from kdx.attention.positions import Relative
 from kdx.axes import Encoding, Position, Symmetry, XLBias
 
 R = encoding_of(Encoding.SINUSOIDAL, 8, 0)
 
 
-def places(known: bool) -> tuple[Place, Place]:
+def places(known: bool) -> tuple[TokenPositions, TokenPositions]:
     start = (5, 2) if known else (None, None)
-    return Place(torch.arange(5, 8), None, start[0]), Place(torch.arange(2, 9), None, start[1])
+    return TokenPositions(torch.arange(5, 8), None, start[0]), TokenPositions(torch.arange(2, 9), None, start[1])
 
 
 @pytest.mark.parametrize("bias", XLBias)

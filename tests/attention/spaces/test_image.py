@@ -156,14 +156,14 @@ def test_generating_pixel_by_pixel_equals_one_pass(positions: tuple[Position, ..
 @pytest.mark.parametrize("positions", LISTS, ids=str)
 @pytest.mark.parametrize("encoding", Encoding)
 def test_state_holds_parameters_only(positions: tuple[Position, ...], encoding: Encoding) -> None:
-    module = attention(positions=positions, encoding=encoding, longest=ROWS)
+    module = attention(positions=positions, encoding=encoding, max_positions=ROWS)
     module(draw(1, 3, WIDTH))
     assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
     pickle.loads(pickle.dumps(module))
 
 
 def test_learned_tables_are_as_long_as_their_axis() -> None:
-    module = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), encoding=Encoding.LEARNED, longest=ROWS)
+    module = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), encoding=Encoding.LEARNED, max_positions=ROWS)
     shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if "encoding" in name}
     assert shapes == {
         "positions.rows.encoding.weight": (ROWS, WIDTH),

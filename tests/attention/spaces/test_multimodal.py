@@ -168,7 +168,7 @@ def test_it_compiles_into_one_graph() -> None:
         (
             {"widths": [4, 4], "temperature": 2.0},
             "temperature: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, "
-            "value, filter, encoding, longest, clip, tables, xl_bias, position_dropout, stride, summary, reach",
+            "value, filter, encoding, max_positions, clip, tables, xl_bias, position_dropout, stride, summary, reach",
         ),
         ({"widths": [4, 0]}, "widths: [4, 0]; allowed: one or more, each 1 or more"),
         (

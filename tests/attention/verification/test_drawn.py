@@ -14,7 +14,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from kdx.attention import distances
-from kdx.attention.contracts import Place
+from kdx.attention.interfaces import TokenPositions
 from kdx.attention.kernels import Exponential, Linear
 from kdx.attention.module import KernelAttention
 from kdx.attention.normalisers import RowSum
@@ -161,8 +161,8 @@ def distances_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def values_at_the_next_position(patch: pytest.MonkeyPatch) -> None:
-    def off(self, features: Tensor, place: Place) -> Tensor:
-        return features + Place(place.positions + 1, place._encoding).vector
+    def off(self, features: Tensor, place: TokenPositions) -> Tensor:
+        return features + TokenPositions(place.positions + 1, place._encoding).vector
 
     patch.setattr(WithPosition, "features", off)
 

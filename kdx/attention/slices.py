@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from kdx.attention.contracts import Part, taken
+from kdx.attention.interfaces import Part, taken
 
 
-def pieces_of(whole: Tensor) -> Callable[[Part], Tensor]:
+def slices_of(whole: Tensor) -> Callable[[Part], Tensor]:
     """Takes parts of (B, H, T, D); all must go through one backward pass, and have no second derivative."""
     if not whole.requires_grad or not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return lambda part: taken(whole, part)
     total = _Total(whole.detach())
     token = _Whole.apply(whole, total)  # type: ignore[no-untyped-call]
-    return lambda part: _Piece.apply(token, total, part)  # type: ignore[no-untyped-call]
+    return lambda part: _Slice.apply(token, total, part)  # type: ignore[no-untyped-call]
 
 
 class _Total:
@@ -30,7 +30,7 @@ class _Total:
 
 
 class _Whole(torch.autograd.Function):
-    # Stands for the whole: its gradient is asked for when those of all pieces have come in.
+    # Stands for the whole: its gradient is asked for when those of all slices have come in.
     @staticmethod
     def forward(ctx: Any, whole: Tensor, total: _Total) -> Tensor:
         ctx.total = total
@@ -43,7 +43,7 @@ class _Whole(torch.autograd.Function):
         return gradient, None
 
 
-class _Piece(torch.autograd.Function):
+class _Slice(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, token: Tensor, total: _Total, part: Part) -> Tensor:
         ctx.total, ctx.part = total, part

@@ -16,7 +16,7 @@ Part = slice | Tensor
 """Some of the tokens of a row: a slice without a step, or their indices, integers (n,)."""
 
 
-def wide(numbers: Tensor) -> Tensor:
+def upcast(numbers: Tensor) -> Tensor:
     """In at least 32 bits: half precision has not the digits, or not the range, of squares and long sums."""
     return numbers.to(torch.promote_types(numbers.dtype, torch.float32))
 
@@ -38,7 +38,7 @@ class Options(NamedTuple):
     """H."""
     head_width: int
     """D."""
-    longest: int = 1024
+    max_positions: int = 1024
     """Positions of a learned encoding; distances of a table without clipping."""
     clip: int | None = 16
     """Distance from which on a table has one row for all; None: nowhere."""
@@ -55,7 +55,7 @@ class Options(NamedTuple):
     """What the logarithm of the exponential and the rbf kernel is divided by."""
 
 
-class Place:
+class TokenPositions:
     """Where the tokens of a row stand."""
 
     def __init__(
@@ -77,11 +77,11 @@ class Place:
             self._vector = self._encoding(self.positions)
         return self._vector
 
-    def part(self, part: Part) -> "Place":
+    def part(self, part: Part) -> "TokenPositions":
         """The place of some of the tokens."""
         known = self.start is not None and isinstance(part, slice)
         start = self.start + (part.start or 0) if known else None  # type: ignore[operator, union-attr]
-        return Place(self.positions[..., part], self._encoding, start)
+        return TokenPositions(self.positions[..., part], self._encoding, start)
 
 
 class KernelFunction(nn.Module):
@@ -139,11 +139,11 @@ class PositionScheme(nn.Module):
     def __init__(self, options: Options) -> None:
         super().__init__()
 
-    def features(self, features: Tensor, place: Place) -> Tensor:
+    def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What queries and keys are projected from: (B, T, M) to (B, T, M)."""
         return features
 
-    def projected(self, projected: Tensor, place: Place) -> Tensor:
+    def projected(self, projected: Tensor, place: TokenPositions) -> Tensor:
         """What the kernel compares, of projected queries or keys: (B, H, T, D) to (B, H, T, D)."""
         return projected
 
@@ -151,7 +151,7 @@ class PositionScheme(nn.Module):
         """What the kernel compares, of projected queries only: (B, H, Tq, D) to (B, H, Tq, D)."""
         return query
 
-    def log_weight(self, query: Tensor, at_query: Place, at_key: Place) -> Tensor | None:
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor | None:
         """The logarithm of the factor, which broadcasts to (B, H, Tq, Tk); None: no factor.
 
         Args:
@@ -159,11 +159,13 @@ class PositionScheme(nn.Module):
         """
         return None
 
-    def by_part(self, query: Tensor, at_query: Place, at_key: Place) -> Callable[[Tensor, slice, Part], Tensor | None]:
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor | None]:
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 
-    def dot_product(self, query: Tensor, at_query: Place, at_key: Place) -> DotProduct | None:
+    def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
         """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the log-weight.
 
         None: there is no such form, or at this size it is the slower one; the log-weight is then added as a bias.
@@ -182,11 +184,11 @@ class ValueFunction(nn.Module):
     def __init__(self, options: Options) -> None:
         super().__init__()
 
-    def features(self, features: Tensor, place: Place) -> Tensor:
+    def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What values are projected from: (B, Tk, M) to (B, Tk, M)."""
         return features
 
-    def of_pairs(self, weights: Tensor, at_query: Place, at_key: Place) -> Tensor:
+    def of_pairs(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """The sum, by weights (B, H, Tq, Tk), of what depends on the pair: (B, H, Tq, D)."""
         raise NotImplementedError
 

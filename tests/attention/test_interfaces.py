@@ -10,9 +10,9 @@ from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention import module as module_file
-from kdx.attention.contracts import KernelFunction, PositionScheme
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
+from kdx.attention.interfaces import KernelFunction, PositionScheme
 from kdx.attention.kernels import KERNELS
 from kdx.attention.module import WITH_TEMPERATURE
 from kdx.attention.normalisers import NORMALISERS
@@ -157,7 +157,7 @@ def test_paths_agree_at_any_shape_padding_and_position(
         "tables": data.draw(st.sampled_from(["per-head", "shared"]), "tables"),
         "reach": data.draw(st.sampled_from(["past", "both"]), "reach"),
         "summary": data.draw(st.integers(0, 3), "summary"),
-        "longest": 30,
+        "max_positions": 30,
     }
     if variant[0] in WITH_TEMPERATURE:
         more["temperature"] = data.draw(st.sampled_from([1.0, 0.5, 3.0]), "temperature")
