@@ -104,7 +104,7 @@ class _CrossmodalLayer(nn.Module):
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
         which = Attention.ENCODER_SELF
-        self.own = CrossmodalAttention(
+        self.self_attention = CrossmodalAttention(
             spec.model.width,
             spec.model.heads,
             tuple(Modality),
@@ -112,13 +112,14 @@ class _CrossmodalLayer(nn.Module):
             positions=spec.positions_in(which),
             **parts_of(spec, which),
         )
-        self.own_residuals = nn.ModuleDict({name: Residual(spec) for name in Modality})
+        self.attentions = {"self_attention": which}
+        self.self_attention_residuals = nn.ModuleDict({name: Residual(spec) for name in Modality})
         self.feed_forwards = nn.ModuleDict({name: FeedForward(spec.model.width, spec.model.inner) for name in Modality})
         self.feed_residuals = nn.ModuleDict({name: Residual(spec) for name in Modality})
 
     def forward(self, streams: Streams, times: Streams) -> Streams:
-        own, feed = cast(_Residuals, self.own_residuals), cast(_Residuals, self.feed_residuals)
-        changes = self.own(
+        own, feed = cast(_Residuals, self.self_attention_residuals), cast(_Residuals, self.feed_residuals)
+        changes = self.self_attention(
             {name: own[name].inner(stream) for name, stream in streams.items()},
             positions={name: when.clamp(min=0) for name, when in times.items()},
             key_padding={name: when < 0 for name, when in times.items()},

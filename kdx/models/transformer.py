@@ -113,14 +113,19 @@ class Layer(nn.Module):
     """Self-attention in the cell's space, attention over a source where there is one, and the feed-forward sublayer."""
 
     def __init__(
-        self, spec: CellSpec, own: Attention, across: Attention | None = None, attention: AttentionOf = attention_of
+        self,
+        spec: CellSpec,
+        self_attention: Attention,
+        cross_attention: Attention | None = None,
+        attention: AttentionOf = attention_of,
     ) -> None:
         super().__init__()
-        self.own = mixer_of(spec, own, attention)
-        self.own_residual = Residual(spec)
-        if across:
-            self.across = attention_of(spec, across)
-            self.across_residual = Residual(spec)
+        self.self_attention = mixer_of(spec, self_attention, attention)
+        self.self_attention_residual = Residual(spec)
+        if cross_attention:
+            self.cross_attention = attention_of(spec, cross_attention)
+            self.cross_attention_residual = Residual(spec)
+        self.attentions = {"self_attention": self_attention, "cross_attention": cross_attention}
         self.feed_forward = FeedForward(spec.model.width, spec.model.inner, spec.model.inner_dropout)
         self.feed_residual = Residual(spec)
 
@@ -139,15 +144,15 @@ class Layer(nn.Module):
         When decoding token by token, `caches` keep the keys of earlier tokens, and x goes on where they end. In a
         stream, `remembered` (B, Tm, M) is what this layer read before x.
         """
-        own_cache, across_cache = caches or (None, None)
-        inner = self.own_residual.inner(x)
-        memory = {} if remembered is None else {"memory": self.own_residual.inner(remembered)}
-        change = self.own(inner, key_padding=padding, cache=own_cache, **memory)
-        x = self.own_residual.outer(x, change)
+        self_cache, cross_cache = caches or (None, None)
+        inner = self.self_attention_residual.inner(x)
+        memory = {} if remembered is None else {"memory": self.self_attention_residual.inner(remembered)}
+        change = self.self_attention(inner, key_padding=padding, cache=self_cache, **memory)
+        x = self.self_attention_residual.outer(x, change)
         if source is not None:
-            inner = self.across_residual.inner(x)
-            change = self.across(inner, source, key_padding=source_padding, cache=across_cache)
-            x = self.across_residual.outer(x, change)
+            inner = self.cross_attention_residual.inner(x)
+            change = self.cross_attention(inner, source, key_padding=source_padding, cache=cross_cache)
+            x = self.cross_attention_residual.outer(x, change)
         return self.feed_residual.outer(x, self.feed_forward(self.feed_residual.inner(x)))
 
 
@@ -158,12 +163,12 @@ class Stack(nn.Module):
         self,
         spec: CellSpec,
         depth: int,
-        own: Attention,
-        across: Attention | None = None,
+        self_attention: Attention,
+        cross_attention: Attention | None = None,
         attention: AttentionOf = attention_of,
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(spec, own, across, attention) for _ in range(depth))
+        self.layers = nn.ModuleList(Layer(spec, self_attention, cross_attention, attention) for _ in range(depth))
         share_biases(spec, self)
         self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
 

@@ -24,7 +24,9 @@ class TranslationModel(nn.Module):
         self.source_input = Input(spec, source)
         self.target_input = Input(spec, target)
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF)
-        self.decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, across=Attention.ENCODER_DECODER)
+        self.decoder = Stack(
+            spec, spec.model.decoder_layers, Attention.DECODER_SELF, cross_attention=Attention.ENCODER_DECODER
+        )
         self.output = output_of(vocabulary_size, width, None if embeddings is Embeddings.SEPARATE else target)
         initialise(self, spec.model.initialisation)
 
@@ -71,10 +73,10 @@ class TranslationModel(nn.Module):
             return self.output(hidden[:, -1])
 
         def go_on_with(rows: Tensor, other_sentences: bool) -> None:
-            for own, across in caches:
-                own.select(rows)
+            for self_cache, cross_cache in caches:
+                self_cache.select(rows)
                 if other_sentences:
-                    across.select(rows)
+                    cross_cache.select(rows)
 
         return beam_search(logits_after, go_on_with, search.limits((~source_padding).sum(1)), search)
 

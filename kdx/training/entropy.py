@@ -21,17 +21,23 @@ def measured(model: nn.Module) -> Iterator[dict[str, float]]:
 
     e to that power is how many keys a query effectively sees. Of signed weights the absolute values count.
     """
+    which = _attentions(model)
     found: dict[Attention, list[float]] = {}
     entropies: dict[str, float] = {}
-    with watched(model, lambda name, weights, asked: found.setdefault(_place(name), []).append(_mean(weights, asked))):
+    with watched(model, lambda name, weights, asked: found.setdefault(which[name], []).append(_mean(weights, asked))):
         yield entropies
     entropies.update({place.value: sum(values) / len(values) for place, values in found.items()})
 
 
-def _place(name: str) -> Attention:
-    if name.endswith("across"):
-        return Attention.ENCODER_DECODER
-    return Attention.ENCODER_SELF if "encoder" in name else Attention.DECODER_SELF
+def _attentions(model: nn.Module) -> dict[str, Attention]:
+    """Which of the three each attention is, by module name; the layer that holds it says so."""
+    return {
+        f"{prefix}.{child}{name and '.'}{name}": attention
+        for prefix, layer in model.named_modules()
+        for child, attention in getattr(layer, "attentions", {}).items()
+        if attention
+        for name, _ in layer.get_submodule(child).named_modules()
+    }
 
 
 def _mean(weights: Tensor, asked: Asked) -> float:

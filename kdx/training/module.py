@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from kdx.axes import Split
 from kdx.grid.spec import CellSpec
+from kdx.models.former_names import todays_names
 from kdx.training.entropy import measured
 from kdx.training.schedule import rate_factor
 
@@ -49,6 +50,9 @@ class TaskModule(lightning.LightningModule):
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["state_dict"] = todays_names(checkpoint["state_dict"])
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Lightning's own clipping refuses a fused optimiser in bf16, though only fp16 would scale the gradients.

@@ -36,6 +36,7 @@ class PredictionModule(TextModule):
         checkpoint["memory"] = self.remembered[True].layers
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        super().on_load_checkpoint(checkpoint)
         self.remembered[True].layers = [layer.to(self.device) for layer in checkpoint["memory"]]
 
     def summarise(self, split: Split) -> dict[str, float]:

@@ -20,6 +20,7 @@ from kdx.data.reading import data_facts
 from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
+from kdx.models.former_names import todays_names
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
 from kdx.training.conditions import changes, conditions
@@ -292,10 +293,10 @@ def _told(aside: Mapping[str, str]) -> str:
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:
     """Of the weights in these files, summed in float64 in their order; of one file, its own bits."""
-    first = files.weights(names[0])
+    first = todays_names(files.weights(names[0]))
     total = {name: tensor.double() for name, tensor in first.items()}
     for more in names[1:]:
-        for name, tensor in files.weights(more).items():
+        for name, tensor in todays_names(files.weights(more)).items():
             total[name] += tensor
     return {name: (tensor / len(names)).to(first[name].dtype) for name, tensor in total.items()}
 

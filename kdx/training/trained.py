@@ -11,6 +11,7 @@ from kdx.axes import Task
 from kdx.data.corpus import Corpus
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
+from kdx.models.former_names import todays_names
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.training.attention_weights import watched
@@ -34,7 +35,7 @@ class Trained:
         """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
 
         Returns:
-            Module name, such as `decoder.layers.0.own` → (B, H, Tq, Tk).
+            Module name, such as `decoder.layers.0.self_attention` → (B, H, Tq, Tk).
         """
         found: dict[str, Tensor] = {}
         with watched(self.model, lambda name, weights, _: found.update({name: weights})):
@@ -54,7 +55,7 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
         KdxError: it holds no weights, or those of a model that has other parameters than this code builds.
     """
     try:
-        state = unpacked(weights)
+        state = todays_names(unpacked(weights))
     except ValueError as error:
         raise KdxError(
             "this file holds no weights that kdx wrote, and nothing in it was run",

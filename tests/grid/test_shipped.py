@@ -303,9 +303,11 @@ def size_of(spec: CellSpec) -> int:
     across = Attention.ENCODER_DECODER if spec.task is Task.TRANSLATION else None
     with torch.device("meta"):
         encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF)
-        decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, across=across)
+        decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, cross_attention=across)
     total = sum(parameter.numel() for stack in (encoder, decoder) for parameter in stack.parameters())
-    tables = [module for layer in decoder.layers for module in layer.own.modules() if isinstance(module, Table)]
+    tables = [
+        module for layer in decoder.layers for module in layer.self_attention.modules() if isinstance(module, Table)
+    ]
     return total - sum(table.clip * table.weight[:, 0].numel() for table in tables)
 
 

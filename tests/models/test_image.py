@@ -65,11 +65,11 @@ def test_every_weight_learns(name):
     [("product", ImageAttention), ("raster order", KernelAttention), ("convolution", Convolution)],
 )
 def test_the_space_and_the_mixer_choose_the_layer(name, kind):
-    assert {type(layer.own) for layer in model(**ARMS[name]).decoder.layers} == {kind}
+    assert {type(layer.self_attention) for layer in model(**ARMS[name]).decoder.layers} == {kind}
 
 
 def test_of_pixels_that_are_alike_row_and_column_decide_each_for_itself():
-    attention = model(position="product").decoder.layers[0].own
+    attention = model(position="product").decoder.layers[0].self_attention
     weights = attention.weights(torch.zeros(1, PIXELS, SMALL["width"]).double())[0, :, -1]
     log = weights.log().unflatten(-1, (SIDE, SIDE))  # a term of the row and one of the column
     torch.testing.assert_close(log - log[:, :1] - log[:, :, :1] + log[:, :1, :1], torch.zeros_like(log))

@@ -36,7 +36,7 @@ def test_every_stack_ends_normalised(norm):
 def test_a_pre_norm_stack_whose_sublayers_give_nothing_is_its_closing_norm_alone():
     stack = Stack(cell("prediction", norm="pre"), 3, Attention.DECODER_SELF).double()
     for layer in stack.layers:
-        for last in (layer.own.output, layer.feed_forward.down):
+        for last in (layer.self_attention.output, layer.feed_forward.down):
             torch.nn.init.zeros_(last.weight)
     x = draw(2, 4, WIDTH)
     torch.testing.assert_close(stack(x), normalised(x))
@@ -90,17 +90,17 @@ def test_u_and_v_are_learned_in_each_layer_or_once_in_each_stack(task):
     base = models["none"][1]
     assert models["learned"][1] - base == 2 * stacks * 2 * WIDTH
     assert models["shared"][1] - base == stacks * 2 * WIDTH
-    first, second = (layer.own.positions["relative"] for layer in models["shared"][0].decoder.layers)
+    first, second = (layer.self_attention.positions["relative"] for layer in models["shared"][0].decoder.layers)
     assert first.u is second.u and first.v is second.v and first.u is not first.v
 
 
 def test_shared_u_and_v_come_back_from_a_state_as_one_pair(tmp_path):
     model, other = (language(position="relative", xl_bias="shared", seed=seed) for seed in (0, 1))
-    torch.nn.init.normal_(model.decoder.layers[0].own.positions["relative"].u)
+    torch.nn.init.normal_(model.decoder.layers[0].self_attention.positions["relative"].u)
     torch.save(model.state_dict(), tmp_path / "weights")
     other.load_state_dict(torch.load(tmp_path / "weights", weights_only=True))
     assert torch.equal(model(tokens(2, 5)), other(tokens(2, 5)))
-    first, second = (layer.own.positions["relative"] for layer in other.decoder.layers)
+    first, second = (layer.self_attention.positions["relative"] for layer in other.decoder.layers)
     assert first.u is second.u and first.u.any()
 
 
@@ -131,7 +131,7 @@ def test_the_normal_initialisation_draws_every_matrix_alike(task):
     assert any(name.endswith("relative.u") for name in names)
     embedding = model.input if task == "prediction" else model.source_input
     assert not embedding.embedding.weight[0].any()
-    kerple = "decoder.layers.0.own.positions.kerple-log.scale"
+    kerple = "decoder.layers.0.self_attention.positions.kerple-log.scale"
     # A parameter of a formula is drawn as the formula asks.
     assert names[kerple].abs().max() > 0.1
 
@@ -146,7 +146,7 @@ def test_a_direct_sum_has_the_sinusoids_of_the_cell():
         vectors = {}
         for word in ("vaswani", "fairseq"):
             model = language(position="direct-sum", sinusoids=word, **axes)
-            own = model.input if axes["inject"] == "input" else model.decoder.layers[0].own
+            own = model.input if axes["inject"] == "input" else model.decoder.layers[0].self_attention
             vectors[word] = own.encoding(positions)
         # Between the first frequency, 1 in both, and the last, WIDTH / 2 - 1 of them have other exponents.
         same = (vectors["vaswani"] == vectors["fairseq"])[1:].all(0)
@@ -157,7 +157,7 @@ def test_an_evaluation_with_more_memory_leaves_a_tokens_position_what_it_was_in_
     axes = {"position": "direct-sum", "inject": "per-layer", "memory": 4}
     longer = language(evaluation={"memory": 7}, **axes)
     text, before = tokens(1, 3), torch.zeros(1, 4, WIDTH, dtype=torch.float64)
-    attention = longer.decoder.layers[0].own
+    attention = longer.decoder.layers[0].self_attention
     assert attention.memory_length == 7
     for memory in (None, before, torch.zeros(1, 7, WIDTH, dtype=torch.float64)):
         projected = attention._project(torch.zeros(1, 3, WIDTH, dtype=torch.float64), None, memory)
@@ -171,7 +171,7 @@ def test_a_stack_has_the_parameters_of_its_layers_and_pre_norm_one_norm_more(dep
     spec = cell("translation", norm=norm)
     closing = 2 * WIDTH if norm == "pre" else 0
     assert count(Stack(spec, depth, Attention.ENCODER_SELF)) == depth * layer_size() + closing
-    across = Stack(spec, depth, Attention.DECODER_SELF, across=Attention.ENCODER_DECODER)
+    across = Stack(spec, depth, Attention.DECODER_SELF, cross_attention=Attention.ENCODER_DECODER)
     assert count(across) == depth * layer_size(attentions=2) + closing
 
 
@@ -196,13 +196,13 @@ def test_a_direct_sum_at_the_input_is_taken_there_and_in_no_attention():
     at = [torch.tensor([position]) for position in (0, 7)]
     first, later = (model.input(tokens(1, 1), positions) for positions in at)
     torch.testing.assert_close(later - first, model.input.encoding(at[1])[None] - model.input.encoding(at[0])[None])
-    assert all(not layer.own.positions for layer in model.decoder.layers)
+    assert all(not layer.self_attention.positions for layer in model.decoder.layers)
 
 
 def test_a_direct_sum_in_each_layer_leaves_the_input_without_position():
     model = language(position="direct-sum", inject="per-layer")
     assert model.input.encoding is None
-    assert [list(layer.own.positions) for layer in model.decoder.layers] == [["direct-sum"]] * 2
+    assert [list(layer.self_attention.positions) for layer in model.decoder.layers] == [["direct-sum"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_positions_are_in_the_attentions_where_they_are_placed():
 def test_each_attention_has_its_own_filter():
     spec = cell("translation", filter={"encoder-self": "causal"})
     encoder, decoder = Stack(spec, 1, Attention.ENCODER_SELF), Stack(spec, 1, Attention.DECODER_SELF)
-    assert encoder.layers[0].own.filter.triangular and decoder.layers[0].own.filter.triangular
+    assert encoder.layers[0].self_attention.filter.triangular and decoder.layers[0].self_attention.filter.triangular
     assert not attention_of(spec, Attention.ENCODER_DECODER).filter.triangular
 
 

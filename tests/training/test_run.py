@@ -2,16 +2,17 @@
 
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 import pytorch_lightning as lightning
 import torch
 from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
 
-from kdx.axes import Split
+from kdx.axes import IfChanged, Split
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import load_parallel, load_stream
-from kdx.errors import KdxError, StorageError
+from kdx.errors import ChangedError, KdxError, StorageError
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.prediction import PredictionModule
@@ -585,3 +586,17 @@ def test_sixteen_bit_floats_train_with_clipping_and_repeat(home, tmp_path):
 def test_a_text_too_short_for_one_batch_is_refused_by_name(train):
     with pytest.raises(KdxError, match="do not fill"):
         train(cell("prediction", batch_tokens=2**20))
+
+
+def test_a_run_that_an_earlier_kdx_began_goes_on_to_the_same_weights(tmp_path):
+    """`checkpoints/0.1.0` was written when a layer's attentions had other names; the arithmetic is the same."""
+    spec = cell("translation", model={"width": 8, "inner": 8})
+    whole = run(spec, tmp_path / "whole", tmp_path / "home")
+    shutil.copytree(Path(__file__).parent / "checkpoints" / "0.1.0", tmp_path / "begun")
+    with pytest.raises(ChangedError):
+        run(spec, tmp_path / "begun", tmp_path / "home")
+    ended = run(spec, tmp_path / "begun", tmp_path / "home", if_changed=IfChanged.CONTINUE)
+    ((_, _, _, _, resumed_step, changes, _),) = ended.of("begin")
+    assert resumed_step == 7 and changes
+    for name, weight in whole.weights.items():
+        torch.testing.assert_close(ended.weights[name], weight, rtol=1e-4, atol=1e-6)
