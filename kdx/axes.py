@@ -6,21 +6,6 @@ Equations are those of Tsai et al. 2019 ("Transformer Dissection", EMNLP) unless
 from enum import StrEnum
 
 
-class Task(StrEnum):
-    """What a model learns: encoder–decoder translation, or decoder-only sequence prediction.
-
-    Beyond the paper's experiments, on generated examples: the pixels of an image one by one, the class of a set, the
-    class of streams of several modalities, and the shortest tour through cities.
-    """
-
-    TRANSLATION = "translation"
-    PREDICTION = "prediction"
-    IMAGE = "image"
-    SET = "set"
-    MULTIMODAL = "multimodal"
-    TOUR = "tour"
-
-
 class Space(StrEnum):
     """The kernel feature space X (Sec. 2.2.1): F × T, F × H × W, F, and F^l × F^v × F^a × T.
 
@@ -50,53 +35,11 @@ class Attention(StrEnum):
     DECODER_SELF = "decoder-self"
 
 
-class Kernel(StrEnum):
-    """How alike a query and a key are, on the non-positional features (Sec. 2.2.2).
-
-    Those of Table 2 are the first four.
-    """
-
-    LINEAR = "linear"
-    POLYNOMIAL = "polynomial"
-    EXPONENTIAL = "exponential"
-    RBF = "rbf"
-    COSINE = "cosine"
-    LAPLACIAN = "laplacian"
-    STUDENT_T = "student-t"
-    ELU = "elu"
-    RELU_SQUARED = "relu-squared"
-
-
-class Normaliser(StrEnum):
-    """What a row of weights is divided by: its sum (Eq. 2), or the number of keys that the query sees."""
-
-    ROW_SUM = "row-sum"
-    LENGTH = "length"
-
-
 class Symmetry(StrEnum):
     """Whether queries and keys share one projection, weights and biases alike (W_q = W_k)."""
 
     ASYMMETRIC = "asymmetric"
     SYMMETRIC = "symmetric"
-
-
-class Position(StrEnum):
-    """How positions enter the kernel: direct-sum is Eq. 4, lookup Eq. 6, relative Eq. 5, product Eq. 9.
-
-    Beyond the paper: a bias by distance (ALiBi, T5, KERPLE's two), and rotary, a rotation of queries and keys.
-    """
-
-    NONE = "none"
-    DIRECT_SUM = "direct-sum"
-    LOOKUP = "lookup"
-    RELATIVE = "relative"
-    PRODUCT = "product"
-    ALIBI = "alibi"
-    T5 = "t5"
-    KERPLE_LOG = "kerple-log"
-    KERPLE_POWER = "kerple-power"
-    ROTARY = "rotary"
 
 
 class Tables(StrEnum):
@@ -131,13 +74,6 @@ class Initialisation(StrEnum):
     NORMAL = "normal"
 
 
-class Encoding(StrEnum):
-    """The vector t of an absolute position."""
-
-    SINUSOIDAL = "sinusoidal"
-    LEARNED = "learned"
-
-
 class Sinusoids(StrEnum):
     """A sinusoid's exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
 
@@ -152,36 +88,11 @@ class Inject(StrEnum):
     PER_LAYER = "per-layer"
 
 
-class Value(StrEnum):
-    """The value function: f W_v (Eq. 8), (f + t) W_v (Eq. 7), or f W_v and a table of distances (Shaw et al. 2018)."""
-
-    WITHOUT_POSITION = "without-position"
-    WITH_POSITION = "with-position"
-    TABLE = "table"
-
-
-class Filter(StrEnum):
-    """M(x_q, S), the keys a query sees: all, those not after it, or the patterns of Child et al. 2019."""
-
-    FULL = "full"
-    CAUSAL = "causal"
-    STRIDED = "strided"
-    FIXED = "fixed"
-
-
 class Scale(StrEnum):
     """Whether a dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
 
     SCALED = "scaled"
     UNSCALED = "unscaled"
-
-
-class Mixer(StrEnum):
-    """How the tokens of a row learn of each other: by attention, by their mean, or by their nearest neighbours."""
-
-    ATTENTION = "attention"
-    EQUIVARIANT = "equivariant"
-    CONVOLUTION = "convolution"
 
 
 class Reach(StrEnum):

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Normaliser, Reach, Tables, XLBias
+from kdx.axes import Reach, Sinusoids, Tables, XLBias
 
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor
@@ -84,13 +84,24 @@ class TokenPositions:
         return TokenPositions(self.positions[..., part], self._encoding, start)
 
 
-class KernelFunction(nn.Module):
+class Word(nn.Module):
+    """A word of the study, with what is known of it; `kdx.definitions` reads the literals, here and below."""
+
+    formula: ClassVar[str] = ""
+    """As printed in the source."""
+    source: ClassVar[str] = ""
+    """The paper, with its equation or section."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """The keys of a cell that it makes use of."""
+
+
+class KernelFunction(Word):
     """k_F(q, k) on projected features, (B, H, Tq, D) and (B, H, Tk, D) to (B, H, Tq, Tk).
 
     A kernel gives either its logarithm or, where that would be a detour or has no sign, itself.
     """
 
-    normaliser: ClassVar[Normaliser] = Normaliser.ROW_SUM
+    normaliser: ClassVar[str] = "row-sum"
     """Unless another is asked for."""
 
     def __init__(self, options: Options) -> None:
@@ -128,16 +139,23 @@ class KernelFunction(nn.Module):
         return None
 
 
-class PositionScheme(nn.Module):
+class PositionScheme(Word):
     """How positions enter the kernel: a change of what it compares, or a factor of the weight, or both."""
 
+    spaces: ClassVar[tuple[str, ...]] = ("sequence", "multimodal", "crossmodal")
+    """Where its tokens have positions of the kind that it needs."""
+    even: ClassVar[str] = ""
+    """Which size must be even, since its features come in pairs: `width`, `head_width`, or none."""
     uses_vector: ClassVar[bool] = False
-    """Whether it needs t, or the integer positions only."""
+    """Whether it needs t; else it sees distances only."""
     weighs: ClassVar[bool] = True
     """Whether it is a factor of the weight."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
+
+    def share(self, other: "PositionScheme") -> None:
+        """Take the parameters of the same scheme in another layer that all layers are to share; most have none."""
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What queries and keys are projected from: (B, T, M) to (B, T, M)."""
@@ -173,9 +191,10 @@ class PositionScheme(nn.Module):
         return None
 
 
-class ValueFunction(nn.Module):
+class ValueFunction(Word):
     """What is averaged."""
 
+    spaces: ClassVar[tuple[str, ...]] = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector: ClassVar[bool] = False
     """Whether it needs t."""
     uses_weights: ClassVar[bool] = False
@@ -193,13 +212,16 @@ class ValueFunction(nn.Module):
         raise NotImplementedError
 
 
-class FilterFunction(nn.Module):
+class FilterFunction(Word):
     """M(x_q, S): which keys a query sees, by their positions.
 
     In self-attention every query keeps at least its own key. Keys from elsewhere are all seen by a query to which the
     filter would leave none of them.
     """
 
+    spaces: ClassVar[tuple[str, ...]] = ("sequence", "image", "multimodal", "crossmodal")
+    sees_later: ClassVar[bool] = False
+    """Whether a query of a decoder would see keys after it."""
     triangular: ClassVar[bool] = False
     """Whether the keys seen are the lower triangle when queries and keys stand at the same positions, in order."""
     limits: ClassVar[bool] = True
@@ -217,7 +239,7 @@ class FilterFunction(nn.Module):
         return slice(0, len(keys))
 
 
-class NormaliserFunction(nn.Module):
+class NormaliserFunction(Word):
     """What a row of weights is divided by."""
 
     cancels: ClassVar[bool]
@@ -226,3 +248,30 @@ class NormaliserFunction(nn.Module):
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
         """The divisor (…, Tq or 1, 1), never 0, of weights (B, H, Tq, Tk) that are 0 where not visible."""
         raise NotImplementedError
+
+
+class AbsoluteEncoding(Word):
+    """t, the vector of an absolute position: integers (…, T) to (…, T, M)."""
+
+    even: ClassVar[str] = ""
+    """`width` where that must be even; else none."""
+    bounded: ClassVar[bool] = False
+    """Whether it ends at `max_positions`."""
+
+    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
+        """Takes M, the number of positions of one that ends, and the exponents of sinusoids."""
+        super().__init__()
+
+
+class ContextMixer(Word):
+    """A layer that tells a token of the others, and may stand where self-attention stands in a block.
+
+    All take `forward(x, query_positions=…, key_padding=…, cache=…)` with x (B, T, M), as `KernelAttention` does for
+    self-attention.
+    """
+
+    spaces: ClassVar[tuple[str, ...]] = ("sequence", "image", "set", "multimodal")
+    filters: ClassVar[tuple[str, ...]] = ("full", "causal")
+    """Those that it can follow; any when empty."""
+    remembers: ClassVar[bool] = False
+    """Whether it can look into a memory of tokens before."""

@@ -3,40 +3,38 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
-from kdx.attention.encodings import encoding_of
+from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
-from kdx.attention.interfaces import Options, Part, PositionScheme, TokenPositions
+from kdx.attention.interfaces import (
+    AbsoluteEncoding,
+    ContextMixer,
+    FilterFunction,
+    KernelFunction,
+    NormaliserFunction,
+    Options,
+    Part,
+    PositionScheme,
+    TokenPositions,
+    ValueFunction,
+    Word,
+)
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
-from kdx.axes import (
-    Encoding,
-    Filter,
-    Kernel,
-    Normaliser,
-    Position,
-    Reach,
-    Scale,
-    Sinusoids,
-    Symmetry,
-    Tables,
-    Value,
-    XLBias,
-)
+from kdx.axes import Reach, Scale, Sinusoids, Symmetry, Tables, XLBias
+from kdx.definitions import Family
 
-Word = TypeVar("Word", bound=StrEnum)
-
-# In the polynomial and the linear kernel a temperature cancels.
-WITH_TEMPERATURE = (Kernel.EXPONENTIAL, Kernel.RBF)
+Choice = TypeVar("Choice", bound=StrEnum)
+W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
@@ -83,7 +81,7 @@ class _Masks(NamedTuple):
         return _Masks(self.own, padding, mask)
 
 
-class KernelAttention(nn.Module):
+class KernelAttention(ContextMixer):
     """Multi-head attention with any kernel, symmetry, positions, value function and filter.
 
     One initialisation serves every variant, so that they compare: Xavier-uniform, with the gain 1/√2 for the
@@ -102,7 +100,7 @@ class KernelAttention(nn.Module):
     Args:
         width: M, features per token.
         heads: H.
-        kernel: k_F.
+        kernel: k_F, as a word or as a class of `KernelFunction`; so it is with the other parts.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
         scale: `unscaled` leaves out the division by √D of the exponential kernel.
         temperature: T of the exponential and the rbf kernel, which the logarithm of the weight is divided by.
@@ -134,20 +132,26 @@ class KernelAttention(nn.Module):
             twice, an unknown word, a number out of its range, or a part that needs t where `encoding` is None.
     """
 
+    formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
+    source = "Tsai et al. 2019, Eq. 2"
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")
+    filters = ()
+    remembers = True
+
     def __init__(
         self,
         width: int,
         heads: int,
         *,
-        kernel: Kernel = Kernel.EXPONENTIAL,
+        kernel: str | type[KernelFunction] = "exponential",
         symmetry: Symmetry = Symmetry.ASYMMETRIC,
         scale: Scale = Scale.SCALED,
         temperature: float = 1.0,
-        positions: Sequence[Position] = (),
-        value: Value = Value.WITHOUT_POSITION,
-        filter: Filter = Filter.FULL,
-        normaliser: Normaliser | None = None,
-        encoding: Encoding | None = Encoding.SINUSOIDAL,
+        positions: Sequence[str | type[PositionScheme]] = (),
+        value: str | type[ValueFunction] = "without-position",
+        filter: str | type[FilterFunction] = "full",
+        normaliser: str | type[NormaliserFunction] | None = None,
+        encoding: str | type[AbsoluteEncoding] | None = "sinusoidal",
         sinusoids: Sinusoids = Sinusoids.VASWANI,
         head_width: int | None = None,
         bias: bool = True,
@@ -176,12 +180,17 @@ class KernelAttention(nn.Module):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
         if memory_length < 0:
             raise ValueError(f"memory_length: {memory_length}; allowed: 0 or more")
-        schemes = [_word("positions", scheme, Position) for scheme in positions]
-        if len(set(schemes)) < len(schemes):
-            raise ValueError(f"positions: a scheme stands twice in {', '.join(schemes)}; allowed: each once")
+        schemes = {
+            _name(scheme): _class_of("positions", scheme, POSITIONS, PositionScheme)
+            for scheme in positions
+            if scheme != "none"
+        }
+        if len(schemes) < sum(scheme != "none" for scheme in positions):
+            names = ", ".join(map(_name, positions))
+            raise ValueError(f"positions: a scheme stands twice in {names}; allowed: each once")
         symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
         xl_bias = _word("xl_bias", xl_bias or (XLBias.NONE if symmetric else XLBias.LEARNED), XLBias)
-        if symmetric and xl_bias is not XLBias.NONE and Position.RELATIVE in schemes:
+        if symmetric and xl_bias is not XLBias.NONE and any("xl_bias" in one.options for one in schemes.values()):
             raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
         self.path = path
         self.dropout = dropout
@@ -201,27 +210,27 @@ class KernelAttention(nn.Module):
             temperature=temperature,
         )
         self.unscaled = _word("scale", scale, Scale) is Scale.UNSCALED
-        if self.unscaled and kernel != Kernel.EXPONENTIAL:
-            raise ValueError(f"scale: unscaled with the {kernel} kernel; allowed: with the exponential kernel")
         if not temperature > 0:
             raise ValueError(f"temperature: {temperature}; allowed: above 0")
-        if temperature != 1 and kernel not in WITH_TEMPERATURE:
-            raise ValueError(
-                f"temperature: {temperature} with the {kernel} kernel; allowed: with {', '.join(WITH_TEMPERATURE)}"
-            )
-        self.kernel = KERNELS[_word("kernel", kernel, Kernel)](options)
-        self.normaliser = NORMALISERS[_word("normaliser", normaliser or self.kernel.normaliser, Normaliser)]()
-        self.positions = nn.ModuleDict(
-            {scheme: POSITIONS[scheme](options) for scheme in schemes if scheme is not Position.NONE}
-        )
-        self.value_function = VALUES[_word("value", value, Value)](options)
-        self.filter = FILTERS[_word("filter", filter, Filter)](options)
+        kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
+        if self.unscaled:
+            _check_option("scale", scale, kernel_class)
+        if temperature != 1:
+            _check_option("temperature", temperature, kernel_class)
+        self.kernel = kernel_class(options)
+        normaliser = normaliser or kernel_class.normaliser
+        self.normaliser = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)()
+        self.positions = nn.ModuleDict({name: scheme(options) for name, scheme in schemes.items()})
+        self.value_function = _class_of("value", value, VALUES, ValueFunction)(options)
+        self.filter = _class_of("filter", filter, FILTERS, FilterFunction)(options)
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
             if encoding is None:
-                raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(Encoding)}")
+                raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
             sinusoids = _word("sinusoids", sinusoids, Sinusoids)
-            self.encoding = encoding_of(_word("encoding", encoding, Encoding), width, max_positions, sinusoids)
+            self.encoding = _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)(
+                width, max_positions, sinusoids
+            )
 
         inner = heads * self.shape[1]
         self.query = nn.Linear(width, inner, bias)
@@ -545,8 +554,28 @@ def _sum(one: Tensor | None, other: Tensor | None, *, in_place: bool = False) ->
     return one.add_(other) if in_place else one + other
 
 
-def _word(argument: str, word: str, enum: type[Word]) -> Word:
+def _word(argument: str, word: str, enum: type[Choice]) -> Choice:
     try:
         return enum(word)
     except ValueError:
         raise ValueError(f"{argument}: {word!r}; allowed: {', '.join(enum)}") from None
+
+
+def _class_of(argument: str, given: str | type[W], family: Family[W, Any], base: type[W]) -> type[W]:
+    """The class that a word stands for, or the class itself."""
+    if isinstance(given, type) and issubclass(given, base):
+        return given
+    if isinstance(given, str) and given in family:
+        return family[given]
+    raise ValueError(f"{argument}: {given!r}; allowed: {', '.join(family)}, or a class of {base.__name__}")
+
+
+def _name(given: str | type[Word]) -> str:
+    """Of a scheme, in names of parameters; that of a class has no dot."""
+    return given if isinstance(given, str) else given.__name__
+
+
+def _check_option(option: str, value: object, kernel: type[KernelFunction]) -> None:
+    if option not in kernel.options:
+        able = [known.word for known in KERNELS.definitions() if option in known.options]
+        raise ValueError(f"{option}: {value} with the {kernel.__name__} kernel; allowed: with {', '.join(able)}")

@@ -59,8 +59,9 @@ def prepare(
 
     Example: kdx data prepare multi30k --from multi30k.tar.xz
     """
-    from kdx.data import BUILT_IN
     from kdx.data import prepare as preparing
+    from kdx.data.corpora import BUILT_IN
+    from kdx.data.prepared import corpus_folder
     from kdx.data.text import KnownText
 
     known = BUILT_IN.get(name)
@@ -70,7 +71,7 @@ def prepare(
     with _progress() as told:
         prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
     for about in prepared:
-        out(str(preparing.corpus_folder(about.name)))
+        out(str(corpus_folder(about.name)))
         for note in about.notes:
             say(f"note: {note}")
         lines = ", ".join(f"{file} {info.lines:,}" for file, info in about.files.items())
@@ -104,7 +105,7 @@ def list_(json: Json = False) -> None:
     out(table)
     missing = [row["name"] for row in rows if row["state"] == "not prepared"]
     if missing:
-        from kdx.data.prepare import how_to_prepare
+        from kdx.data.prepared import how_to_prepare
 
         say(f"next: {how_to_prepare(missing[0])}")
 
@@ -118,8 +119,8 @@ def info(
 
     Example: kdx data info iwslt14
     """
-    from kdx.data import FAMILIES
-    from kdx.data.prepare import how_to_prepare
+    from kdx.data.corpora import FAMILIES
+    from kdx.data.prepared import how_to_prepare
     from kdx.errors import KdxError, did_you_mean
     from kdx.grid.source import shortened
 
@@ -171,9 +172,9 @@ def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
     from kdx.axes import Split
-    from kdx.data import BUILT_IN
+    from kdx.data.corpora import BUILT_IN
     from kdx.data.examples import GeneratedExamples
-    from kdx.data.prepare import corpus_folder, prepared_corpora
+    from kdx.data.prepared import corpus_folder, prepared_corpora
     from kdx.data.text import GeneratedText, KnownText
 
     prepared = {about.name: about for about in prepared_corpora()}
@@ -215,7 +216,12 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _direction(suffixes: tuple[str, ...]) -> str:
-    return " → ".join(suffixes) if len(suffixes) > 1 else "plain" if suffixes else "examples"
+    from kdx.tasks import text_kind
+
+    if not suffixes:
+        return "examples"
+    kind = text_kind(suffixes)
+    return kind.word.removesuffix(" text") if kind.suffixes else " → ".join(suffixes)
 
 
 @contextmanager

@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kdx.data.corpus import ParallelText, TokenLists, Tokens
+from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.examples import Examples
+from kdx.data.parallel import ParallelText
 from kdx.data.reading import stream_length
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.errors import KdxError

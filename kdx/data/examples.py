@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split, Task
+from kdx.axes import Split
 
 Numbers = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Examples:
 class GeneratedExamples:
     """A corpus of examples that is made from a seed."""
 
-    task: Task
+    task: str
     sizes: Mapping[Split, int]
     """Examples of each split; the grid may want another number of training examples."""
     tokens: int

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN, FAMILIES
+from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
-from kdx.data.prepare import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
+from kdx.data.prepared import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
 from kdx.data.text import GeneratedText
 from kdx.data.text_files import LONGEST_LINE
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
+from kdx.tasks import text_kind
+from kdx.tasks.definition import DataKind
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def find_text(data: Data, home: Path) -> FoundText:
             lines=lambda split, suffix: generated()[split][suffix],
         )
     if isinstance(built_in, GeneratedExamples):
-        usable = sorted(corpus_names(home, parallel=True) + corpus_names(home, parallel=False))
+        usable = corpus_names(home)
         problem = f"`{data.corpus}` is no text: it is for task {built_in.task}"
         raise KdxError(problem, place="data.corpus", allowed=usable)
     about = read_about(corpus_folder(data.corpus, home))
@@ -73,15 +75,15 @@ def find_text(data: Data, home: Path) -> FoundText:
     )
 
 
-def corpus_names(home: Path, *, parallel: bool) -> list[str]:
-    """Those that can be used at once, of one kind: built-in generated ones and prepared ones."""
+def corpus_names(home: Path, kind: DataKind | None = None) -> list[str]:
+    """Texts that can be used at once, of one kind or of any: built-in generated ones and prepared ones."""
     found = {name: text.suffixes for name, text in BUILT_IN.items() if isinstance(text, GeneratedText)}
     found |= {about.name: about.suffixes for about in prepared_corpora(home)}
-    return sorted(name for name, suffixes in found.items() if (len(suffixes) > 1) is parallel)
+    return sorted(name for name, suffixes in found.items() if kind in (None, text_kind(suffixes)))
 
 
 def _unknown(name: str, home: Path) -> KdxError:
-    usable = corpus_names(home, parallel=True) + corpus_names(home, parallel=False)
+    usable = corpus_names(home)
     texts = {*usable, *(known for known, text in BUILT_IN.items() if not isinstance(text, GeneratedExamples))}
     hint = how_to_prepare(name)
     if name in FAMILIES:
@@ -97,9 +99,10 @@ def _unknown(name: str, home: Path) -> KdxError:
 def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:
     if data.source is None or data.target is None:
         return suffixes
-    if len(suffixes) == 1:
+    kind = text_kind(suffixes)
+    if kind.suffixes:
         raise KdxError(
-            f"`{data.corpus}` is plain text: it has no languages to translate between",
+            f"`{data.corpus}` is {kind.word}: it has no languages to translate between",
             place="data.source",
             hint="remove source and target",
         )

@@ -9,19 +9,17 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, NamedTuple
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing import NamedTuple
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN, FAMILIES
+from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.download import download, file_name, is_address
 from kdx.data.examples import GeneratedExamples
+from kdx.data.prepared import ABOUT, FileInfo, PreparedInfo, corpus_folder, read_about
 from kdx.data.storage import data_home, new_folder
 from kdx.data.text import (
-    PLAIN,
     Files,
     GeneratedText,
     KnownFile,
@@ -30,63 +28,17 @@ from kdx.data.text import (
     TextFile,
     Told,
     decoded,
-    file_names,
     untold,
 )
-from kdx.data.text_files import LANGUAGE, NoTextError, UnreadableError, corpus_files, open_source
+from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError
-from kdx.files import read_file
 from kdx.grid.source import shortened
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_ABOUT = "about.json"
-_LONGEST_ABOUT = 1_000_000  # bytes
-_STRICT = ConfigDict(strict=True, extra="forbid")
 _ROUND = 0.05
 """How far from a round figure a number of lines may be."""
 LONGEST_SENTENCE = 1000
 """Words of a line of parallel text; a longer one is no sentence. Validation and test read each whole."""
-
-
-@dataclass(frozen=True)
-class FileInfo:
-    """What a prepared file holds."""
-
-    __pydantic_config__ = _STRICT
-    lines: Annotated[int, Field(ge=0)]
-    words: Annotated[int, Field(ge=0)]
-    """Runs of characters between white space."""
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    empty: Annotated[int, Field(ge=0)] | None = None
-    """Lines without a word; None: prepared before they were counted."""
-
-
-@dataclass(frozen=True)
-class PreparedInfo:
-    """A prepared corpus, as its `about.json` tells it."""
-
-    __pydantic_config__ = _STRICT
-    name: str
-    source: str
-    """The folder, archive or address it was prepared from."""
-    suffixes: tuple[str, ...]
-    """The language translated from and the one translated to; `txt` alone for plain text."""
-    licence: str | None
-    """None: not known to kdx."""
-    tokenised: bool
-    """Whether punctuation already stands apart, as far as kdx knows."""
-    files: Mapping[str, FileInfo]
-    """By name, such as `train.de`."""
-    notes: tuple[str, ...] = ()
-    """In what it differs from what is known of a corpus of this name, and what else is to be said of it."""
-
-
-_ABOUT_OF = TypeAdapter(PreparedInfo)
-
-
-def corpus_folder(name: str, home: Path | None = None) -> Path:
-    """Where the text of a prepared corpus lies."""
-    return (home or data_home()) / "corpora" / name
 
 
 def prepare_all(
@@ -168,60 +120,8 @@ def prepare(
             )
             if present:
                 _check_same(present, about, folder)
-            (filling / _ABOUT).write_text(json.dumps(asdict(about), indent=2, ensure_ascii=False), encoding="utf-8")
+            (filling / ABOUT).write_text(json.dumps(asdict(about), indent=2, ensure_ascii=False), encoding="utf-8")
     return present or about
-
-
-def read_about(folder: Path) -> PreparedInfo | None:
-    """What is told of the prepared corpus in `folder`; None when there is none.
-
-    Whoever made it, it names no file but those of a corpus, in this folder.
-
-    Raises:
-        KdxError: the file that tells it is damaged, or tells of something else.
-    """
-    path = folder / _ABOUT
-    hint = f"remove {folder} and prepare the corpus again"
-    try:
-        about = _ABOUT_OF.validate_json(read_file(path, _LONGEST_ABOUT, follow=False))
-        if problem := _contradiction(about, folder):
-            raise ValueError(problem)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else first["msg"]
-        raise KdxError(f"this does not tell what corpus it is: {problem}", place=str(path), hint=hint) from error
-    except ValueError as error:
-        raise KdxError(f"this does not tell what corpus it is: {error}", place=str(path), hint=hint) from error
-    except OSError as error:
-        raise KdxError(f"cannot be read: {error.strerror}", place=str(path)) from error
-    return about
-
-
-def _contradiction(about: PreparedInfo, folder: Path) -> str | None:
-    """What a corpus in `folder` cannot be; its names are those of files, and so they lead nowhere else."""
-    if about.name != folder.name:
-        return f"it is of `{about.name}`"
-    languages = len(about.suffixes) == 2 and len(set(about.suffixes)) == 2
-    if about.suffixes != PLAIN and not (languages and all(map(LANGUAGE.fullmatch, about.suffixes))):
-        return f"no languages {', '.join(about.suffixes)}"
-    if sorted(about.files) != sorted(names := file_names(about.suffixes)):
-        return f"it has files {', '.join(about.files)} instead of {', '.join(names)}"
-    return None
-
-
-def prepared_corpora(home: Path | None = None) -> list[PreparedInfo]:
-    """Every prepared corpus, by name."""
-    folders = sorted(corpus_folder("", home).glob("[!.]*/"))
-    return [about for folder in folders if (about := read_about(folder))]
-
-
-def how_to_prepare(name: str) -> str:
-    """The command that prepares a corpus."""
-    known = BUILT_IN.get(name)
-    fetched = isinstance(known, KnownText) and known.address
-    return f"kdx data prepare {name}" + ("" if fetched else " --from PATH")
 
 
 @contextmanager

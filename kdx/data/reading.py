@@ -3,9 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kdx.data.corpus import HELD_OUT, Corpus, StreamCorpus
+from kdx.data.corpus import HELD_OUT, Corpus
+from kdx.data.stream import StreamCorpus
 from kdx.errors import KdxError
-from kdx.grid.spec import CellSpec, Reading
+from kdx.grid.spec import CellSpec
+
+
+class Reading(NamedTuple):
+    """How a stream is cut for an evaluation."""
+
+    streams: int
+    """Read side by side."""
+    length: int
+    """Tokens of each in a batch."""
+    memory: int
+    """Tokens before them that stay visible."""
 
 
 class Extent(NamedTuple):
@@ -18,6 +30,17 @@ class Extent(NamedTuple):
     """The most that a segment finds remembered."""
     context: int
     """The most that a token is predicted from: those before it in its segment, and the memory that is there."""
+
+
+def reading_of(spec: CellSpec) -> Reading:
+    """How validation and test read a stream, of a cell whose task reads streams."""
+    evaluation, training = spec.evaluation, spec.training
+    assert training.length is not None
+    return Reading(
+        streams=evaluation.streams or training.batch_tokens // training.length,
+        length=evaluation.length or training.length,
+        memory=spec.memory if evaluation.memory is None else evaluation.memory,
+    )
 
 
 def extent(tokens: int, reading: Reading) -> Extent:
@@ -43,7 +66,7 @@ def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
     """What a run of the cell is evaluated on: the facts of its corpus, and of a stream how it is read."""
     if not isinstance(corpus, StreamCorpus):
         return corpus.facts
-    reading = spec.reading
+    reading = reading_of(spec)
     asked = {f"reading/{name}": value for name, value in reading._asdict().items()}
     read = {f"{split}/longest_context": extent(len(corpus.splits[split]), reading).context for split in HELD_OUT}
     return {**corpus.facts, **asked, **read}
@@ -57,7 +80,7 @@ def check_reading(spec: CellSpec, corpus: Corpus) -> None:
     """
     if not isinstance(corpus, StreamCorpus):
         return
-    reading = spec.reading
+    reading = reading_of(spec)
     tokens = {split: len(corpus.splits[split]) for split in HELD_OUT}
     shortest = min(HELD_OUT, key=tokens.__getitem__)
     there = extent(tokens[shortest], reading)

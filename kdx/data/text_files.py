@@ -23,6 +23,7 @@ from kdx.axes import Split
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place
 from kdx.files import NotAFileError, not_a_file, open_file, read_start
+from kdx.tasks import text_kind
 
 LONGEST_LINE = 1_000_000
 """Bytes; longer ones are no lines of text but a sign that the file is something else."""
@@ -170,6 +171,9 @@ def _suffix(path: PurePosixPath) -> str | None:
 
 def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ...]:
     found = {suffix for path in files if path.parent == folder and (suffix := _suffix(path))}
+    fixed = text_kind(tuple(found)).suffixes
+    if fixed:
+        return fixed
     languages = tuple(sorted(found - set(PLAIN)))
     if len(languages) == 2:
         return languages

@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kdx.axes import Task
 from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
@@ -23,6 +22,7 @@ from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.where import factors
+from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000
@@ -196,14 +196,14 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
     if "task" in root.value:
         faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
     if not tasks:
-        faults.append(KdxError("`tasks` is empty", place=root.value["tasks"].place, allowed=tuple(Task)))
+        faults.append(KdxError("`tasks` is empty", place=root.value["tasks"].place, allowed=tuple(TASKS)))
     shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*SETTINGS, *_SUB_GRID)}, root.keys)
     sub_grids = []
     for task, node in tasks.items():
         key_place = root.value["tasks"].key((task,))
-        if task not in tuple(Task):
-            hint = did_you_mean(task, Task)
-            faults.append(KdxError(f"unknown task `{shortened(task)}`", place=key_place, allowed=Task, hint=hint))
+        if task not in TASKS:
+            hint = did_you_mean(task, TASKS)
+            faults.append(KdxError(f"unknown task `{shortened(task)}`", place=key_place, allowed=TASKS, hint=hint))
             continue
         if not isinstance(node.value, dict):
             faults.append(KdxError(f"`{node}` under task `{task}`", place=node.place, allowed="a mapping"))

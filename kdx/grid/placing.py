@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kdx.axes import Task
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
 from kdx.grid.source import shortened
-from kdx.grid.spec import TEST_METRICS
 from kdx.grid.where import choice
+from kdx.tasks import TASKS
 
 Labelled = tuple[Mapping[str, str], Mapping[str, Any]]
 """A cell's labels, and its resolved spec as canonical JSON gives it back."""
@@ -112,7 +111,7 @@ class Placer:
         if table.metric is None and not table.margin:
             return
         specs = [self._cells[index][1] for index in chosen]
-        known = [name for task in dict.fromkeys(spec["task"] for spec in specs) for name in TEST_METRICS[Task(task)]]
+        known = [name for task in dict.fromkeys(spec["task"] for spec in specs) for name in TASKS[task].test_metrics]
         known += dict.fromkeys(spec["select"]["metric"] for spec in specs)
         known = list(dict.fromkeys(known))
         named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}

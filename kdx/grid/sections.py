@@ -1,20 +1,21 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from kdx.attention.filters import FILTERS
 from kdx.axes import (
     Bias,
     Dictionaries,
     Direction,
     Embeddings,
-    Filter,
     Initialisation,
     LengthPenalty,
     Precision,
@@ -57,12 +58,29 @@ class Neutral:
     value: Any
 
 
+class OneOf:
+    """Annotates a word that must be one of these; the message is that of an enum."""
+
+    def __init__(self, words: Iterable[str], *others: str) -> None:
+        """Takes the words, after any others."""
+        self.words = (*others, *words)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._check, handler(source))
+
+    def _check(self, value: Any) -> str:
+        if isinstance(value, str) and value in self.words:
+            return value
+        raise PydanticCustomError("enum", "{expected}", {"expected": ", ".join(f"'{word}'" for word in self.words)})
+
+
 class Section(BaseModel):
     """Strict and frozen: no unknown key, no coercion of words or booleans, no NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
-    def _settle(self, **values: Any) -> None:
+    def settle(self, **values: Any) -> None:
+        """Give fields the values that rules find for them; only while the cell is being made."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -70,9 +88,9 @@ class Section(BaseModel):
 class Filters(Section):
     """The filter of each attention."""
 
-    encoder_self: Filter = Field(Filter.FULL, alias="encoder-self")
-    encoder_decoder: Filter = Field(Filter.FULL, alias="encoder-decoder")
-    decoder_self: Filter = Field(Filter.CAUSAL, alias="decoder-self")
+    encoder_self: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-self")
+    encoder_decoder: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-decoder")
+    decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
 
 
 class Data(Section):

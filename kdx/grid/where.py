@@ -11,14 +11,17 @@ from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
 
-from kdx.axes import Attention, Position
+from kdx.attention.positions import POSITIONS
+from kdx.axes import Attention
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.sections import OneOf
 from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
 
 _ABSENT = object()
-_ORDER: dict[str, type[StrEnum]] = {"position": Position, "placement": Attention}
+_ORDER: dict[str, tuple[str, ...]] = {"position": tuple(POSITIONS), "placement": tuple(Attention)}
 
 
 def word(factor: str, value: Any) -> str:
@@ -42,7 +45,7 @@ def _ordered(factor: str, choice: Any) -> Any:
     """As a resolved cell has it, whatever the order in which the words were written."""
     if not isinstance(choice, list | tuple) or factor not in _ORDER:
         return choice
-    order = list(_ORDER[factor])
+    order = _ORDER[factor]
     return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
 
 
@@ -89,19 +92,27 @@ def _annotations() -> dict[str, Any]:
     for field, info in CellSpec.model_fields.items():
         section = info.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
-            found |= {f"{field}.{inner.alias or key}": inner.annotation for key, inner in section.model_fields.items()}
+            found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
         elif field != "select":
-            found[field] = section
+            found[field] = _whole(info)
     return found
+
+
+def _whole(field: FieldInfo) -> Any:
+    """The annotation with what annotates it, which pydantic keeps apart."""
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
 
 def _words(factor: str) -> tuple[str, ...]:
     """The words that a factor knows; none when it takes numbers or any text."""
 
-    def enums(annotation: Any) -> list[type[StrEnum]]:
+    def within(annotation: Any) -> Iterator[str]:
         if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-            return [annotation]
-        return [enum for inner in get_args(annotation) for enum in enums(inner)]
+            yield from annotation
+        elif isinstance(annotation, OneOf):
+            yield from annotation.words
+        for inner in (*get_args(annotation), *getattr(annotation, "__metadata__", ())):
+            yield from within(inner)
 
-    words = [str(member) for enum in enums(_annotations()[factor]) for member in enum]
+    words = list(map(str, within(_annotations()[factor])))
     return tuple(dict.fromkeys([*words, "none"])) if words else ()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from kdx.axes import LengthPenalty
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.grid.spec import LONGEST
+from kdx.grid.placement import MAX_POSITIONS
 
 
 class Search(NamedTuple):
@@ -39,7 +39,7 @@ class Search(NamedTuple):
         Never more than the positions of a learned table allow, in whatever cell, so that cells compare.
         """
         each, more = self.longest
-        return ((lengths.double() * each).long() + more).clamp(max=LONGEST - 1)
+        return ((lengths.double() * each).long() + more).clamp(max=MAX_POSITIONS - 1)
 
     def penalties(self, lengths: Tensor) -> Tensor:
         """What the log-probability of n tokens is divided by, for integers n; the end mark counts as one."""

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from kdx.attention.spaces.image import ImageAttention
 from kdx.axes import Attention, Space
-from kdx.data.synthetic_images import LEVELS, SIDE
+from kdx.data.corpora.synthetic_images import LEVELS, SIDE
+from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
 from kdx.models import transformer
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, linear_of, parts_of
@@ -32,4 +33,6 @@ def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
         return transformer.attention_of(spec, which)
     parts = parts_of(spec, which)
     parts["max_positions"] = SIDE
-    return ImageAttention(spec.model.width, spec.model.heads, columns=SIDE, positions=spec.positions_in(which), **parts)
+    return ImageAttention(
+        spec.model.width, spec.model.heads, columns=SIDE, positions=positions_in(spec, which), **parts
+    )

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
 from kdx.axes import Attention, Modality, Norm, Space
-from kdx.data.synthetic_streams import EVERY, EXAMPLES, FEATURES, LONGEST, WORDS
+from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, FEATURES, LONGEST, WORDS
+from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
 from kdx.models import transformer
 from kdx.models.transformer import (
@@ -25,7 +26,7 @@ from kdx.models.transformer import (
     initialise,
     linear_of,
     parts_of,
-    share_biases,
+    share_parameters,
 )
 
 Streams = dict[Modality, Tensor]
@@ -89,7 +90,7 @@ class CrossmodalStack(nn.Module):
         super().__init__()
         own = spec.model_copy(update={"model": spec.model.model_copy(update={"width": narrow})})
         self.layers = nn.ModuleList(_CrossmodalLayer(own) for _ in range(spec.model.encoder_layers))
-        share_biases(spec, self)
+        share_parameters(self)
         pre = spec.norm is Norm.PRE
         self.closing = nn.ModuleDict({name: nn.LayerNorm(narrow) if pre else nn.Identity() for name in Modality})
 
@@ -109,7 +110,7 @@ class _CrossmodalLayer(nn.Module):
             spec.model.heads,
             tuple(Modality),
             combine=Combine.SUM,
-            positions=spec.positions_in(which),
+            positions=positions_in(spec, which),
             **parts_of(spec, which),
         )
         self.attentions = {"self_attention": which}
@@ -135,7 +136,7 @@ def _joint_attention_of(spec: CellSpec, which: Attention) -> nn.Module:
     if spec.space is Space.SEQUENCE:
         return transformer.attention_of(spec, which)
     widths = [spec.model.width // len(Modality)] * len(Modality)
-    return MultimodalAttention(widths, spec.model.heads, positions=spec.positions_in(which), **parts_of(spec, which))
+    return MultimodalAttention(widths, spec.model.heads, positions=positions_in(spec, which), **parts_of(spec, which))
 
 
 def _mean(x: Tensor, padding: Tensor) -> Tensor:

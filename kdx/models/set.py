@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from kdx.attention.spaces.set import SetAttention
 from kdx.axes import Attention
-from kdx.data.synthetic_sets import FEATURES, MOST, PAIRS
+from kdx.data.corpora.synthetic_sets import FEATURES, MOST, PAIRS
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import Stack, features_of, initialise, linear_of
 

@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
-from kdx.attention.encodings import encoding_of
+from kdx.attention.encodings import ENCODINGS
+from kdx.attention.interfaces import PositionScheme
 from kdx.attention.mixers import MIXERS
-from kdx.attention.positions.relative import Relative
 from kdx.attention.spaces.parts import Parts, PlacedParts
-from kdx.axes import Attention, Bias, Initialisation, Inject, Mixer, Norm, Reach, Tables, XLBias
+from kdx.axes import Attention, Bias, Initialisation, Inject, Norm, Reach, Tables
 from kdx.data.vocabulary import PADDING
-from kdx.grid.spec import LONGEST, CellSpec
+from kdx.grid.placement import MAX_POSITIONS, filter_in, positions_in, value_in
+from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
 
@@ -32,10 +33,10 @@ def parts_of(spec: CellSpec, which: Attention) -> PlacedParts:
     """And what it makes of positions, in one of the three places."""
     return PlacedParts(
         **features_of(spec),
-        value=spec.value_in(which),
-        filter=spec.filter_in(which),
+        value=value_in(spec, which),
+        filter=filter_in(spec, which),
         encoding=spec.encoding,
-        max_positions=LONGEST,
+        max_positions=MAX_POSITIONS,
         clip=None if spec.clip == "none" else spec.clip,
         tables=spec.sharing or Tables.PER_HEAD,
         xl_bias=spec.xl_bias,
@@ -55,7 +56,7 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
         scale=spec.scale,
         temperature=spec.temperature,
         sinusoids=spec.sinusoids,
-        positions=spec.positions_in(which),
+        positions=positions_in(spec, which),
         # Of both, so that a token's position in training is its position in an evaluation.
         memory_length=max(spec.memory, spec.evaluation.memory or 0),
         **parts_of(spec, which),
@@ -67,10 +68,10 @@ AttentionOf = Callable[[CellSpec, Attention], nn.Module]
 
 def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Module:
     """What stands in the place of self-attention: that of the space, unless the cell has another mixer."""
-    if spec.mixer is Mixer.ATTENTION:
+    if spec.mixer == "attention":
         return attention(spec, which)
     own = {} if spec.neighbours is None else {"neighbours": spec.neighbours}
-    return MIXERS[spec.mixer](spec.model.width, filter=spec.filter_in(which), **own)
+    return MIXERS[spec.mixer](spec.model.width, filter=filter_in(spec, which), **own)
 
 
 class Residual(nn.Module):
@@ -169,7 +170,7 @@ class Stack(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Layer(spec, self_attention, cross_attention, attention) for _ in range(depth))
-        share_biases(spec, self)
+        share_parameters(self)
         self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
@@ -196,12 +197,13 @@ class Stack(nn.Module):
         return self.closing(x)
 
 
-def share_biases(spec: CellSpec, stack: nn.Module) -> None:
-    """Gives all layers one pair of Transformer-XL's u and v, where the cell asks for it."""
-    schemes = [module for module in stack.modules() if isinstance(module, Relative)]
-    if spec.xl_bias is XLBias.SHARED:
-        for scheme in schemes[1:]:
-            scheme.u, scheme.v = schemes[0].u, schemes[0].v
+def share_parameters(stack: nn.Module) -> None:
+    """Gives all layers one of those parameters that a position scheme is to have once, as Transformer-XL's u and v."""
+    first: dict[str, PositionScheme] = {}
+    for name, module in stack.named_modules():
+        if isinstance(module, PositionScheme):
+            scheme = name.rpartition(".")[2]
+            module.share(first.setdefault(scheme, module))
 
 
 class Input(nn.Module):
@@ -214,7 +216,7 @@ class Input(nn.Module):
         self.dropout = nn.Dropout(spec.model.dropout)
         self.encoding: nn.Module | None = None
         if spec.inject is Inject.INPUT and spec.encoding is not None:
-            self.encoding = encoding_of(spec.encoding, spec.model.width, LONGEST, spec.sinusoids)
+            self.encoding = ENCODINGS[spec.encoding](spec.model.width, MAX_POSITIONS, spec.sinusoids)
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
         """tokens (B, T) → (B, T, M)."""

@@ -7,12 +7,12 @@ from enum import StrEnum
 from functools import cached_property
 from math import isfinite, log
 
-from kdx.axes import Direction, Task
+from kdx.axes import Direction
 from kdx.grid.plan import Shown
-from kdx.grid.spec import TEST_METRICS
 from kdx.report.best_seed import best_seed
 from kdx.report.statistics import Summary, expected_best, summarise, wilson
 from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
+from kdx.tasks import TASKS
 
 
 class State(StrEnum):
@@ -248,7 +248,7 @@ def cell_of(
 
 def metrics_of(task: str) -> Mapping[str, Direction]:
     """The test metrics of a task; none are known of a task that another kdx has."""
-    return TEST_METRICS[Task(task)] if task in list(Task) else {}
+    return TASKS[task].test_metrics if task in TASKS else {}
 
 
 def selected_runs(sweep: SweepRecord) -> list[int]:

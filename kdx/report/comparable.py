@@ -8,11 +8,11 @@ older kdx, which recorded no such facts, the settings of the data have to be the
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kdx.axes import Task
 from kdx.grid.where import choice, factors
 from kdx.report.cells import Cell, Metric
 from kdx.report.layout import Address, Layout
 from kdx.store.records import SweepRecord
+from kdx.tasks import TASKS
 
 _PER_TOKEN = frozenset({"loss", "perplexity"})
 BITS_PER_BYTE = "bits_per_byte"
@@ -95,7 +95,7 @@ def _of_spec(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
 
 def _reading(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
     """How a stream is cut for the test; what fills the context decides a perplexity."""
-    if spec["task"] != Task.PREDICTION:
+    if spec["task"] not in TASKS or not TASKS[spec["task"]].data.streams:
         return ()
     evaluation, training = spec.get("evaluation") or {}, spec["training"]
     length = evaluation.get("length") or training["length"]

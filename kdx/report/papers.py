@@ -30,13 +30,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from kdx.axes import Task
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
 from kdx.grid.faults import located
 from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
-from kdx.grid.spec import TEST_METRICS
 from kdx.grid.where import Where, factors, unknown
+from kdx.tasks import TASKS
 
 NOT_CONVERGE = "not converge"
 _QUANTIFIERS = frozenset({"all", "any"})
@@ -44,7 +43,7 @@ _SHIPPED = Path(__file__).parent / "published"
 
 
 def _known(metric: str) -> str:
-    known = list(dict.fromkeys(name for task in Task for name in TEST_METRICS[task]))
+    known = list(dict.fromkeys(name for task in TASKS.values() for name in task.test_metrics))
     if metric.removeprefix("valid/") not in known:
         raise refuse("", f"unknown metric `{metric}`", allowed=", ".join(known))
     return metric
@@ -149,8 +148,8 @@ class _Head(Section):
     title: str = ""
     source: str = ""
     protocol: str = ""
-    scale: dict[Task, str] = Field(default_factory=dict)
-    corpora: dict[Task, str] = Field(default_factory=dict)
+    scale: dict[str, str] = Field(default_factory=dict)
+    corpora: dict[str, str] = Field(default_factory=dict)
     tables: tuple[PublishedTable, ...] = ()
     claims: tuple[Any, ...] = ()
 

@@ -3,21 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kdx.axes import Split, Task
-from kdx.data.corpus import ParallelCorpus, load_corpus
+from kdx.axes import Split
+from kdx.data.corpus import load_corpus
 from kdx.data.find_text import find_text
-from kdx.data.prepare import corpus_folder, read_about
+from kdx.data.prepared import corpus_folder, read_about
 from kdx.data.reading import check_reading
 from kdx.data.storage import data_home
 from kdx.errors import KdxError, by_place
 from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
+from kdx.tasks import TASKS, text_kind
 
 LARGE = 5_000_000
 """Words of training text, of both languages, that take more than ten seconds to become tokens."""
-
-_LANGUAGES = {Task.PREDICTION: 1, Task.TRANSLATION: 2}
 
 
 def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
@@ -31,7 +30,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
         Faults: all that is missing or does not fit its task, each where the grid has it.
         StorageError: the cache cannot be written.
     """
-    users: dict[tuple[Task, str], list[PlannedCell]] = {}
+    users: dict[tuple[str, str], list[PlannedCell]] = {}
     for cell in plan.cells:
         users.setdefault((cell.spec.task, cell.spec.data.model_dump_json()), []).append(cell)
     notes: dict[str, None] = {}
@@ -49,8 +48,7 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
             for cell in cells:
                 with _collected(cell, faults):
                     check_reading(cell.spec, corpus)
-            if isinstance(corpus, ParallelCorpus) and corpus.left_out:
-                notes[_left_out(corpus, data)] = None
+            notes |= dict.fromkeys(corpus.notes)
     if faults:
         raise by_place(faults.values())
     return list(notes)
@@ -68,18 +66,10 @@ def _collected(cell: PlannedCell, faults: dict[str, KdxError]) -> Iterator[None]
         faults.setdefault(str(told), told)
 
 
-def _left_out(corpus: ParallelCorpus, data: Data) -> str:
-    pairs = corpus.left_out + len(corpus.splits[Split.TRAIN].sources)
-    return (
-        f"{data.corpus}: {corpus.left_out:,} of {pairs:,} training pairs are left out;"
-        f" a side is empty or has more than {data.max_tokens:,} tokens (data.max_tokens)"
-    )
-
-
-def _is_large(task: Task, data: Data) -> bool:
+def _is_large(task: str, data: Data) -> bool:
     """Whether it is a text for this task that takes long to tokenise; what is no such text is refused at once."""
     about = read_about(corpus_folder(data.corpus))
-    if about is None or len(about.suffixes) != _LANGUAGES.get(task):
+    if about is None or text_kind(about.suffixes) != TASKS[task].data:
         return False
     files = [about.files[f"{Split.TRAIN}.{suffix}"] for suffix in about.suffixes]
     used = min(1.0, data.train_lines / max(files[0].lines, 1)) if data.train_lines else 1.0

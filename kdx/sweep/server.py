@@ -38,11 +38,12 @@ def main(descriptor: int) -> NoReturn:
     # The sweep had them blocked, so that none came before this.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The imports are the point of this process: every worker inherits them.
+    from kdx.cell_code import read_code
     from kdx.sweep import worker
-    from kdx.training.environment import code_fingerprint, commit
+    from kdx.training.environment import commit
 
     # Found once, where every worker inherits them: one reads the sources, the other asks git.
-    code_fingerprint()
+    read_code()
     commit()
     _keep_memory()
     channel = socket.socket(fileno=descriptor)

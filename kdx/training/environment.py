@@ -1,6 +1,5 @@
 """What a run ran on, kept beside its numbers: another environment may give other bits."""
 
-import hashlib
 import os
 import platform
 import subprocess
@@ -15,20 +14,6 @@ import torch
 import kdx
 from kdx.axes import Precision
 from kdx.training.canary import canary
-
-# The code that decides a run's numbers; the rest of kdx may change without making a result stale.
-_DECIDES = ("attention", "models", "training", "data", "grid/spec.py", "grid/sections.py", "axes.py")
-
-
-@cache
-def code_fingerprint() -> str:
-    """SHA-256 over the sources that decide a run's numbers."""
-    digest = hashlib.sha256()
-    root = Path(kdx.__file__).parent
-    for part in _DECIDES:
-        for path in sorted((root / part).rglob("*.py")) or [root / part]:
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 @cache

@@ -1,35 +1,39 @@
 """The tasks on generated examples: cross-entropy of the class, or of each of the classes, that an example asks for."""
 
-import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdx.axes import Split, Task
-from kdx.data.batching import ExampleBatch
+from kdx.axes import Split
+from kdx.data.batching import ExampleBatch, ExampleBatches
+from kdx.data.corpus import HELD_OUT
+from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
-from kdx.models.image import ImageModel
-from kdx.models.multimodal import MultimodalModel
-from kdx.models.set import SetModel
-from kdx.models.tour import TourModel, greedy_tours, tour_lengths
-from kdx.training.module import TaskModule
-
-MODELS: dict[Task, type[nn.Module]] = {
-    Task.IMAGE: ImageModel,
-    Task.SET: SetModel,
-    Task.MULTIMODAL: MultimodalModel,
-    Task.TOUR: TourModel,
-}
+from kdx.training.module import Batches, TaskModule
 
 
 class ExamplesModule(TaskModule):
     """Classifies, and counts how often the likeliest class is the right one."""
 
     unit = "examples"
+    build: ClassVar[type[nn.Module]]
+    """The model of a cell."""
 
-    def __init__(self, spec: CellSpec) -> None:
-        super().__init__(spec, MODELS[spec.task](spec))
+    def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
+        super().__init__(spec, type(self).build(spec))
         self._right = 0
+
+    @classmethod
+    def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
+        return cls.build(spec)
+
+    @classmethod
+    def batches(cls, spec: CellSpec, corpus: ExampleCorpus, seed: int) -> Batches:
+        size = max(1, spec.training.batch_tokens // corpus.tokens)
+        examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
+        return Batches(examples[Split.TRAIN], {split: list(examples[split].in_order()) for split in HELD_OUT})
 
     def loss(self, batch: ExampleBatch) -> Tensor:
         logits = self.model(**batch.inputs).flatten(0, 1).float()
@@ -58,50 +62,3 @@ class ExamplesModule(TaskModule):
             "loss": f"mean over {self.unit} of -ln p, in nats, without label smoothing",
             "accuracy": f"{self.unit} for which the likeliest class is the right one, in percent",
         }
-
-
-class ImageModule(ExamplesModule):
-    """Predicts each pixel of an image from those before it, and tells the loss in bits, as it is usual for images."""
-
-    unit = "pixels"
-
-    def summarise(self, split: Split) -> dict[str, float]:
-        loss = super().summarise(split)["loss"]
-        return {"loss": loss, "bits_per_dimension": loss / math.log(2)}
-
-    def definitions(self, split: Split) -> dict[str, str]:
-        defined = super().definitions(split)
-        return {"loss": defined["loss"], "bits_per_dimension": f"over ln 2: {defined['loss']}"}
-
-
-class TourModule(ExamplesModule):
-    """Tells the next city of each, and how much longer the tours are that its answers make."""
-
-    unit = "cities"
-
-    def _start(self) -> None:
-        super()._start()
-        self._ratios: list[float] = []
-
-    def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
-        super().measure(batch, logits, targets)
-        cities = batch.inputs["cities"]
-        ratios = tour_lengths(cities, greedy_tours(logits)) / tour_lengths(cities, targets)
-        self._ratios += ratios.tolist()
-
-    def summarise(self, split: Split) -> dict[str, float]:
-        return {**super().summarise(split), "length_ratio": math.fsum(self._ratios) / len(self._ratios)}
-
-    def definitions(self, split: Split) -> dict[str, str]:
-        ratio = (
-            "length over the shortest tour's, of going from the first city always to the likeliest not yet seen; mean"
-        )
-        return {**super().definitions(split), "length_ratio": ratio}
-
-
-MODULES: dict[Task, type[ExamplesModule]] = {
-    Task.IMAGE: ImageModule,
-    Task.SET: ExamplesModule,
-    Task.MULTIMODAL: ExamplesModule,
-    Task.TOUR: TourModule,
-}

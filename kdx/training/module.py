@@ -1,7 +1,9 @@
 """What the tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pytorch_lightning as lightning
 import torch
@@ -23,6 +25,25 @@ class Diverged(Exception):
         """Of the batch that it was; None: it was a validation, whose rows tell."""
 
 
+class TrainBatches(Protocol):
+    """The batches of an epoch, which is gone through again and again."""
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+
+    def batch(self, step: int) -> Any:
+        """The batch of this step of the run, a function of nothing else."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What a run reads."""
+
+    train: TrainBatches
+    evaluation: Mapping[Split, Any]
+    """Validation and test, each batch once."""
+
+
 class TaskModule(lightning.LightningModule):
     """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
 
@@ -36,6 +57,25 @@ class TaskModule(lightning.LightningModule):
         self._targets = 0
         self.entropies: dict[str, float] = {}
         """Of the last validation: `entropy/encoder-self`, …"""
+
+    @classmethod
+    def of(cls, spec: CellSpec, corpus: Any) -> "TaskModule":
+        """Of a cell with its corpus; every task's module is made of the two."""
+        return cls(spec, corpus)
+
+    @classmethod
+    def batches(cls, spec: CellSpec, corpus: Any, seed: int) -> Batches:
+        """How a corpus of the task's kind becomes batches; the seed is that of their order."""
+        raise NotImplementedError
+
+    @classmethod
+    def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
+        """The cell's model for these weights; sizes of vocabularies are theirs, so that no text is needed."""
+        raise NotImplementedError
+
+    def outputs(self) -> Mapping[str, Sequence[str]]:
+        """Text to keep beside the metrics of the last evaluation, by name, one line an item: translations, …"""
+        return {}
 
     def configure_optimizers(self) -> Any:
         """AdamW (Loshchilov & Hutter 2019) under the cell's schedule."""

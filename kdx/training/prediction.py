@@ -1,17 +1,19 @@
 """Sequence prediction: cross-entropy of the next token of a stream."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from kdx.axes import Split
-from kdx.data.batching import StreamBatch
-from kdx.data.corpus import StreamCorpus
-from kdx.data.reading import extent
+from kdx.data.batching import StreamBatch, StreamBatches
+from kdx.data.corpus import HELD_OUT
+from kdx.data.reading import extent, reading_of
+from kdx.data.stream import StreamCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
-from kdx.training.module import exponential
+from kdx.training.module import Batches, exponential
 from kdx.training.text import TextModule
 
 
@@ -24,7 +26,22 @@ class PredictionModule(TextModule):
     def __init__(self, spec: CellSpec, corpus: StreamCorpus) -> None:
         super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size), corpus)
         # A validation in the midst of training must not touch what training remembers.
-        self.remembered = {True: Memory(spec.memory), False: Memory(spec.reading.memory)}
+        self.remembered = {True: Memory(spec.memory), False: Memory(reading_of(spec).memory)}
+
+    @classmethod
+    def batches(cls, spec: CellSpec, corpus: StreamCorpus, seed: int) -> Batches:
+        length, reading = spec.training.length, reading_of(spec)
+        assert length is not None
+        train = StreamBatches(corpus.splits[Split.TRAIN], spec.training.batch_tokens // length, length)
+        read = {
+            split: list(StreamBatches(corpus.splits[split], reading.streams, reading.length).in_order())
+            for split in HELD_OUT
+        }
+        return Batches(train, read)
+
+    @classmethod
+    def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> LanguageModel:
+        return LanguageModel(spec, len(state["input.embedding.weight"]))
 
     def hidden_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
         memory = self.remembered[self.training]
@@ -47,7 +64,7 @@ class PredictionModule(TextModule):
 
     def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
-        reading = self.spec.reading
+        reading = reading_of(self.spec)
         read = extent(len(self.corpus.splits[split]), reading)
         before = f"a memory of {read.memory}" if read.memory else "no memory"
         context = f"{reading.streams} streams in segments of {read.segment} tokens, {before}"

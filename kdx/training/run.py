@@ -13,26 +13,24 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from kdx.axes import IfChanged, Precision, Split, Task
-from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
-from kdx.data.corpus import Corpus, load_examples, load_parallel, load_stream
+from kdx.axes import IfChanged, Precision, Split
+from kdx.cell_code import code_of
+from kdx.data.corpus import load_corpus
 from kdx.data.reading import data_facts
 from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
+from kdx.tasks import TASKS
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
-from kdx.training.environment import code_fingerprint, environment
-from kdx.training.examples import MODULES
+from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle, own_state
-from kdx.training.module import Diverged, TaskModule
-from kdx.training.prediction import PredictionModule
+from kdx.training.module import Diverged, TaskModule, TrainBatches
 from kdx.training.recorder import Recorder
 from kdx.training.stopping import StopRequest
-from kdx.training.translation import TranslationModule
 
 PARAMETERS = "model/parameters"
 WORSE = 1.25
@@ -79,7 +77,7 @@ class _Resumed(NamedTuple):
 class _Batches(Dataset[Any]):
     """A map from the index of a batch in the whole run to the batch."""
 
-    def __init__(self, batches: ParallelBatches | StreamBatches | ExampleBatches) -> None:
+    def __init__(self, batches: TrainBatches) -> None:
         self.batches = batches
 
     def __getitem__(self, index: int) -> Any:
@@ -138,8 +136,12 @@ def train(
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     fix_arithmetic(spec.training.threads)
     training = spec.training
-    module, batches, evaluation, corpus = _task(spec, seed, home)
-    facts, code = environment(training.precision), code_fingerprint()
+    reseed(seed, "weights")
+    corpus = load_corpus(spec.task, spec.data, home)
+    task = TASKS[spec.task].module_class()
+    batches = task.batches(spec, corpus, seed)
+    module = task.of(spec, corpus)
+    facts, code = environment(training.precision), code_of(spec).sha256
     now = conditions(facts, corpus.fingerprint, code)
     own = f"{cell_id(spec)}-{seed}"
 
@@ -167,7 +169,7 @@ def train(
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
-    per_pass = max(1, len(batches) // training.accumulate)
+    per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
     trainer = lightning.Trainer(
         max_epochs=1,
@@ -192,9 +194,9 @@ def train(
     )
     total = training.steps * training.accumulate
     loader = DataLoader(
-        _Batches(batches), batch_size=None, sampler=_From(resumed.batches if resumed else 0, total), num_workers=0
+        _Batches(batches.train), batch_size=None, sampler=_From(resumed.batches if resumed else 0, total), num_workers=0
     )
-    valid = DataLoader(evaluation[Split.VALID], batch_size=None)
+    valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)
     try:
         trainer.fit(module, loader, valid, ckpt_path=resumed.path if resumed else None, weights_only=True)
         if training.steps % validate_every:
@@ -207,11 +209,11 @@ def train(
         return _diverged(str(error), trainer.global_step, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
-    trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
+    trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
     for name, value in module.metrics.items():
         recorder.metric(f"test/{name}", step, value)
-    if isinstance(module, TranslationModule):
-        recorder.outputs("test/translations", module.lines())
+    for name, lines in module.outputs().items():
+        recorder.outputs(f"test/{name}", lines)
     recorder.flush(training.steps)
     kind = "average" if training.average else "best"
     files.keep(kind)
@@ -232,34 +234,6 @@ def let_go(folder: Path) -> None:
     files = CheckpointFiles(folder)
     files.keep("step")
     files.keep_weights()
-
-
-def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any, dict[Split, Any], Corpus]:
-    """The task's module, its training batches, its evaluation batches, and its corpus."""
-    reseed(seed, "weights")
-    training = spec.training
-    if spec.task is Task.TRANSLATION:
-        parallel = load_parallel(spec.data, home)
-        text = {split: ParallelBatches(parallel.splits[split], training.batch_tokens, seed) for split in Split}
-        evaluation: dict[Split, Any] = {split: list(text[split].in_order()) for split in (Split.VALID, Split.TEST)}
-        module: TaskModule = TranslationModule(spec, parallel)
-        return module, text[Split.TRAIN], evaluation, parallel
-    if spec.task is not Task.PREDICTION:
-        corpus = load_examples(spec.task, spec.data, home)
-        size = max(1, training.batch_tokens // corpus.tokens)
-        examples = {split: ExampleBatches(corpus.splits[split], size, seed) for split in Split}
-        evaluation = {split: list(examples[split].in_order()) for split in (Split.VALID, Split.TEST)}
-        return MODULES[spec.task](spec), examples[Split.TRAIN], evaluation, corpus
-    assert training.length is not None
-    stream = load_stream(spec.data, home)
-    streams = training.batch_tokens // training.length
-    batches = StreamBatches(stream.splits[Split.TRAIN], streams, training.length)
-    reading = spec.reading
-    evaluation = {
-        split: list(StreamBatches(stream.splits[split], reading.streams, reading.length).in_order())
-        for split in (Split.VALID, Split.TEST)
-    }
-    return PredictionModule(spec, stream), batches, evaluation, stream
 
 
 def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:

@@ -1,22 +1,18 @@
 """A model with the weights that a run was tested with, to look into."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Task
 from kdx.data.corpus import Corpus
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
-from kdx.models.language import LanguageModel
-from kdx.models.translation import TranslationModel
+from kdx.tasks import TASKS
 from kdx.training.attention_weights import watched
 from kdx.training.checkpoint import unpacked
-from kdx.training.examples import MODELS
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
             hint="put the file back that kdx wrote, from a backup; else train the run again, into a new database",
         ) from error
     try:
-        model = _built(spec, state)
+        model = TASKS[spec.task].module_class().model_of(spec, state)
         model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise KdxError(
@@ -72,13 +68,3 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
             hint="take the kdx that trained it: kdx trace tells its version, code and commit",
         ) from error
     return model.eval()
-
-
-def _built(spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
-    """The sizes of vocabularies are those of the weights, so that no text is needed."""
-    if spec.task is Task.TRANSLATION:
-        target, source = (len(state[f"{side}_input.embedding.weight"]) for side in ("target", "source"))
-        return TranslationModel(spec, target, source)
-    if spec.task is Task.PREDICTION:
-        return LanguageModel(spec, len(state["input.embedding.weight"]))
-    return MODELS[spec.task](spec)

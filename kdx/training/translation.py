@@ -1,5 +1,6 @@
 """Translation: cross-entropy on the target words; BLEU by sacrebleu on what beam search finds."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -7,11 +8,13 @@ from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from kdx.axes import LengthPenalty, Split
-from kdx.data.batching import ParallelBatch
-from kdx.data.corpus import ParallelCorpus
+from kdx.data.batching import ParallelBatch, ParallelBatches
+from kdx.data.corpus import HELD_OUT
+from kdx.data.parallel import ParallelCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
+from kdx.training.module import Batches
 from kdx.training.text import TextModule
 
 
@@ -36,6 +39,16 @@ class TranslationModule(TextModule):
         """Of sacrebleu, by metric, from its first score on."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
+    @classmethod
+    def batches(cls, spec: CellSpec, corpus: ParallelCorpus, seed: int) -> Batches:
+        text = {split: ParallelBatches(corpus.splits[split], spec.training.batch_tokens, seed) for split in Split}
+        return Batches(text[Split.TRAIN], {split: list(text[split].in_order()) for split in HELD_OUT})
+
+    @classmethod
+    def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> TranslationModel:
+        target, source = (len(state[f"{side}_input.embedding.weight"]) for side in ("target", "source"))
+        return TranslationModel(spec, target, source)
+
     def hidden_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
         return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out
 
@@ -58,6 +71,9 @@ class TranslationModule(TextModule):
             found = self.model.translate(batch.source, batch.source_padding, self.search(split))
             for index, tokens in zip(batch.index.tolist(), found, strict=True):
                 self.translations[index] = self.corpus.target_vocabulary.decode(tokens)
+
+    def outputs(self) -> Mapping[str, list[str]]:
+        return {"translations": self.lines()}
 
     def lines(self) -> list[str]:
         """Translations of the last pass, in the order of the corpus."""

@@ -3,19 +3,16 @@ import torch
 from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
-from kdx.axes import Filter, Kernel, Position, Value
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def attention(filter: Filter = Filter.CAUSAL) -> KernelAttention:
+def attention(filter: str = "causal") -> KernelAttention:
     torch.manual_seed(0)
-    positions = (Position.DIRECT_SUM, Position.PRODUCT)
-    return KernelAttention(
-        8, 2, kernel=Kernel.RBF, positions=positions, value=Value.WITH_POSITION, filter=filter
-    ).double()
+    positions = ("direct-sum", "product")
+    return KernelAttention(8, 2, kernel="rbf", positions=positions, value="with-position", filter=filter).double()
 
 
 def close(one: Tensor, other: Tensor) -> None:
@@ -32,7 +29,7 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(rows: list[int]) -> None:
 
 
 def test_selected_rows_keep_their_source() -> None:
-    module, x, source, kept = attention(Filter.FULL), draw(3, 4, 8), draw(3, 5, 8, seed=1), torch.tensor([2, 0])
+    module, x, source, kept = attention("full"), draw(3, 4, 8), draw(3, 5, 8, seed=1), torch.tensor([2, 0])
     padding = torch.tensor([[False] * 5, [False] * 5, [False, False, False, True, True]])
     whole = module(x, source, key_padding=padding)
     cache = Cache()
@@ -42,7 +39,7 @@ def test_selected_rows_keep_their_source() -> None:
 
 
 def test_a_source_is_projected_once() -> None:
-    module, x, source = attention(Filter.FULL), draw(1, 3, 8), draw(1, 5, 8, seed=1)
+    module, x, source = attention("full"), draw(1, 3, 8), draw(1, 5, 8, seed=1)
     cache = Cache()
     first = module(x[:, :1], source, cache=cache)
     kept = cache.keys

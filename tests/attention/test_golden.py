@@ -9,24 +9,24 @@ from torch import Tensor
 
 from kdx.attention import KernelAttention
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Filter, Kernel, Position, Symmetry, Value
+from kdx.axes import Symmetry
 
 CASES = 182
 KINDS = {
-    "full": Filter.FULL,
-    "cross": Filter.FULL,
-    "causal": Filter.CAUSAL,
-    "memory": Filter.CAUSAL,
-    "strided": Filter.STRIDED,
-    "fixed": Filter.FIXED,
+    "full": "full",
+    "cross": "full",
+    "causal": "causal",
+    "memory": "causal",
+    "strided": "strided",
+    "fixed": "fixed",
 }
 STRIDE, SUMMARY = 3, 1
 POSITIONS = {
     "none": (),
-    "direct_sum": (Position.DIRECT_SUM,),
-    "lookup": (Position.LOOKUP,),
-    "relative": (Position.RELATIVE,),
-    "product": (Position.PRODUCT,),
+    "direct_sum": ("direct-sum",),
+    "lookup": ("lookup",),
+    "relative": ("relative",),
+    "product": ("product",),
 }
 MATRICES = {"query": "W_q", "key": "W_k", "value": "W_v", "positions.product.projection": "W_T",
             "positions.relative.projection": "W_R"}  # fmt: skip
@@ -48,10 +48,10 @@ def arrays_of(archive: np.lib.npyio.NpzFile, case: str) -> dict[str, Tensor]:
     }
 
 
-def value_of(factors: dict) -> Value:
+def value_of(factors: dict) -> str:
     if factors.get("value_table"):
-        return Value.TABLE
-    return Value.WITH_POSITION if factors["value_position"] else Value.WITHOUT_POSITION
+        return "table"
+    return "with-position" if factors["value_position"] else "without-position"
 
 
 def loaded(case: str, factors: dict, arrays: dict[str, Tensor]) -> KernelAttention:
@@ -62,7 +62,7 @@ def loaded(case: str, factors: dict, arrays: dict[str, Tensor]) -> KernelAttenti
         heads=1,
         head_width=head_width,
         bias=False,
-        kernel=Kernel(factors["kernel"]),
+        kernel=factors["kernel"],
         symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
         positions=POSITIONS[factors["position"]],
         value=value_of(factors),

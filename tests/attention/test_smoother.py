@@ -9,7 +9,8 @@ from torch import Tensor
 
 from kdx.attention import smoother
 from kdx.attention.interfaces import NormaliserFunction
-from kdx.attention.normalisers import Length, RowSum
+from kdx.attention.normalisers.length import Length
+from kdx.attention.normalisers.row_sum import RowSum
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -29,7 +29,8 @@ COPIES = 4  # of 38,592 pairs, to be at the 160,239 of the whole
 LOAD = """
 import json, re, sys, time
 from pathlib import Path
-from kdx.data.corpus import load_parallel, load_stream
+from kdx.data.parallel import load_parallel
+from kdx.data.stream import load_stream
 from kdx.grid.sections import Data
 
 def megabytes(of):

@@ -19,10 +19,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdx.attention import encoding_of
-from kdx.axes import Encoding, Split
+from kdx.attention import ENCODINGS
+from kdx.axes import Split
 from kdx.data.batching import ParallelBatches, StreamBatches
-from kdx.data.corpus import ParallelCorpus, ParallelText, StreamCorpus, TokenLists, Tokens
+from kdx.data.corpus import TokenLists, Tokens
+from kdx.data.parallel import ParallelCorpus, ParallelText
+from kdx.data.stream import StreamCorpus
 from kdx.data.vocabulary import END, PADDING, SPECIAL, WordVocabulary
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
@@ -118,7 +120,7 @@ def _causal(length: int) -> Tensor:
 
 
 def _sinusoids(width: int) -> Tensor:
-    return encoding_of(Encoding.SINUSOIDAL, width, 0)(torch.arange(512))
+    return ENCODINGS["sinusoidal"](width, 0)(torch.arange(512))
 
 
 class PlainLoop:
@@ -203,15 +205,15 @@ def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamC
     assert _size(plain.model) == _size(kind(spec, size)), "the two models are not of one size"
     stop = Stop()
     turns = Turns(plain, stop)
-    loaders = run.load_parallel, run.load_stream
-    run.load_parallel = run.load_stream = lambda data, home: corpus
+    load = run.load_corpus
+    run.load_corpus = lambda task, data, home: corpus
     try:
         with tempfile.TemporaryDirectory() as folder:
             run.train(spec, 0, folder=Path(folder), recorder=turns, stop=stop)
     except Stopped:
         pass
     finally:
-        run.load_parallel, run.load_stream = loaders
+        run.load_corpus = load
     tokens = sum(int((targets != PADDING).sum()) for _, targets in plain.batches[WARM:])
     ours, theirs = (median(each.elapsed for each in seconds) * ROUNDS for seconds in (turns.ours, turns.theirs))
     pairs = list(zip(turns.ours, turns.theirs, strict=True))

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kdx.cli.data import app
-from kdx.data import BUILT_IN
-from kdx.data.prepare import read_about
+from kdx.data.corpora import BUILT_IN
+from kdx.data.prepared import read_about
 from kdx.errors import KdxError
 
 

@@ -14,7 +14,7 @@ from grids import FAILING, LONG, PLANTED, TINY
 from terminal import LiveTerminal, Terminal, stop_for_good, wait_until
 from typer.testing import CliRunner
 
-from kdx.axes import Kernel
+from kdx.attention.kernels import KERNELS
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.store.records import RunState
@@ -191,7 +191,7 @@ def test_a_grid_with_three_faults_tells_them_all_and_leaves_nothing_behind(termi
     done = terminal.type("kdx sweep grid.yaml")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(Kernel)}\n  hint: did you mean `rbf`?\n"
+        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?\n"
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68\n"
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer\n"
     )

@@ -7,8 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
-from kdx.data.corpus import ParallelText, TokenLists
+from kdx.data.corpus import TokenLists
 from kdx.data.examples import Examples
+from kdx.data.parallel import ParallelText
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.errors import KdxError
 

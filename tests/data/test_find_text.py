@@ -5,6 +5,7 @@ from kdx.data.find_text import corpus_names, find_text
 from kdx.data.prepare import prepare
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.tasks.data_kinds import PARALLEL_TEXT, PLAIN_TEXT
 
 
 def refusal(data, home) -> str:
@@ -149,5 +150,5 @@ def test_text_changed_after_it_was_prepared(pairs, home):
 def test_names_by_kind(pairs, plain, home):
     prepare("pets", pairs)
     prepare("plain", plain)
-    assert corpus_names(home, parallel=True) == ["pets", "synthetic-translation"]
-    assert corpus_names(home, parallel=False) == ["plain", "synthetic-language"]
+    assert corpus_names(home, PARALLEL_TEXT) == ["pets", "synthetic-translation"]
+    assert corpus_names(home, PLAIN_TEXT) == ["plain", "synthetic-language"]

@@ -10,18 +10,10 @@ from pathlib import Path
 import pytest
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN
+from kdx.data.corpora import BUILT_IN
 from kdx.data.find_text import find_text
-from kdx.data.prepare import (
-    FileInfo,
-    PreparedInfo,
-    corpus_folder,
-    how_to_prepare,
-    prepare,
-    prepare_all,
-    prepared_corpora,
-    read_about,
-)
+from kdx.data.prepare import prepare, prepare_all
+from kdx.data.prepared import FileInfo, PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
 from kdx.data.text import KnownFile, KnownText
 from kdx.errors import KdxError, StorageError
 from kdx.grid.sections import Data

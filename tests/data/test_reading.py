@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from kdx.axes import Split
 from kdx.data.batching import StreamBatches
-from kdx.data.corpus import load_corpus, load_stream
-from kdx.data.reading import check_reading, data_facts, extent
+from kdx.data.corpus import load_corpus
+from kdx.data.reading import Reading, check_reading, data_facts, extent
+from kdx.data.stream import load_stream
 from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
-from kdx.grid.spec import CellSpec, Reading
+from kdx.grid.spec import CellSpec
 
 COUNT = st.integers(1, 40)
 

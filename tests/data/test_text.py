@@ -1,6 +1,6 @@
 import pytest
 
-from kdx.data import BUILT_IN
+from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
 from kdx.data.text import PLAIN, KnownText, TextFile, file_names
 from kdx.errors import KdxError

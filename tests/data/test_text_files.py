@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kdx.data import multi30k, text_files, wikitext2
+from kdx.data import text_files
+from kdx.data.corpora import multi30k, wikitext2
 from kdx.data.text import PLAIN, TextFile, file_names
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, joined, made, open_source, segments
 from kdx.errors import KdxError

@@ -8,12 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from kdx.axes import Kernel, Norm, Position, Symmetry, Task, Value
+from kdx.attention.kernels import KERNELS
+from kdx.attention.positions import POSITIONS
+from kdx.axes import Norm, Symmetry
 from kdx.grid.identity import canonical, cell_id, resolved, unknown
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Neutral
 from kdx.grid.shipped import names
-from kdx.grid.spec import SPACES, CellSpec
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
 
 SHIPPED = Path(__file__).parent / "shipped_ids.json"
 
@@ -76,14 +79,14 @@ def test_a_field_added_later_is_left_out_at_its_neutral_value_only():
 @given(
     st.builds(
         dict,
-        kernel=st.sampled_from(Kernel),
+        kernel=st.sampled_from(list(KERNELS)),
         symmetry=st.sampled_from(Symmetry),
-        position=st.sampled_from(Position),
-        value=st.sampled_from([None, Value.WITH_POSITION]),
+        position=st.sampled_from(list(POSITIONS)),
+        value=st.sampled_from([None, "with-position"]),
         norm=st.sampled_from(Norm),
     ),
-    st.sampled_from(Task).flatmap(
-        lambda task: st.tuples(st.just(task), st.sampled_from([None, *SPACES.get(task, ())]))
+    st.sampled_from(list(TASKS)).flatmap(
+        lambda task: st.tuples(st.just(task), st.sampled_from([None, *TASKS[task].spaces]))
     ),
 )
 def test_a_cell_read_back_from_its_canonical_json_is_the_same_cell(choices, seen):
@@ -93,7 +96,7 @@ def test_a_cell_read_back_from_its_canonical_json_is_the_same_cell(choices, seen
         spec = CellSpec.model_validate({**fields, "model": {"width": 96}, **choices})
     except ValidationError:
         # A space that has less than a sequence has not every choice.
-        assert task in SPACES
+        assert TASKS[task].spaces
         return
     again = CellSpec.model_validate(json.loads(canonical(spec)))
     assert canonical(again) == canonical(spec)

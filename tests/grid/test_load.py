@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.axes import Kernel, Position, Task
+from kdx.attention.kernels import KERNELS
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
 
@@ -53,8 +53,8 @@ def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
     assert plan.axes == ("task", "approach", "kernel")
     second = plan.cells[1]
     assert dict(second.labels) == {"task": "translation", "approach": "One", "kernel": "rbf"}
-    assert second.spec.kernel is Kernel.RBF and second.spec.position == (Position.DIRECT_SUM,)
-    assert plan.cells[-1].spec.task is Task.PREDICTION
+    assert second.spec.kernel == "rbf" and second.spec.position == ("direct-sum",)
+    assert plan.cells[-1].spec.task == "prediction"
     # One seed of every cell comes before the next seed.
     assert [run.seed for run in plan.runs] == [3] * 8 + [5] * 8
 
@@ -223,7 +223,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
         " train_examples, max_tokens, seed\n"
         "  hint: did you mean `vocabulary`?",
-        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(Kernel)}\n  hint: did you mean `rbf`?",
+        f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer",
         "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a valid number",

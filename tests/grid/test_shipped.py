@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from kdx.attention.distances import Table
-from kdx.axes import Attention, Task
-from kdx.data import BUILT_IN, FAMILIES
-from kdx.data.prepare import how_to_prepare
+from kdx.axes import Attention
+from kdx.data.corpora import BUILT_IN, FAMILIES
+from kdx.data.prepared import how_to_prepare
 from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
 from kdx.grid import shipped
@@ -300,7 +300,7 @@ def test_a_twin_has_the_choices_of_its_table(name):
 
 def size_of(spec: CellSpec) -> int:
     """Parameters of all layers that learn something: in a decoder, no row of a table that is of the future does."""
-    across = Attention.ENCODER_DECODER if spec.task is Task.TRANSLATION else None
+    across = Attention.ENCODER_DECODER if spec.task == "translation" else None
     with torch.device("meta"):
         encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF)
         decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, cross_attention=across)

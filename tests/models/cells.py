@@ -5,7 +5,8 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Kernel, Symmetry
+from kdx.attention.kernels import KERNELS
+from kdx.axes import Symmetry
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
@@ -31,7 +32,7 @@ POSITIONS = {
 }
 EVERY = {
     f"{kernel}, {symmetry}, {name}": {"kernel": kernel, "symmetry": symmetry, **positions}
-    for kernel, symmetry, (name, positions) in product(Kernel, Symmetry, POSITIONS.items())
+    for kernel, symmetry, (name, positions) in product(KERNELS, Symmetry, POSITIONS.items())
 }
 
 

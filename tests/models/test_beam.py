@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kdx.axes import LengthPenalty
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.grid.spec import LONGEST
+from kdx.grid.placement import MAX_POSITIONS
 from kdx.models.beam import Search, beam_search
 
 penalties = st.sampled_from(list(LengthPenalty))
@@ -173,6 +173,6 @@ def test_the_penalties_are_those_of_the_papers():
 
 def test_limits_follow_the_source_up_to_the_last_position_of_a_learned_table():
     lengths = torch.tensor([1, 15, 600])
-    assert Search().limits(lengths).tolist() == [12, 40, LONGEST - 1]
+    assert Search().limits(lengths).tolist() == [12, 40, MAX_POSITIONS - 1]
     assert Search(longest=(0.0, 200)).limits(lengths).tolist() == [200, 200, 200]
     assert Search(longest=(1.2, 3)).limits(lengths).tolist() == [4, 21, 723]

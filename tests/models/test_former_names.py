@@ -2,7 +2,7 @@
 
 import torch
 
-from kdx.attention.mixers import Equivariant
+from kdx.attention.mixers.equivariant import Equivariant
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.models.translation import TranslationModel

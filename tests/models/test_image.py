@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kdx.attention import KernelAttention
 from kdx.attention.mixers.convolution import Convolution
 from kdx.attention.spaces.image import ImageAttention
-from kdx.data.synthetic_images import LEVELS, SIDE
+from kdx.data.corpora.synthetic_images import LEVELS, SIDE
 from kdx.grid.spec import CellSpec
 from kdx.models.image import ImageModel
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.axes import Norm, Position
+from kdx.axes import Norm
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
@@ -38,7 +38,7 @@ def model(**settings) -> LanguageModel:
     return LanguageModel(spec, 20).double().eval()
 
 
-@pytest.mark.parametrize("position", [None, Position.RELATIVE, Position.LOOKUP, Position.ALIBI, Position.ROTARY])
+@pytest.mark.parametrize("position", [None, "relative", "lookup", "alibi", "rotary"])
 @pytest.mark.parametrize("norm", Norm)
 def test_one_layer_with_memory_is_one_long_pass(position, norm):
     network = model(position=position or "none", norm=norm)

@@ -8,7 +8,7 @@ from torch import Tensor
 from kdx.attention import KernelAttention
 from kdx.attention.spaces.multimodal import CrossmodalAttention, MultimodalAttention
 from kdx.axes import Modality, Split
-from kdx.data.synthetic_streams import EVERY, EXAMPLES, NO_TIME
+from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, NO_TIME
 from kdx.grid.spec import CellSpec
 from kdx.models.multimodal import MultimodalModel
 

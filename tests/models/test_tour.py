@@ -7,7 +7,7 @@ from cells import SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.data.synthetic_tours import shortest
+from kdx.data.corpora.synthetic_tours import shortest
 from kdx.grid.spec import CellSpec
 from kdx.models.tour import TourModel, greedy_tours, tour_lengths
 

@@ -9,7 +9,8 @@ from searches import reference
 from torch import Tensor
 from torch.nn import functional
 
-from kdx.axes import Kernel, Position
+from kdx.attention.kernels import KERNELS
+from kdx.attention.positions import POSITIONS
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
@@ -121,8 +122,8 @@ def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> 
 
 
 FAMILIES = {
-    **{kernel: {"kernel": kernel, "position": "product"} for kernel in Kernel},
-    **{f"at {scheme}": {"position": scheme} for scheme in Position},
+    **{kernel: {"kernel": kernel, "position": "product"} for kernel in KERNELS},
+    **{f"at {scheme}": {"position": scheme} for scheme in ("none", *POSITIONS)},
     "per layer, t in values": {"position": "direct-sum", "inject": "per-layer", "value": "with-position"},
     "learned": {"position": "direct-sum", "encoding": "learned"},
     "table": {"position": "lookup", "value": "table"},

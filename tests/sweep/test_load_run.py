@@ -14,8 +14,7 @@ import pytest
 import torch
 
 import kdx
-from kdx.axes import Split, Task
-from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
+from kdx.axes import Split
 from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.store import reader, writer
@@ -23,11 +22,9 @@ from kdx.store.database import open_database
 from kdx.sweep.files import files_beside, folder_of
 from kdx.sweep.load_run import load_run
 from kdx.sweep.worker import DatabaseRecorder
-from kdx.training.examples import MODULES
-from kdx.training.prediction import PredictionModule
+from kdx.tasks import TASKS as TASK_DEFINITIONS
 from kdx.training.run import train
 from kdx.training.stopping import StopRequest
-from kdx.training.translation import TranslationModule
 
 GRID = """
 name: looked into
@@ -92,17 +89,10 @@ TASKS = pytest.mark.parametrize("task", ["translation", "prediction", "set"])
 def evaluation_of(run):
     """A module around the model, and the batches of the test."""
     training, corpus = run.spec.training, run.corpus
-    if run.spec.task is Task.TRANSLATION:
-        module = TranslationModule(run.spec, corpus)
-        batches = ParallelBatches(corpus.splits[Split.TEST], training.batch_tokens)
-    elif run.spec.task is Task.PREDICTION:
-        module = PredictionModule(run.spec, corpus)
-        batches = StreamBatches(corpus.splits[Split.TEST], training.batch_tokens // training.length, training.length)
-    else:
-        module = MODULES[run.spec.task](run.spec)
-        batches = ExampleBatches(corpus.splits[Split.TEST], training.batch_tokens // corpus.tokens, 0)
+    task = TASK_DEFINITIONS[run.spec.task].module_class()
+    module, batches = task.of(run.spec, corpus), task.batches(run.spec, corpus, 0)
     module.model = run.model
-    return module.eval(), list(batches.in_order())
+    return module.eval(), batches.evaluation[Split.TEST]
 
 
 @TASKS
@@ -120,9 +110,9 @@ def test_its_test_score_is_the_recorded_one(database, home, task):
 
 
 def inputs_of(run, batch):
-    if run.spec.task is Task.TRANSLATION:
+    if run.spec.task == "translation":
         return (batch.source, batch.source_padding, batch.target_in), {}
-    return ((batch.inputs,), {}) if run.spec.task is Task.PREDICTION else ((), batch.inputs)
+    return ((batch.inputs,), {}) if run.spec.task == "prediction" else ((), batch.inputs)
 
 
 @TASKS

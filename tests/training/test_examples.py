@@ -8,12 +8,12 @@ import torch
 from runs import STEPS, VALIDATIONS, Run, run, same_bits, save_every_step
 
 from kdx.axes import Split
-from kdx.data import BUILT_IN
 from kdx.data.batching import ExampleBatches
-from kdx.data.corpus import load_examples
+from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
-from kdx.grid.spec import METRICS, SPACES, CellSpec
-from kdx.training.examples import MODELS, MODULES
+from kdx.data.generated import load_examples
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
 
 CORPUS = {made.task: name for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
 ARMS = {
@@ -69,14 +69,10 @@ def whole(home, few_examples, tmp_path_factory):
     return _whole
 
 
-def test_every_task_has_its_model_and_module():
-    assert set(MODELS) == set(MODULES) == set(SPACES)
-
-
 @every_arm
 def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, whole):
     done = whole(arm)
-    metrics = METRICS[done.spec.task]
+    metrics = TASKS[done.spec.task].metrics
     for split in ("valid", "test"):
         measured = {name.removeprefix(f"{split}/") for name, _ in done.rows if name.startswith(f"{split}/")}
         assert {name for name in measured if not name.startswith("entropy/")} == set(metrics)
@@ -102,9 +98,11 @@ def test_a_resumed_run_ends_as_if_it_had_never_been_broken(arm, step, whole, hom
 def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, whole, home):
     done = whole(arm)
     spec = done.spec
-    module = MODULES[spec.task](spec).eval()
+    task = TASKS[spec.task]
+    corpus = load_examples(spec.data, home, task)
+    module = task.module_class().of(spec, corpus).eval()
     module.model.load_state_dict(done.weights)
-    (batch,) = ExampleBatches(load_examples(spec.task, spec.data, home).splits[Split.TEST], 10**6).in_order()
+    (batch,) = ExampleBatches(corpus.splits[Split.TEST], 10**6).in_order()
     with torch.no_grad():
         logits, targets = module.model(**batch.inputs), batch.targets
     loss = -logits.double().log_softmax(-1).gather(-1, targets[:, :, None]).mean().item()
@@ -121,7 +119,7 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
 def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_undertrained(home, tmp_path):
     spec = cell("set", learning_rate=1e-12)
     done = run(spec, tmp_path, home)
-    floor = load_examples(spec.task, spec.data, home).unigram_loss
+    floor = load_examples(spec.data, home, TASKS[spec.task]).unigram_loss
     assert floor == pytest.approx(math.log(4), abs=0.2)
     final = done.column("valid/loss")[STEPS]
     assert final >= floor

@@ -9,7 +9,7 @@ from runs import VALIDATIONS, cell, run, same_bits
 
 from kdx.axes import Split
 from kdx.data.batching import StreamBatches
-from kdx.data.corpus import StreamCorpus, load_stream
+from kdx.data.stream import StreamCorpus, load_stream
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel

@@ -11,7 +11,8 @@ from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_ste
 
 from kdx.axes import IfChanged, Split
 from kdx.data.batching import ParallelBatches, StreamBatches
-from kdx.data.corpus import load_parallel, load_stream
+from kdx.data.parallel import load_parallel
+from kdx.data.stream import load_stream
 from kdx.errors import ChangedError, KdxError, StorageError
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.lifecycle import Lifecycle

@@ -10,7 +10,7 @@ from runs import VALIDATIONS, cell
 
 from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatches
-from kdx.data.corpus import ParallelCorpus, load_parallel
+from kdx.data.parallel import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
 from kdx.training.translation import TranslationModule
 

@@ -1,17 +1,28 @@
 """t, the vector of an absolute position: modules that map integers (…, T) to (…, T, M)."""
 
-from kdx.attention.encodings.learned import Learned
-from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.axes import Encoding, Sinusoids
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-ENCODINGS: dict[Encoding, type[Sinusoidal] | type[Learned]] = {
-    Encoding.SINUSOIDAL: Sinusoidal,
-    Encoding.LEARNED: Learned,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import AbsoluteEncoding
 
 
-def encoding_of(
-    encoding: Encoding, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI
-) -> Sinusoidal | Learned:
-    """The encoding of that name, M = `width` wide; a learned one has positions 0 to `max_positions` - 1."""
-    return ENCODINGS[encoding](width, max_positions, sinusoids)
+@dataclass(frozen=True)
+class EncodingDefinition(Definition):
+    """See `kdx.attention.interfaces.AbsoluteEncoding`."""
+
+    even: str
+    bounded: bool
+
+
+ENCODINGS: "Family[AbsoluteEncoding, EncodingDefinition]" = Family(
+    "encoding",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:AbsoluteEncoding"),
+    EncodingDefinition,
+    {
+        "sinusoidal": "kdx.attention.encodings.sinusoidal:Sinusoidal",
+        "learned": "kdx.attention.encodings.learned:Learned",
+    },
+)

@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from kdx.attention.interfaces import AbsoluteEncoding
 from kdx.axes import Sinusoids
 
 
-class Learned(nn.Module):
+class Learned(AbsoluteEncoding):
     """A table of positions 0 to max_positions - 1, drawn from N(0, 1/M).
 
     Args:
@@ -15,8 +16,12 @@ class Learned(nn.Module):
         sinusoids: not used; every encoding takes it.
     """
 
+    formula = "t = a row of a learned table"
+    source = "Ott et al. 2019"
+    bounded = True
+
     def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
-        super().__init__()
+        super().__init__(width, max_positions, sinusoids)
         self.weight = nn.Parameter(torch.empty(max_positions, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 

@@ -1,19 +1,18 @@
 """Sinusoids of a position, sines and cosines interleaved, for any integer position.
 
-t[2p] = sin(pos / 10000^(2p/M)),  t[2p+1] = cos(pos / 10000^(2p/M))          [Vaswani et al. 2017, Sec. 3.5]
-
 The code of Ott et al. 2019 has the exponent p/(M/2 - 1) in place of 2p/M. It also puts all sines before all cosines and
 calls the first position 2. Neither matters here: the one is another order of features, which nothing depends on but
 the draw of the weights; and how two sinusoids compare depends on their distance alone.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from kdx.attention.interfaces import AbsoluteEncoding
 from kdx.axes import Sinusoids
 
 
-class Sinusoidal(nn.Module):
+class Sinusoidal(AbsoluteEncoding):
     """A function of the position, computed and not stored; it has no parameters and no last position.
 
     Args:
@@ -25,10 +24,15 @@ class Sinusoidal(nn.Module):
         ValueError: if the width is odd.
     """
 
+    formula = "t[2p] = sin(pos / 10000^(2p/M)), t[2p+1] = cos(pos / 10000^(2p/M))"
+    source = "Vaswani et al. 2017, Sec. 3.5"
+    options = ("sinusoids",)
+    even = "width"
+
     like: Tensor
 
     def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
-        super().__init__()
+        super().__init__(width, max_positions, sinusoids)
         if width % 2:
             raise ValueError(f"width: sinusoids come in pairs, not {width}; allowed: an even number")
         self.width = width

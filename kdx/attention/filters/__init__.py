@@ -1,15 +1,30 @@
 """Set filtering functions M(x_q, S) (Sec. 2.2.4 of Tsai et al. 2019). The padding is taken away from each."""
 
-from kdx.attention.filters.causal import Causal
-from kdx.attention.filters.fixed import Fixed
-from kdx.attention.filters.full import Full
-from kdx.attention.filters.strided import Strided
-from kdx.attention.interfaces import FilterFunction
-from kdx.axes import Filter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-FILTERS: dict[Filter, type[FilterFunction]] = {
-    Filter.FULL: Full,
-    Filter.CAUSAL: Causal,
-    Filter.STRIDED: Strided,
-    Filter.FIXED: Fixed,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import FilterFunction
+
+
+@dataclass(frozen=True)
+class FilterDefinition(Definition):
+    """See `kdx.attention.interfaces.FilterFunction`."""
+
+    spaces: tuple[str, ...]
+    sees_later: bool
+
+
+FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(
+    "filter",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:FilterFunction"),
+    FilterDefinition,
+    {
+        "full": "kdx.attention.filters.full:Full",
+        "causal": "kdx.attention.filters.causal:Causal",
+        "strided": "kdx.attention.filters.strided:Strided",
+        "fixed": "kdx.attention.filters.fixed:Fixed",
+    },
+)

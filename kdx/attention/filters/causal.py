@@ -9,8 +9,10 @@ from kdx.attention.interfaces import FilterFunction
 
 
 class Causal(FilterFunction):
-    """M(x_q, S) = {x_k: position of k ≤ position of q}."""
+    """The keys that do not stand after the query."""
 
+    formula = "M(x_q, S) = {x_k: j ≤ i}"
+    source = "Tsai et al. 2019, Sec. 2.2.4"
     triangular = True
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor:

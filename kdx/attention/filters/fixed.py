@@ -1,7 +1,5 @@
 """The fixed pattern: the keys of the query's own block, and the last of every block, which sum it up.
 
-M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}          [Child et al. 2019, Sec. 4.3]
-
 The union of their two patterns; reaching to both sides, the same without j ≤ i.
 """
 
@@ -12,11 +10,15 @@ from kdx.axes import Reach
 
 
 class Fixed(FilterFunction):
-    """The own block, and c summary columns of each.
+    """The query's own block, and c summary columns of each.
 
     Raises:
         ValueError: if the stride is below 1, or there are not 0 to l summary columns.
     """
+
+    formula = "M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}"
+    source = "Child et al. 2019, Sec. 4.3"
+    options = ("stride", "summary")
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

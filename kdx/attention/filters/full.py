@@ -6,8 +6,12 @@ from kdx.attention.interfaces import FilterFunction
 
 
 class Full(FilterFunction):
-    """M(x_q, S) = S."""
+    """Every key."""
 
+    formula = "M(x_q, S) = S"
+    source = "Tsai et al. 2019, Sec. 2.2.4"
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")
+    sees_later = True
     limits = False
 
     def visible(self, query: Tensor, key: Tensor) -> None:

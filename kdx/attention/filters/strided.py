@@ -1,7 +1,5 @@
 """The strided pattern: the nearest keys, and every l-th key.
 
-M(x_q, S) = {x_k: 0 ≤ i - j ≤ l} ∪ {x_k: j ≤ i, (i - j) mod l = 0}          [Child et al. 2019, Sec. 4.3]
-
 The union of their two patterns; reaching to both sides, the same with |i - j|. Their code's band has l keys, not l + 1.
 """
 
@@ -12,11 +10,15 @@ from kdx.axes import Reach
 
 
 class Strided(FilterFunction):
-    """The l nearest, and every l-th.
+    """The l nearest keys, and every l-th.
 
     Raises:
         ValueError: if the stride is below 1.
     """
+
+    formula = "M(x_q, S) = {x_k: 0 ≤ i - j ≤ l} ∪ {x_k: j ≤ i, (i - j) mod l = 0}"
+    source = "Child et al. 2019, Sec. 4.3"
+    options = ("stride",)
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

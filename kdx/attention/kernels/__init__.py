@@ -1,25 +1,34 @@
 """Kernels on the non-positional features: those of Table 2 of Tsai et al. 2019, then others."""
 
-from kdx.attention.interfaces import KernelFunction
-from kdx.attention.kernels.cosine import Cosine
-from kdx.attention.kernels.elu import ELU
-from kdx.attention.kernels.exponential import Exponential
-from kdx.attention.kernels.laplacian import Laplacian
-from kdx.attention.kernels.linear import Linear
-from kdx.attention.kernels.polynomial import Polynomial
-from kdx.attention.kernels.rbf import RBF
-from kdx.attention.kernels.relu_squared import ReLUSquared
-from kdx.attention.kernels.student_t import StudentT
-from kdx.axes import Kernel
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-KERNELS: dict[Kernel, type[KernelFunction]] = {
-    Kernel.LINEAR: Linear,
-    Kernel.POLYNOMIAL: Polynomial,
-    Kernel.EXPONENTIAL: Exponential,
-    Kernel.RBF: RBF,
-    Kernel.COSINE: Cosine,
-    Kernel.LAPLACIAN: Laplacian,
-    Kernel.STUDENT_T: StudentT,
-    Kernel.ELU: ELU,
-    Kernel.RELU_SQUARED: ReLUSquared,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import KernelFunction
+
+
+@dataclass(frozen=True)
+class KernelDefinition(Definition):
+    """See `kdx.attention.interfaces.KernelFunction`."""
+
+    normaliser: str
+
+
+KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
+    "kernel",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:KernelFunction"),
+    KernelDefinition,
+    {
+        "linear": "kdx.attention.kernels.linear:Linear",
+        "polynomial": "kdx.attention.kernels.polynomial:Polynomial",
+        "exponential": "kdx.attention.kernels.exponential:Exponential",
+        "rbf": "kdx.attention.kernels.rbf:RBF",
+        "cosine": "kdx.attention.kernels.cosine:Cosine",
+        "laplacian": "kdx.attention.kernels.laplacian:Laplacian",
+        "student-t": "kdx.attention.kernels.student_t:StudentT",
+        "elu": "kdx.attention.kernels.elu:ELU",
+        "relu-squared": "kdx.attention.kernels.relu_squared:ReLUSquared",
+    },
+)

@@ -1,7 +1,5 @@
 """Cosine kernel: an exponential of the angle, with a learned temperature for each head.
 
-k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)          [query–key normalisation, Henry et al. 2020]
-
 τ = exp(log τ) is positive and starts at √D, where the logarithm of the weight spreads as that of the exponential
 kernel does for queries and keys of unit variance.
 """
@@ -16,7 +14,10 @@ from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
 
 
 class Cosine(KernelFunction):
-    """exp(τ cos(q, k)); a vector of zeros has cosine 0 with all."""
+    """Exponential of the angle, with a learned temperature for each head; a vector of zeros has cosine 0 with all."""
+
+    formula = "k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)"
+    source = "query–key normalisation, Henry et al. 2020"
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

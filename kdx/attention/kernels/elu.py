@@ -1,7 +1,5 @@
 """Feature map elu + 1, the kernel of linear attention.
 
-k(q, k) = ⟨φ(q), φ(k)⟩,  φ(x) = elu(x) + 1          [Katharopoulos et al. 2020, Eq. 7]
-
 No epsilon: φ is positive, and so is the row sum.
 """
 
@@ -12,7 +10,10 @@ from kdx.attention.interfaces import KernelFunction
 
 
 class ELU(KernelFunction):
-    """⟨elu(q) + 1, elu(k) + 1⟩."""
+    """Dot product of the feature map elu + 1."""
+
+    formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = elu(x) + 1"
+    source = "Katharopoulos et al. 2020, Eq. 7"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return self.weight_of(query, self.of_keys(key))

@@ -1,7 +1,5 @@
 """Exponential kernel, the scaled dot product of Vaswani et al. 2017.
 
-k(q, k) = exp(⟨q, k⟩ / T√D)          [Tsai et al. 2019, Eq. 3]
-
 T, the temperature, is 1 in every paper; rbf's, in these terms, is ½ (see there).
 """
 
@@ -13,7 +11,11 @@ from kdx.attention.interfaces import DotProduct, KernelFunction, Options
 
 
 class Exponential(KernelFunction):
-    """exp(⟨q, k⟩ / T√D)."""
+    """Exponential of the scaled dot product."""
+
+    formula = "k(q, k) = exp(⟨q, k⟩ / T√D)"
+    source = "Tsai et al. 2019, Eq. 3; Vaswani et al. 2017"
+    options = ("scale", "temperature")
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

@@ -1,7 +1,5 @@
 """Laplacian kernel.
 
-k(q, k) = exp(-|q - k|₁ / √D)
-
 The scale is that of the other kernels, with which the logarithm of the weight spreads by about 1 at any D.
 
 No matrix product gives these distances; at 64 features a head they cost some twenty times one, and long rows, which
@@ -17,7 +15,9 @@ from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class Laplacian(KernelFunction):
-    """exp(-|q - k|₁ / √D)."""
+    """Exponential of the absolute difference."""
+
+    formula = "k(q, k) = exp(-|q - k|₁ / √D)"
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         return -torch.cdist(upcast(query), upcast(key), p=1.0) / math.sqrt(query.size(-1))

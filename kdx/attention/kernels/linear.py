@@ -1,7 +1,5 @@
 """Linear kernel, of either sign.
 
-k(q, k) = ⟨q, k⟩          [Tsai et al. 2019, Table 2]
-
 The row is divided by its raw, signed sum, which can come near 0, so that outputs have no bound: not to converge is
 what the paper reports of it. No scale: it would cancel.
 """
@@ -12,7 +10,10 @@ from kdx.attention.interfaces import KernelFunction
 
 
 class Linear(KernelFunction):
-    """⟨q, k⟩."""
+    """Dot product, of either sign."""
+
+    formula = "k(q, k) = ⟨q, k⟩"
+    source = "Tsai et al. 2019, Table 2"
 
     def feature_map(self, features: Tensor) -> Tensor:
         return features

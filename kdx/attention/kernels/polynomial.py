@@ -1,7 +1,5 @@
 """Polynomial kernel of degree 2.
 
-k(q, k) = ⟨q, k⟩²          [Tsai et al. 2019, Table 2]
-
 Like the linear kernel it does not see the length of the query: a scale cancels in the row sum.
 """
 
@@ -11,7 +9,10 @@ from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class Polynomial(KernelFunction):
-    """⟨q, k⟩²."""
+    """Squared dot product."""
+
+    formula = "k(q, k) = ⟨q, k⟩²"
+    source = "Tsai et al. 2019, Table 2"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return upcast(query @ key.transpose(-2, -1)).square()

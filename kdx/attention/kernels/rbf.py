@@ -1,7 +1,5 @@
 """Radial-basis-function kernel.
 
-k(q, k) = exp(-|q - k|² / T√D)          [Tsai et al. 2019, Table 2]
-
 The scale is √D on the squared distance, as printed, not 2√D: T = 1. What the row sum leaves of it is
 exp((2⟨q, k⟩ - |k|²) / T√D), the exponential kernel at half the temperature with a penalty on long keys; at T = 2 only
 the penalty sets the two apart.
@@ -17,7 +15,11 @@ from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
 
 
 class RBF(KernelFunction):
-    """exp(-|q - k|² / T√D)."""
+    """Radial basis function."""
+
+    formula = "k(q, k) = exp(-|q - k|² / T√D)"
+    source = "Tsai et al. 2019, Table 2"
+    options = ("temperature",)
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

@@ -1,7 +1,5 @@
 """Squared rectified dot product, which is 0 for many pairs, over the number of keys seen.
 
-k(q, k) = max(⟨q, k⟩ / √D, 0)²          [Wortsman et al. 2023]
-
 Divided by its row sum, a query that finds no key alike would divide by 0; by the length it just answers 0.
 """
 
@@ -10,13 +8,14 @@ import math
 from torch import Tensor
 
 from kdx.attention.interfaces import KernelFunction, upcast
-from kdx.axes import Normaliser
 
 
 class ReLUSquared(KernelFunction):
-    """max(⟨q, k⟩ / √D, 0)²."""
+    """Squared rectified dot product."""
 
-    normaliser = Normaliser.LENGTH
+    formula = "k(q, k) = max(⟨q, k⟩ / √D, 0)²"
+    source = "Wortsman et al. 2023"
+    normaliser = "length"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return upcast(query / math.sqrt(query.size(-1)) @ key.transpose(-2, -1)).relu().square()

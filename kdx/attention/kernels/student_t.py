@@ -1,7 +1,4 @@
-"""Student's t kernel with one degree of freedom: a heavy tail where rbf has none.
-
-k(q, k) = 1 / (1 + |q - k|² / √D)          [of t-SNE, van der Maaten and Hinton 2008; √D as in rbf]
-"""
+"""Student's t kernel with one degree of freedom: a heavy tail where rbf has none."""
 
 import math
 
@@ -11,7 +8,10 @@ from kdx.attention.interfaces import KernelFunction, upcast
 
 
 class StudentT(KernelFunction):
-    """1 / (1 + |q - k|² / √D)."""
+    """Student's t with one degree of freedom."""
+
+    formula = "k(q, k) = 1 / (1 + |q - k|² / √D)"
+    source = "of t-SNE, van der Maaten and Hinton 2008"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The square may be expanded: beside the 1, the digits that a small distance loses do not count.

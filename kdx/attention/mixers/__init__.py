@@ -1,17 +1,33 @@
 """Context mixers: layers that tell a token of the others, and may stand where self-attention stands in a block.
 
-All take `forward(x, query_positions=…, key_padding=…, cache=…)` with x (B, T, M), as `KernelAttention` does for
-self-attention. Attention weighs the others by their features; the two simpler ones weigh them alike, or by distance.
+Attention weighs the others by their features; the two simpler ones weigh them alike, or by distance.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kdx.attention.mixers.convolution import Convolution
-from kdx.attention.mixers.equivariant import Equivariant
-from kdx.axes import Mixer
+from kdx.definitions import Definition, Family
 
-# Those that know no space; attention's own module depends on it.
-MIXERS: dict[Mixer, Any] = {
-    Mixer.EQUIVARIANT: Equivariant,
-    Mixer.CONVOLUTION: Convolution,
-}
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import ContextMixer
+
+
+@dataclass(frozen=True)
+class MixerDefinition(Definition):
+    """See `kdx.attention.interfaces.ContextMixer`."""
+
+    spaces: tuple[str, ...]
+    filters: tuple[str, ...]
+    remembers: bool
+
+
+MIXERS: "Family[ContextMixer, MixerDefinition]" = Family(
+    "mixer",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:ContextMixer"),
+    MixerDefinition,
+    {
+        "attention": "kdx.attention.module:KernelAttention",
+        "equivariant": "kdx.attention.mixers.equivariant:Equivariant",
+        "convolution": "kdx.attention.mixers.convolution:Convolution",
+    },
+)

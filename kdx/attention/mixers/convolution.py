@@ -1,8 +1,6 @@
 """The translation-equivariant local layer: the neighbours, weighted by how far they stand.
 
-X_i ← Σ_j X_{i+j} K_j,   K_j = 0 for |j| > C
-
-With a causal filter K_j = 0 for j > 0 as well. Beyond the ends of the row, and at padding, X is zero.
+K_j = 0 for |j| > C, and with a causal filter for j > 0 as well. Beyond the ends of the row, and at padding, X is zero.
 """
 
 import torch
@@ -10,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
-from kdx.axes import Filter
+from kdx.attention.interfaces import ContextMixer
 
 
-class Convolution(nn.Module):
+class Convolution(ContextMixer):
     """Σ_{|j| ≤ C} X_{i+j} K_j, with a matrix M × M for each distance and no bias.
 
     Args:
@@ -25,14 +23,17 @@ class Convolution(nn.Module):
         ValueError: for a negative number or another filter.
     """
 
-    def __init__(self, width: int, *, neighbours: int, filter: Filter = Filter.FULL) -> None:
+    formula = "X_i ← Σ_{|j| ≤ C} X_{i+j} K_j"
+    options = ("neighbours",)
+
+    def __init__(self, width: int, *, neighbours: int, filter: str = "full") -> None:
         super().__init__()
         if neighbours < 0:
             raise ValueError(f"neighbours: {neighbours}; allowed: 0 or more")
-        if filter not in (Filter.FULL, Filter.CAUSAL):
+        if filter not in ("full", "causal"):
             raise ValueError(f"filter: {filter!r}; allowed for a convolution: full, causal")
         self.neighbours = neighbours
-        self.causal = filter == Filter.CAUSAL
+        self.causal = filter == "causal"
         # Its weight at [:, :, C + j] is the transpose of K_j.
         self.kernel = nn.Conv1d(width, width, 1 + (neighbours if self.causal else 2 * neighbours), bias=False)
         nn.init.xavier_uniform_(self.kernel.weight)

@@ -1,7 +1,5 @@
 """The permutation-equivariant linear layer: each token beside the mean of all.
 
-X ← X W_1 + (1/s) 1 1ᵀ X W_2          [Zaheer et al. 2017, Deep Sets, with the mean in place of the sum]
-
 The mean is over the tokens that are visible: all that are not padding, or, with a causal filter, those of them that
 do not stand after the token. Then it is a running mean and no longer blind to the order.
 """
@@ -10,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
-from kdx.attention.interfaces import upcast
-from kdx.axes import Filter
+from kdx.attention.interfaces import ContextMixer, upcast
 
 
-class Equivariant(nn.Module):
+class Equivariant(ContextMixer):
     """X W_1 + (1/s) 1 1ᵀ X W_2.
 
     Args:
@@ -25,11 +22,14 @@ class Equivariant(nn.Module):
         ValueError: for another filter.
     """
 
-    def __init__(self, width: int, *, filter: Filter = Filter.FULL) -> None:
+    formula = "X ← X W_1 + (1/s) 1 1ᵀ X W_2"
+    source = "Zaheer et al. 2017, with the mean in place of the sum"
+
+    def __init__(self, width: int, *, filter: str = "full") -> None:
         super().__init__()
-        if filter not in (Filter.FULL, Filter.CAUSAL):
+        if filter not in ("full", "causal"):
             raise ValueError(f"filter: {filter!r}; allowed for a mean: full, causal")
-        self.causal = filter == Filter.CAUSAL
+        self.causal = filter == "causal"
         self.own = nn.Linear(width, width, bias=False)
         self.others = nn.Linear(width, width, bias=False)
         for linear in (self.own, self.others):

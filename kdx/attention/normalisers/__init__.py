@@ -1,11 +1,27 @@
 """What a row of weights is divided by."""
 
-from kdx.attention.interfaces import NormaliserFunction
-from kdx.attention.normalisers.length import Length
-from kdx.attention.normalisers.row_sum import RowSum
-from kdx.axes import Normaliser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-NORMALISERS: dict[Normaliser, type[NormaliserFunction]] = {
-    Normaliser.ROW_SUM: RowSum,
-    Normaliser.LENGTH: Length,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import NormaliserFunction
+
+
+@dataclass(frozen=True)
+class NormaliserDefinition(Definition):
+    """See `kdx.attention.interfaces.NormaliserFunction`."""
+
+    cancels: bool
+
+
+NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(
+    "normaliser",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:NormaliserFunction"),
+    NormaliserDefinition,
+    {
+        "row-sum": "kdx.attention.normalisers.row_sum:RowSum",
+        "length": "kdx.attention.normalisers.length:Length",
+    },
+)

@@ -6,8 +6,10 @@ from kdx.attention.interfaces import NormaliserFunction
 
 
 class Length(NormaliserFunction):
-    """|M(x_q, S)|."""
+    """The number of keys that the query sees."""
 
+    formula = "|M(x_q, S)|"
+    source = "Wortsman et al. 2023"
     cancels = False
 
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:

@@ -6,8 +6,12 @@ from kdx.attention.interfaces import NormaliserFunction
 
 
 class RowSum(NormaliserFunction):
-    """Σ_k w(x_q, x_k). A row whose sum is 0, as where all weights are, is left as it is."""
+    """The raw row sum, with its sign.
 
+    A row whose sum is 0, as where all weights are, is left as it is."""
+
+    formula = "Σ_k w(x_q, x_k)"
+    source = "Tsai et al. 2019, Eq. 2"
     cancels = True
 
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:

@@ -3,25 +3,38 @@
 Several schemes may act together. `none` is the absence of a scheme and needs no class.
 """
 
-from kdx.attention.interfaces import PositionScheme
-from kdx.attention.positions.alibi import ALiBi
-from kdx.attention.positions.direct_sum import DirectSum
-from kdx.attention.positions.kerple import KERPLELog, KERPLEPower
-from kdx.attention.positions.lookup import Lookup
-from kdx.attention.positions.product import Product
-from kdx.attention.positions.relative import Relative
-from kdx.attention.positions.rotary import Rotary
-from kdx.attention.positions.t5 import T5
-from kdx.axes import Position
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-POSITIONS: dict[Position, type[PositionScheme]] = {
-    Position.DIRECT_SUM: DirectSum,
-    Position.LOOKUP: Lookup,
-    Position.RELATIVE: Relative,
-    Position.PRODUCT: Product,
-    Position.ALIBI: ALiBi,
-    Position.T5: T5,
-    Position.KERPLE_LOG: KERPLELog,
-    Position.KERPLE_POWER: KERPLEPower,
-    Position.ROTARY: Rotary,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import PositionScheme
+
+
+@dataclass(frozen=True)
+class PositionDefinition(Definition):
+    """See `kdx.attention.interfaces.PositionScheme`."""
+
+    spaces: tuple[str, ...]
+    even: str
+    uses_vector: bool
+    weighs: bool
+
+
+POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
+    "position",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:PositionScheme"),
+    PositionDefinition,
+    {
+        "direct-sum": "kdx.attention.positions.direct_sum:DirectSum",
+        "lookup": "kdx.attention.positions.lookup:Lookup",
+        "relative": "kdx.attention.positions.relative:Relative",
+        "product": "kdx.attention.positions.product:Product",
+        "alibi": "kdx.attention.positions.alibi:ALiBi",
+        "t5": "kdx.attention.positions.t5:T5",
+        "kerple-log": "kdx.attention.positions.kerple:KERPLELog",
+        "kerple-power": "kdx.attention.positions.kerple:KERPLEPower",
+        "rotary": "kdx.attention.positions.rotary:Rotary",
+    },
+)

@@ -1,7 +1,4 @@
-"""Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head.
-
-k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|),  m_h = 2^(-8h/H), h = 1 … H          [Press et al. 2022]
-"""
+"""Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head."""
 
 import torch
 from torch import Tensor
@@ -11,7 +8,10 @@ from kdx.attention.positions.by_distance import ByDistance
 
 
 class ALiBi(ByDistance):
-    """A factor exp(-m |i - j|), with nothing to learn."""
+    """A weight that falls with the distance, at a fixed rate for each head."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|), m_h = 2^(-8h/H), h = 1 … H"
+    source = "Press et al. 2022"
 
     slopes: Tensor
 

@@ -1,7 +1,5 @@
 """Direct sum of features and position, inside the attention.
 
-k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k)          [Tsai et al. 2019, Eq. 4]
-
 Taken in each layer and for queries and keys only, it leaves values free of t (Eq. 8), which a sum at the input of the
 stack cannot.
 """
@@ -12,8 +10,12 @@ from kdx.attention.interfaces import PositionScheme, TokenPositions
 
 
 class DirectSum(PositionScheme):
-    """f + t in place of f, for queries and keys."""
+    """Position added to the features."""
 
+    formula = "k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k)"
+    source = "Tsai et al. 2019, Eq. 4"
+    options = ("inject", "encoding", "sinusoids")
+    spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
     weighs = False
 

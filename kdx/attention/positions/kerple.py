@@ -1,8 +1,5 @@
 """Conditionally positive definite kernels of the distance, whose exponential is a positive definite kernel.
 
-log:    k(x_q, x_k) = k_F(f_q, f_k) · exp(-p log(1 + a |i - j|))
-power:  k(x_q, x_k) = k_F(f_q, f_k) · exp(-a |i - j|^p),  p ≤ 2          [Chi et al. 2022]
-
 a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip.
 """
 
@@ -29,7 +26,10 @@ class KERPLE(ByDistance):
 
 
 class KERPLELog(KERPLE):
-    """A factor (1 + a |i - j|)^-p."""
+    """A weight that falls with the logarithm of the distance, at a learned rate."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-p log(1 + a |i - j|))"
+    source = "Chi et al. 2022"
 
     def bias(self, distance: Tensor) -> Tensor:
         a, p = (self._each(F.softplus(raw), distance) for raw in (self.scale, self.power))
@@ -37,7 +37,10 @@ class KERPLELog(KERPLE):
 
 
 class KERPLEPower(KERPLE):
-    """A factor exp(-a |i - j|^p)."""
+    """A weight that falls with a learned power of the distance."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-a |i - j|^p), p ≤ 2"
+    source = "Chi et al. 2022"
 
     def bias(self, distance: Tensor) -> Tensor:
         a = self._each(F.softplus(self.scale), distance)

@@ -1,7 +1,5 @@
 """Look-up of a vector for the distance.
 
-k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, a_(j-i)⟩ / √D)          [Tsai et al. 2019, Eq. 6; Shaw et al. 2018]
-
 The distance runs from query to key, as in Shaw et al.; √D is theirs, and not printed in Eq. 6.
 """
 
@@ -14,7 +12,11 @@ from kdx.attention.interfaces import Options, PositionScheme, TokenPositions
 
 
 class Lookup(PositionScheme):
-    """A factor exp(⟨q, a⟩ / √D)."""
+    """A learned vector for each distance."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, a_(j-i)⟩ / √D)"
+    source = "Tsai et al. 2019, Eq. 6; Shaw et al. 2018"
+    options = ("clip", "sharing")
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

@@ -1,7 +1,5 @@
 """Product with a symmetric exponential kernel on positions.
 
-k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)          [Tsai et al. 2019, Eq. 9]
-
 W_T is M × D for each head and has no bias; the factor stays exponential whatever k_F is, and is free of the batch.
 """
 
@@ -18,8 +16,12 @@ LARGEST_BIAS = 256 * 256
 
 
 class Product(PositionScheme):
-    """A factor exp(⟨t_q W_T, t_k W_T⟩ / √D)."""
+    """A symmetric exponential kernel on positions."""
 
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)"
+    source = "Tsai et al. 2019, Eq. 9"
+    options = ("encoding", "sinusoids")
+    spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
 
     def __init__(self, options: Options) -> None:

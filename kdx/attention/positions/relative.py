@@ -1,7 +1,5 @@
 """Relative position of Transformer-XL.
 
-k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)          [Dai et al. 2019; Tsai et al. 2019, Eq. 5]
-
 R_(i-j) is the sinusoid of the distance, M wide, and W_R is M × D for each head, without bias. √D, and the M/2
 frequencies, are those of Dai et al.'s code; without u and v it is Eq. 5 as printed. u and v belong to each layer,
 unless a stack of layers makes them one pair.
@@ -26,7 +24,12 @@ from kdx.axes import XLBias
 
 
 class Relative(PositionScheme):
-    """A factor exp(⟨q + v, R W_R⟩ / √D), and q + u for the kernel."""
+    """Transformer-XL's relative position."""
+
+    formula = "k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)"
+    source = "Tsai et al. 2019, Eq. 5; Dai et al. 2019"
+    options = ("xl_bias", "position_dropout")
+    even = "width"
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -35,9 +38,15 @@ class Relative(PositionScheme):
         self.dropout = options.position_dropout
         self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
+        self.xl_bias = options.xl_bias
         learned = options.xl_bias is not XLBias.NONE
         self.u = nn.Parameter(torch.zeros(self.shape)) if learned else None
         self.v = nn.Parameter(torch.zeros(self.shape)) if learned else None
+
+    def share(self, other: PositionScheme) -> None:
+        if self.xl_bias is XLBias.SHARED:
+            assert isinstance(other, Relative)
+            self.u, self.v = other.u, other.v
 
     def query(self, query: Tensor) -> Tensor:
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)

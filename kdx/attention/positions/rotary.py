@@ -1,7 +1,4 @@
-"""Rotation of queries and keys by their positions, so that their dot product sees the distance.
-
-Features 2p and 2p + 1 of a head turn by the angle pos / 10000^(2p/D)          [Su et al. 2021]
-"""
+"""Rotation of queries and keys by their positions, so that their dot product sees the distance."""
 
 import torch
 from torch import Tensor
@@ -17,6 +14,9 @@ class Rotary(PositionScheme):
         ValueError: if D is odd.
     """
 
+    formula = "features 2p and 2p + 1 of a head turn by the angle pos / 10000^(2p/D)"
+    source = "Su et al. 2021"
+    even = "head_width"
     weighs = False
 
     def __init__(self, options: Options) -> None:

@@ -1,7 +1,5 @@
 """Buckets of distances, with a learned bias for each bucket and head.
 
-k(x_q, x_k) = k_F(f_q, f_k) · exp(b_(bucket of i - j))          [Raffel et al. 2020]
-
 On either side of the query: 16 buckets of one distance, then 16 that widen geometrically up to distance 128 and
 beyond. For keys not after the query these are the buckets of T5's decoder; its encoder has half as many on a side.
 """
@@ -19,7 +17,10 @@ FARTHEST = 128
 
 
 class T5(ByDistance):
-    """A factor exp(b)."""
+    """A learned bias for each bucket of distances and head."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(b_(bucket of i - j))"
+    source = "Raffel et al. 2020"
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

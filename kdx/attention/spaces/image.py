@@ -10,19 +10,16 @@ both are read; so the causal filter is raster order, in which Parmar et al. gene
 """
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.encodings import encoding_of
-from kdx.attention.interfaces import Options, TokenPositions
+from kdx.attention.interfaces import AbsoluteEncoding, Options, TokenPositions
 from kdx.attention.module import KernelAttention
+from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.product import Product
 from kdx.attention.spaces.parts import PlacedParts
-from kdx.axes import Encoding, Position
-
-ALLOWED = (Position.NONE, Position.DIRECT_SUM, Position.PRODUCT)
 
 
 class ImageAttention(KernelAttention):
@@ -47,28 +44,26 @@ class ImageAttention(KernelAttention):
         heads: int,
         *,
         columns: int,
-        positions: Sequence[Position] = (Position.PRODUCT,),
+        positions: Sequence[str] = ("product",),
         **parts: Unpack[PlacedParts],
     ) -> None:
         if columns < 1:
             raise ValueError(f"columns: {columns}; allowed: 1 or more")
+        allowed = ("none", *(known.word for known in POSITIONS.definitions() if "image" in known.spaces))
         for scheme in positions:
-            if scheme not in ALLOWED:
-                raise ValueError(f"positions: {scheme!r}; allowed on images: {', '.join(ALLOWED)}")
+            if scheme not in allowed:
+                raise ValueError(f"positions: {scheme!r}; allowed on images: {', '.join(allowed)}")
         super().__init__(width, heads, positions=positions, **parts)
         self.columns = columns
         if self.encoding is None:
             return
-        encoding, max_positions = (
-            Encoding(parts.get("encoding") or Encoding.SINUSOIDAL),
-            parts.get("max_positions", 1024),
-        )
-        if Position.PRODUCT in self.positions:
-            del self.positions[Position.PRODUCT]
+        encoding, max_positions = cast(type[AbsoluteEncoding], type(self.encoding)), parts.get("max_positions", 1024)
+        if "product" in self.positions:
+            del self.positions["product"]
             options = Options(width, *self.shape, max_positions)
             self.positions["rows"] = Rows(options, encoding, columns)
             self.positions["columns"] = Columns(options, encoding, columns)
-        uses_vector = self.value_function.uses_vector or Position.DIRECT_SUM in self.positions
+        uses_vector = self.value_function.uses_vector or "direct-sum" in self.positions
         self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
 
     def at(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -88,12 +83,12 @@ class ImageAttention(KernelAttention):
 class RowAndColumn(nn.Module):
     """t = (r, c): one half of the width encodes the row, the other the column."""
 
-    def __init__(self, encoding: Encoding, width: int, max_positions: int, columns: int) -> None:
+    def __init__(self, encoding: type[AbsoluteEncoding], width: int, max_positions: int, columns: int) -> None:
         super().__init__()
         if width % 4:
             raise ValueError(f"width: row and column each take pairs of half of {width}; allowed: a multiple of 4")
-        self.row = encoding_of(encoding, width // 2, max_positions)
-        self.column = encoding_of(encoding, width // 2, columns)
+        self.row = encoding(width // 2, max_positions)
+        self.column = encoding(width // 2, columns)
         self.columns = columns
 
     def forward(self, positions: Tensor) -> Tensor:
@@ -106,9 +101,9 @@ class Rows(Product):
 
     uses_vector = False  # but that of the row, which it makes itself
 
-    def __init__(self, options: Options, encoding: Encoding, columns: int) -> None:
+    def __init__(self, options: Options, encoding: type[AbsoluteEncoding], columns: int) -> None:
         super().__init__(options)
-        self.encoding = encoding_of(encoding, options.width, options.max_positions)
+        self.encoding = encoding(options.width, options.max_positions)
         self.columns = columns
 
     def _project(self, place: TokenPositions) -> Tensor:
@@ -120,9 +115,9 @@ class Columns(Product):
 
     uses_vector = False
 
-    def __init__(self, options: Options, encoding: Encoding, columns: int) -> None:
+    def __init__(self, options: Options, encoding: type[AbsoluteEncoding], columns: int) -> None:
         super().__init__(options)
-        self.encoding = encoding_of(encoding, options.width, columns)
+        self.encoding = encoding(options.width, columns)
         self.columns = columns
 
     def _project(self, place: TokenPositions) -> Tensor:

@@ -17,12 +17,9 @@ from typing import Literal, Unpack, cast
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.encodings import encoding_of
-from kdx.attention.interfaces import DotProduct, KernelFunction, Options
-from kdx.attention.kernels import KERNELS
+from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Options
 from kdx.attention.module import KernelAttention
 from kdx.attention.spaces.parts import PlacedParts, check
-from kdx.axes import Encoding, Kernel, Position
 
 
 class Combine(StrEnum):
@@ -52,7 +49,7 @@ class MultimodalAttention(KernelAttention):
         widths: Sequence[int],
         heads: int,
         *,
-        positions: Sequence[Position] = (Position.DIRECT_SUM,),
+        positions: Sequence[str] = ("direct-sum",),
         **parts: Unpack[PlacedParts],
     ) -> None:
         check(parts, PlacedParts)
@@ -68,22 +65,23 @@ class MultimodalAttention(KernelAttention):
         parts["head_width"] = modalities * head_width
         super().__init__(width, heads, positions=positions, **parts)
         options = Options(width, heads, head_width)
-        self.kernel = OverModalities(options, Kernel(parts.get("kernel", Kernel.EXPONENTIAL)), modalities)
+        self.kernel = OverModalities(options, type(self.kernel), modalities)
         bias = parts.get("bias", True)
         self.query = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.key is not None:
             self.key = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.encoding is not None:
-            encoding = Encoding(parts.get("encoding") or Encoding.SINUSOIDAL)
-            self.encoding = PerModality(encoding, widths, parts.get("max_positions", 1024))
+            self.encoding = PerModality(
+                cast(type[AbsoluteEncoding], type(self.encoding)), widths, parts.get("max_positions", 1024)
+            )
 
 
 class OverModalities(KernelFunction):
     """Π_m k_F(q^m, k^m), of queries and keys that have the modalities side by side."""
 
-    def __init__(self, options: Options, kernel: Kernel, modalities: int) -> None:
+    def __init__(self, options: Options, kernel: type[KernelFunction], modalities: int) -> None:
         super().__init__(options)
-        self.factors = nn.ModuleList(KERNELS[kernel](options) for _ in range(modalities))
+        self.factors = nn.ModuleList(kernel(options) for _ in range(modalities))
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
         terms = [factor.log_weight(q, k) for factor, q, k in self._split(query, key)]
@@ -133,9 +131,9 @@ class ByModality(nn.Module):
 class PerModality(nn.Module):
     """t beside itself, as wide as each modality."""
 
-    def __init__(self, encoding: Encoding, widths: Sequence[int], max_positions: int) -> None:
+    def __init__(self, encoding: type[AbsoluteEncoding], widths: Sequence[int], max_positions: int) -> None:
         super().__init__()
-        self.encodings = nn.ModuleList(encoding_of(encoding, width, max_positions) for width in widths)
+        self.encodings = nn.ModuleList(encoding(width, max_positions) for width in widths)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Integers (…, T) to (…, T, M)."""
@@ -164,7 +162,7 @@ class CrossmodalAttention(nn.Module):
         modalities: Sequence[str],
         *,
         combine: Combine = Combine.CONCATENATION,
-        positions: Sequence[Position] = (Position.DIRECT_SUM,),
+        positions: Sequence[str] = ("direct-sum",),
         **parts: Unpack[PlacedParts],
     ) -> None:
         super().__init__()

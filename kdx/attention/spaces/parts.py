@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-from kdx.axes import Encoding, Filter, Kernel, Normaliser, Reach, Symmetry, Tables, Value, XLBias
+from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, KernelFunction, NormaliserFunction, ValueFunction
+from kdx.axes import Reach, Symmetry, Tables, XLBias
 
 
 class Parts(TypedDict, total=False):
     """Those that have to do with features alone, in every space."""
 
-    kernel: Kernel
+    kernel: str | type[KernelFunction]
     symmetry: Symmetry
-    normaliser: Normaliser | None
+    normaliser: str | type[NormaliserFunction] | None
     head_width: int | None
     bias: bool
     dropout: float
@@ -21,9 +22,9 @@ class Parts(TypedDict, total=False):
 class PlacedParts(Parts, total=False):
     """And, in spaces whose tokens stand somewhere, those that have to do with positions."""
 
-    value: Value
-    filter: Filter
-    encoding: Encoding | None
+    value: str | type[ValueFunction]
+    filter: str | type[FilterFunction]
+    encoding: str | type[AbsoluteEncoding] | None
     max_positions: int
     clip: int | None
     tables: Tables

@@ -7,7 +7,6 @@ from typing import Unpack
 
 from kdx.attention.module import KernelAttention
 from kdx.attention.spaces.parts import Parts
-from kdx.axes import Filter, Value
 
 
 class SetAttention(KernelAttention):
@@ -21,8 +20,8 @@ class SetAttention(KernelAttention):
             width,
             heads,
             positions=(),
-            value=Value.WITHOUT_POSITION,
-            filter=Filter.FULL,
+            value="without-position",
+            filter="full",
             encoding=None,
             **parts,
         )

@@ -1,13 +1,30 @@
 """Value functions (Sec. 2.2.3 of Tsai et al. 2019)."""
 
-from kdx.attention.interfaces import ValueFunction
-from kdx.attention.values.table import WithTable
-from kdx.attention.values.with_position import WithPosition
-from kdx.attention.values.without_position import WithoutPosition
-from kdx.axes import Value
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-VALUES: dict[Value, type[ValueFunction]] = {
-    Value.WITHOUT_POSITION: WithoutPosition,
-    Value.WITH_POSITION: WithPosition,
-    Value.TABLE: WithTable,
-}
+from kdx.definitions import Definition, Family
+
+if TYPE_CHECKING:
+    from kdx.attention.interfaces import ValueFunction
+
+
+@dataclass(frozen=True)
+class ValueDefinition(Definition):
+    """See `kdx.attention.interfaces.ValueFunction`."""
+
+    spaces: tuple[str, ...]
+    uses_vector: bool
+    uses_weights: bool
+
+
+VALUES: "Family[ValueFunction, ValueDefinition]" = Family(
+    "value",
+    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:ValueFunction"),
+    ValueDefinition,
+    {
+        "without-position": "kdx.attention.values.without_position:WithoutPosition",
+        "with-position": "kdx.attention.values.with_position:WithPosition",
+        "table": "kdx.attention.values.table:WithTable",
+    },
+)

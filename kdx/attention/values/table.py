@@ -1,7 +1,4 @@
-"""Values free of position, and a vector for the distance.
-
-v(x_q, x_k) = f_k W_v + a_(j-i)          [Shaw et al. 2018]
-"""
+"""Values free of position, and a vector for the distance."""
 
 from torch import Tensor
 
@@ -10,8 +7,12 @@ from kdx.attention.interfaces import Options, TokenPositions, ValueFunction
 
 
 class WithTable(ValueFunction):
-    """f W_v + a, with weights summed over each distance before they meet a."""
+    """Features, and a learned vector for the distance."""
 
+    formula = "v(x_q, x_k) = f_k W_v + a_(j-i)"
+    source = "Shaw et al. 2018"
+    options = ("clip", "sharing")
+    spaces = ("sequence", "multimodal", "crossmodal")
     uses_weights = True
 
     def __init__(self, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Values with position: v(x_k) = (f_k + t_k) W_v          [Tsai et al. 2019, Eq. 7]"""
+"""Values that carry the position of their token."""
 
 from torch import Tensor
 
@@ -6,8 +6,11 @@ from kdx.attention.interfaces import TokenPositions, ValueFunction
 
 
 class WithPosition(ValueFunction):
-    """(f + t) W_v."""
+    """Features and position."""
 
+    formula = "v(x_k) = (f_k + t_k) W_v"
+    source = "Tsai et al. 2019, Eq. 7"
+    options = ("encoding", "sinusoids")
     uses_vector = True
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:

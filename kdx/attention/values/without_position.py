@@ -1,7 +1,11 @@
-"""Values free of position: v(x_k) = f_k W_v          [Tsai et al. 2019, Eq. 8]"""
+"""Values free of position."""
 
 from kdx.attention.interfaces import ValueFunction
 
 
 class WithoutPosition(ValueFunction):
-    """f W_v."""
+    """Features alone."""
+
+    formula = "v(x_k) = f_k W_v"
+    source = "Tsai et al. 2019, Eq. 8"
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")

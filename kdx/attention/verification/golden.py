@@ -21,7 +21,7 @@ from torch import Tensor
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.axes import Kernel, Position, Symmetry, Value
+from kdx.axes import Symmetry
 from kdx.errors import KdxError
 from kdx.files import open_file, read_file
 
@@ -31,10 +31,10 @@ PATHS: tuple[Literal["literal", "fused"], ...] = ("literal", "fused")
 
 _POSITIONS = {
     "none": (),
-    "direct_sum": (Position.DIRECT_SUM,),
-    "lookup": (Position.LOOKUP,),
-    "relative": (Position.RELATIVE,),
-    "product": (Position.PRODUCT,),
+    "direct_sum": ("direct-sum",),
+    "lookup": ("lookup",),
+    "relative": ("relative",),
+    "product": ("product",),
 }
 # Parameter → array; matrices are transposed, since a linear layer multiplies from the left.
 _FACTORS = ("kernel", "symmetric", "position", "value_position", "value_table", "clip")
@@ -155,10 +155,10 @@ def _variant(factors: Mapping[str, Any]) -> str:
     return f"{factors['kernel']}, {symmetry}, {position}, {_value(factors)}"
 
 
-def _value(factors: Mapping[str, Any]) -> Value:
+def _value(factors: Mapping[str, Any]) -> str:
     if factors.get("value_table"):
-        return Value.TABLE
-    return Value.WITH_POSITION if factors["value_position"] else Value.WITHOUT_POSITION
+        return "table"
+    return "with-position" if factors["value_position"] else "without-position"
 
 
 def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelAttention:
@@ -171,7 +171,7 @@ def _module(factors: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> KernelA
         heads=1,
         head_width=head_width,
         bias=False,
-        kernel=Kernel(factors["kernel"]),
+        kernel=factors["kernel"],
         symmetry=Symmetry.SYMMETRIC if factors["symmetric"] else Symmetry.ASYMMETRIC,
         positions=_POSITIONS[factors["position"]],
         value=_value(factors),

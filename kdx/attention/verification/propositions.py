@@ -12,10 +12,14 @@ import torch
 from torch import Tensor
 
 from kdx.attention.cache import Cache
+from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.axes import Filter, Kernel, Position, Symmetry, Value
+from kdx.axes import Symmetry
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -24,10 +28,10 @@ LONG_BATCH, LONG = 4, 520
 DRAWS = 4
 
 # Positive semi-definite for every input when queries and keys share their projection.
-POSITIVE_SEMI_DEFINITE = (Kernel.EXPONENTIAL, Kernel.RBF, Kernel.POLYNOMIAL)
-ABSOLUTE = (Position.DIRECT_SUM, Position.PRODUCT)
-RELATIVE = tuple(scheme for scheme in Position if scheme not in (*ABSOLUTE, Position.NONE))
-BLIND_TO_QUERY_NORM = (Kernel.LINEAR, Kernel.POLYNOMIAL)
+POSITIVE_SEMI_DEFINITE = ("exponential", "rbf", "polynomial")
+ABSOLUTE = ("direct-sum", "product")
+RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
+BLIND_TO_QUERY_NORM = ("linear", "polynomial")
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,10 @@ def _eigenvalues(module: KernelAttention, x: Tensor) -> Tensor:
 def permutation_equivariance(device: str) -> Errors:
     """Without a mask and without positions, permuting the tokens permutes the output (Tsai et al. 2019, Prop. 1)."""
     x, order = _draw(device, 2, TOKENS, WIDTH), torch.randperm(TOKENS, generator=torch.Generator().manual_seed(2))
-    for kernel in Kernel:
+    for kernel in KERNELS:
         module = _attention(device, kernel=kernel)
         yield (
-            kernel.value,
+            kernel,
             _both(module, lambda module, x: module(x[:, order]), lambda module, x: module(x)[:, order], x),
         )
 
@@ -121,9 +125,9 @@ def permutation_equivariance(device: str) -> Errors:
 def a_mask_breaks_permutation_equivariance(device: str) -> Errors:
     """With a causal filter the same permutation changes the output."""
     x, order = _draw(device, 2, TOKENS, WIDTH), torch.arange(TOKENS).flip(0)
-    for kernel in Kernel:
-        module = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
-        yield kernel.value, *_short(module(x[:, order]) - module(x)[:, order], 1e-3)
+    for kernel in KERNELS:
+        module = _attention(device, kernel=kernel, filter="causal")
+        yield kernel, *_short(module(x[:, order]) - module(x)[:, order], 1e-3)
 
 
 @torch.no_grad()
@@ -131,10 +135,10 @@ def one_causal_layer_is_blind_to_the_order_of_its_prefix(device: str) -> Errors:
     """Without positions, the last output does not change when the tokens before it are permuted."""
     x = _draw(device, 2, TOKENS, WIDTH)
     order = torch.tensor([*reversed(range(TOKENS - 1)), TOKENS - 1], device=device)
-    for kernel in Kernel:
-        module = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
+    for kernel in KERNELS:
+        module = _attention(device, kernel=kernel, filter="causal")
         last = (lambda module, x: module(x[:, order])[:, -1:], lambda module, x: module(x)[:, -1:])
-        yield kernel.value, _both(module, *last, x)
+        yield kernel, _both(module, *last, x)
 
 
 @torch.no_grad()
@@ -142,11 +146,11 @@ def two_causal_layers_are_not(device: str) -> Errors:
     """A second layer reads, at each place of the prefix, what had come before that place."""
     x = _draw(device, 2, TOKENS, WIDTH)
     permuted = torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1)
-    for kernel in Kernel:
-        one = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
-        two = _attention(device, kernel=kernel, filter=Filter.CAUSAL)
+    for kernel in KERNELS:
+        one = _attention(device, kernel=kernel, filter="causal")
+        two = _attention(device, kernel=kernel, filter="causal")
         stacked = [two(y + one(y))[:, -1] for y in (x, permuted)]
-        yield kernel.value, *_short(stacked[0] - stacked[1], 1e-6)
+        yield kernel, *_short(stacked[0] - stacked[1], 1e-6)
 
 
 @torch.no_grad()
@@ -158,7 +162,7 @@ def symmetric_gram_matrices(device: str) -> Errors:
         unit = condition(_gram, module, x)
         asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
         unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
-        yield kernel.value, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
+        yield kernel, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
 
 
 @torch.no_grad()
@@ -166,9 +170,9 @@ def shift_invariance(device: str) -> Errors:
     """Schemes that see distances only do not change when every position moves alike."""
     x, positions = _draw(device, 2, TOKENS, WIDTH), torch.arange(TOKENS, device=device)
     for scheme in RELATIVE:
-        module = _attention(device, positions=(scheme,), filter=Filter.CAUSAL)
+        module = _attention(device, positions=(scheme,), filter="causal")
         here, there = (lambda module, x, shift=shift: module(x, query_positions=positions + shift) for shift in (0, 5))
-        yield scheme.value, _both(module, here, there, x)
+        yield scheme, _both(module, here, there, x)
 
 
 @torch.no_grad()
@@ -177,9 +181,9 @@ def memory_equals_one_long_pass(device: str) -> Errors:
     x, counted = _draw(device, 2, 2 * TOKENS, WIDTH), torch.arange(2 * TOKENS, device=device)
     for scheme in (*RELATIVE, *ABSOLUTE, None):
         positions = (scheme,) if scheme else ()
-        module = _attention(device, positions=positions, filter=Filter.CAUSAL, memory_length=TOKENS)
+        module = _attention(device, positions=positions, filter="causal", memory_length=TOKENS)
         yield (
-            scheme.value if scheme else "none",
+            scheme if scheme else "none",
             _both(
                 module,
                 lambda module, x: module(x[:, TOKENS:], memory=x[:, :TOKENS]),
@@ -193,11 +197,11 @@ def memory_equals_one_long_pass(device: str) -> Errors:
 def cached_decoding_equals_teacher_forcing(device: str) -> Errors:
     """Token by token with a cache gives what one causal pass gives."""
     x = _draw(device, 2, TOKENS, WIDTH)
-    for scheme in (*(scheme for scheme in Position if scheme is not Position.NONE), None):
-        for value in Value:
-            module = _attention(device, positions=(scheme,) if scheme else (), value=value, filter=Filter.CAUSAL)
+    for scheme in (*POSITIONS, None):
+        for value in VALUES:
+            module = _attention(device, positions=(scheme,) if scheme else (), value=value, filter="causal")
 
-            name = f"{scheme.value if scheme else 'none'}, {value.value}"
+            name = f"{scheme if scheme else 'none'}, {value}"
             yield name, _both(module, _decoded, lambda module, x: module(x), x)
 
 
@@ -220,9 +224,9 @@ def padding_changes_nothing(device: str) -> Errors:
         to_left = module(torch.cat([noise, x], 1), key_padding=left, query_positions=positions - 3)[:, 3:]
         return torch.stack([to_right, to_left])
 
-    for kernel in Kernel:
+    for kernel in KERNELS:
         module = _attention(device, kernel=kernel)
-        yield kernel.value, _both(module, padded, lambda module, x: module(x), x)
+        yield kernel, _both(module, padded, lambda module, x: module(x), x)
 
 
 @torch.no_grad()
@@ -232,22 +236,22 @@ def the_norm_of_the_query_is_not_seen(device: str) -> Errors:
     for kernel in BLIND_TO_QUERY_NORM:
         module = _attention(device, kernel=kernel, bias=False)
         longer = (lambda module, x, y: module.smooth(3 * x, y), lambda module, x, y: module.smooth(x, y))
-        yield kernel.value, _both(module, *longer, x, y)
+        yield kernel, _both(module, *longer, x, y)
 
 
 @torch.no_grad()
 def both_paths_agree(device: str) -> Errors:
     """Eq. 2 as printed and the fast path give one result."""
     x = _draw(device, 2, TOKENS, WIDTH)
-    for kernel in Kernel:
-        for scheme in (*(scheme for scheme in Position if scheme is not Position.NONE), None):
-            for filter in Filter:
+    for kernel in KERNELS:
+        for scheme in (*POSITIONS, None):
+            for filter in FILTERS:
                 positions = (scheme,) if scheme else ()
                 module = _attention(device, kernel=kernel, positions=positions, filter=filter, stride=3, summary=1)
                 module.path = "literal"
                 unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), module.smooth(x)
                 module.path = "fused"
-                name = f"{kernel.value}, {scheme.value if scheme else 'none'}, {filter.value}"
+                name = f"{kernel}, {scheme if scheme else 'none'}, {filter}"
                 yield name, roundings(module.smooth(x), expected, unit)
 
 
@@ -256,15 +260,15 @@ def both_paths_agree_on_long_rows(device: str) -> Errors:
 
     In both number formats; what is found in float32 is held against Eq. 2 in float64.
     """
-    schemes: list[Position | None] = [scheme for scheme in Position if scheme is not Position.NONE]
-    variants = [(Kernel.EXPONENTIAL, scheme, Filter.CAUSAL, Value.WITHOUT_POSITION) for scheme in [*schemes, None]]
-    variants += [(kernel, None, Filter.CAUSAL, Value.TABLE) for kernel in Kernel]
-    for scheme in (Position.LOOKUP, Position.RELATIVE):
-        variants += [(Kernel.EXPONENTIAL, scheme, filter, Value.TABLE) for filter in Filter if filter != Filter.CAUSAL]
+    schemes: list[str | None] = [*POSITIONS]
+    variants = [("exponential", scheme, "causal", "without-position") for scheme in [*schemes, None]]
+    variants += [(kernel, None, "causal", "table") for kernel in KERNELS]
+    for scheme in ("lookup", "relative"):
+        variants += [("exponential", scheme, filter, "table") for filter in FILTERS if filter != "causal"]
     for kernel, position, filter, value in variants:
         positions = (position,) if position else ()
         module = _attention(device, kernel=kernel, positions=positions, filter=filter, value=value, stride=20)
-        name = ", ".join((kernel.value, position.value if position else "none", value.value, filter.value))
+        name = ", ".join((kernel, position if position else "none", value, filter))
         for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
             yield f"{name}, {dtype}", error
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from kdx.attention.encodings import Learned
+from kdx.attention.encodings.learned import Learned
 
 
 def test_a_position_is_a_row_of_the_table() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from kdx.attention.encodings import Sinusoidal
+from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.axes import Sinusoids
 
 

@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.filters import Causal
+from kdx.attention.filters.causal import Causal
 from kdx.attention.interfaces import Options
 
 

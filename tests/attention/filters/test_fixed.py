@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from kdx.attention.filters import Fixed
+from kdx.attention.filters.fixed import Fixed
 from kdx.attention.interfaces import Options
 from kdx.axes import Reach
 

@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.filters import Full
+from kdx.attention.filters.full import Full
 from kdx.attention.interfaces import Options
 
 

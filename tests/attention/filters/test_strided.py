@@ -3,7 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.attention.filters import Fixed, Strided
+from kdx.attention.filters.fixed import Fixed
+from kdx.attention.filters.strided import Strided
 from kdx.attention.interfaces import Options
 from kdx.axes import Reach
 

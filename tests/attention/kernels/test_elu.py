@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.kernels import ELU
+from kdx.attention.kernels.elu import ELU
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
 KERNEL = ELU(Options(4, 1, 4))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.kernels import Exponential
+from kdx.attention.kernels.exponential import Exponential
 
 
 def test_weight_is_the_exponential_of_the_scaled_dot_product() -> None:

@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.kernels import Linear
+from kdx.attention.kernels.linear import Linear
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
 KERNEL = Linear(Options(4, 1, 4))

@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.kernels import Polynomial
+from kdx.attention.kernels.polynomial import Polynomial
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
 KERNEL = Polynomial(Options(4, 1, 4))

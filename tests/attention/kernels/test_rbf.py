@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.kernels import RBF, Exponential
+from kdx.attention.kernels.exponential import Exponential
+from kdx.attention.kernels.rbf import RBF
 
 
 def test_weight_is_the_exponential_of_the_scaled_squared_distance() -> None:

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention.mixers.convolution import Convolution
-from kdx.axes import Filter
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -31,21 +30,21 @@ def expected(layer: Convolution, row: Tensor, hidden: list[bool], neighbours: in
 @settings(deadline=None)  # a busy machine is no fault
 @given(hidden=st.lists(st.booleans(), min_size=1, max_size=7), neighbours=st.integers(0, 8), causal=st.booleans())
 def test_each_neighbour_has_its_matrix(hidden: list[bool], neighbours: int, causal: bool) -> None:
-    layer = Convolution(3, neighbours=neighbours, filter=Filter.CAUSAL if causal else Filter.FULL).double()
+    layer = Convolution(3, neighbours=neighbours, filter="causal" if causal else "full").double()
     x = draw(1, len(hidden), 3)
     close(layer(x, key_padding=torch.tensor([hidden]))[0], expected(layer, x[0], hidden, neighbours, causal))
 
 
-@pytest.mark.parametrize("filter", [Filter.FULL, Filter.CAUSAL])
+@pytest.mark.parametrize("filter", ["full", "causal"])
 @pytest.mark.parametrize("shift", [1, 3])
-def test_shifting_the_tokens_shifts_the_output_away_from_the_ends(filter: Filter, shift: int) -> None:
+def test_shifting_the_tokens_shifts_the_output_away_from_the_ends(filter: str, shift: int) -> None:
     layer, x = Convolution(4, neighbours=2, filter=filter).double(), draw(2, 12, 4)
     inside = slice(2 + shift, 10)
     close(layer(x.roll(shift, 1))[:, inside], layer(x).roll(shift, 1)[:, inside])
 
 
-@pytest.mark.parametrize(("filter", "seen"), [(Filter.FULL, {3, 4, 5, 6, 7}), (Filter.CAUSAL, {5, 6, 7})])
-def test_a_token_reaches_its_neighbours_only(filter: Filter, seen: set[int]) -> None:
+@pytest.mark.parametrize(("filter", "seen"), [("full", {3, 4, 5, 6, 7}), ("causal", {5, 6, 7})])
+def test_a_token_reaches_its_neighbours_only(filter: str, seen: set[int]) -> None:
     layer, x = Convolution(4, neighbours=2, filter=filter).double(), draw(1, 10, 4)
     x_changed = x.clone()
     x_changed[:, 5] += 1

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention.mixers.equivariant import Equivariant
-from kdx.axes import Filter
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -31,7 +30,7 @@ def expected(layer: Equivariant, row: Tensor, hidden: list[bool], causal: bool) 
 @settings(deadline=None)  # a busy machine is no fault
 @given(hidden=st.lists(st.booleans(), min_size=1, max_size=7), causal=st.booleans())
 def test_each_token_is_told_the_mean_of_those_it_sees(hidden: list[bool], causal: bool) -> None:
-    layer = Equivariant(3, filter=Filter.CAUSAL if causal else Filter.FULL).double()
+    layer = Equivariant(3, filter="causal" if causal else "full").double()
     x = draw(1, len(hidden), 3)
     close(layer(x, key_padding=torch.tensor([hidden]))[0], expected(layer, x[0], hidden, causal))
 
@@ -50,7 +49,7 @@ def test_permuting_tokens_permutes_the_output(order: list[int]) -> None:
 
 
 def test_the_causal_form_sees_the_order_but_not_that_of_the_prefix() -> None:
-    layer, x, order = Equivariant(4, filter=Filter.CAUSAL).double(), draw(1, 5, 4), torch.tensor([2, 0, 3, 1, 4])
+    layer, x, order = Equivariant(4, filter="causal").double(), draw(1, 5, 4), torch.tensor([2, 0, 3, 1, 4])
     assert not torch.allclose(layer(x[:, order]), layer(x)[:, order])
     close(layer(x[:, order])[:, -1], layer(x)[:, -1])
 
@@ -63,7 +62,7 @@ def test_it_has_two_matrices_and_no_bias() -> None:
 
 
 def test_a_running_mean_keeps_its_digits_in_half_precision() -> None:
-    layer = Equivariant(1, filter=Filter.CAUSAL).bfloat16()
+    layer = Equivariant(1, filter="causal").bfloat16()
     with torch.no_grad():
         layer.own.weight.zero_()
         layer.others.weight.fill_(1.0)

@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.normalisers import Length
+from kdx.attention.normalisers.length import Length
 
 
 def test_total_is_the_number_of_keys_seen() -> None:

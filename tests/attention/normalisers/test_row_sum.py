@@ -1,6 +1,6 @@
 import torch
 
-from kdx.attention.normalisers import RowSum
+from kdx.attention.normalisers.row_sum import RowSum
 
 
 def test_total_is_the_raw_sum_and_nothing_where_it_is_zero() -> None:

@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.positions import ALiBi
+from kdx.attention.positions.alibi import ALiBi
 
 
 def test_bias_falls_with_the_distance_at_a_rate_for_each_head() -> None:

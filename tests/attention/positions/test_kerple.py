@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.positions import KERPLELog, KERPLEPower
+from kdx.attention.positions.kerple import KERPLELog, KERPLEPower
 
 
 def test_log_is_a_power_of_one_plus_a_multiple_of_the_distance() -> None:

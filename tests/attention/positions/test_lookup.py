@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.positions import Lookup
+from kdx.attention.positions.lookup import Lookup
 
 
 def test_factor_is_eq_6_with_the_distance_from_query_to_key_over_the_root_of_d() -> None:

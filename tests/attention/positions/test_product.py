@@ -3,12 +3,11 @@ import math
 import pytest
 import torch
 
-from kdx.attention.encodings import encoding_of
+from kdx.attention.encodings import ENCODINGS
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.positions import Product
-from kdx.axes import Encoding
+from kdx.attention.positions.product import Product
 
-T = encoding_of(Encoding.SINUSOIDAL, 8, 0)
+T = ENCODINGS["sinusoidal"](8, 0)
 
 
 def test_factor_is_eq_9_in_each_head() -> None:

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.attention.encodings import encoding_of
+from kdx.attention.encodings import ENCODINGS
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.positions import Relative
-from kdx.axes import Encoding, Position, Symmetry, XLBias
+from kdx.attention.positions.relative import Relative
+from kdx.axes import Symmetry, XLBias
 
-R = encoding_of(Encoding.SINUSOIDAL, 8, 0)
+R = ENCODINGS["sinusoidal"](8, 0)
 
 
 def places(known: bool) -> tuple[TokenPositions, TokenPositions]:
@@ -34,7 +34,7 @@ def test_factor_is_that_of_transformer_xl(bias: XLBias, known: bool) -> None:
 
 def test_u_is_for_the_kernel_alone() -> None:
     torch.manual_seed(0)
-    module = KernelAttention(8, 2, positions=(Position.RELATIVE,), kernel="rbf").double()
+    module = KernelAttention(8, 2, positions=("relative",), kernel="rbf").double()
     torch.nn.init.normal_(module.positions["relative"].u)
     x = torch.randn(1, 4, 8, dtype=torch.float64)
     projected = module._project(x, None)
@@ -46,11 +46,11 @@ def test_u_is_for_the_kernel_alone() -> None:
 
 
 def test_symmetric_has_neither_u_nor_v() -> None:
-    module = KernelAttention(8, 2, positions=(Position.RELATIVE,), symmetry=Symmetry.SYMMETRIC)
+    module = KernelAttention(8, 2, positions=("relative",), symmetry=Symmetry.SYMMETRIC)
     assert [name for name, _ in module.positions.named_parameters()] == ["relative.projection.weight"]
     for bias in (XLBias.LEARNED, XLBias.SHARED):
         with pytest.raises(ValueError, match="allowed with symmetric: none"):
-            KernelAttention(8, 2, positions=(Position.RELATIVE,), symmetry=Symmetry.SYMMETRIC, xl_bias=bias)
+            KernelAttention(8, 2, positions=("relative",), symmetry=Symmetry.SYMMETRIC, xl_bias=bias)
 
 
 @pytest.mark.parametrize("known", [True, False])

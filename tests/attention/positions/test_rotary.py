@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.positions import Rotary
+from kdx.attention.positions.rotary import Rotary
 
 
 def test_each_pair_of_features_turns_by_its_own_angle() -> None:

@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options
-from kdx.attention.positions import T5
+from kdx.attention.positions.t5 import T5
 
 
 def bucket_of(distance: int) -> int:

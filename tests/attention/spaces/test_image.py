@@ -6,13 +6,12 @@ import torch
 from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
-from kdx.attention.encodings import encoding_of
+from kdx.attention.encodings import ENCODINGS
 from kdx.attention.positions import product as product_file
 from kdx.attention.spaces.image import ImageAttention
-from kdx.axes import Encoding, Filter, Kernel, Position, Value
 
 ROWS, COLUMNS, WIDTH, HEADS, D = 3, 4, 8, 2, 4
-LISTS = [(), (Position.DIRECT_SUM,), (Position.PRODUCT,), (Position.DIRECT_SUM, Position.PRODUCT)]
+LISTS = [(), ("direct-sum",), ("product",), ("direct-sum", "product")]
 PATHS = ("fused", "literal")
 
 
@@ -37,14 +36,14 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def sinusoid(position: int, width: int) -> Tensor:
-    return encoding_of(Encoding.SINUSOIDAL, width, 0).double()(torch.tensor([position]))[0]
+    return ENCODINGS["sinusoidal"](width, 0).double()(torch.tensor([position]))[0]
 
 
-def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[Position, ...]) -> Tensor:
+def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[str, ...]) -> Tensor:
     """The exponential kernel times the factors of both axes, pixel by pixel: (H, T, T) from (T, M)."""
     weights = torch.zeros(HEADS, len(x), len(x), dtype=torch.float64)
     f = x.clone()
-    if Position.DIRECT_SUM in positions:
+    if "direct-sum" in positions:
         for p in range(len(x)):
             f[p] += torch.cat([sinusoid(p // COLUMNS, WIDTH // 2), sinusoid(p % COLUMNS, WIDTH // 2)])
     for head in range(HEADS):
@@ -52,7 +51,7 @@ def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[Positio
         for q in range(len(x)):
             for k in range(len(x)):
                 score = module.query(f[q])[own] @ module.key(f[k])[own] / math.sqrt(D)
-                if Position.PRODUCT in positions:
+                if "product" in positions:
                     for axis, i, j in (("rows", q // COLUMNS, k // COLUMNS), ("columns", q % COLUMNS, k % COLUMNS)):
                         matrix = module.positions[axis].projection.weight.T[:, own]
                         score += (sinusoid(i, WIDTH) @ matrix) @ (sinusoid(j, WIDTH) @ matrix) / math.sqrt(D)
@@ -62,7 +61,7 @@ def expected_weights(module: ImageAttention, x: Tensor, positions: tuple[Positio
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
 @pytest.mark.usefixtures("form")
-def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[Position, ...]) -> None:
+def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[str, ...]) -> None:
     module, x = attention(positions=positions), draw(1, ROWS * COLUMNS, WIDTH)
     weights = expected_weights(module, x[0], positions)
     close(module.weights(x)[0], weights)
@@ -72,11 +71,11 @@ def test_weights_are_the_formula_pixel_by_pixel(positions: tuple[Position, ...])
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-@pytest.mark.parametrize("kernel", [Kernel.EXPONENTIAL, Kernel.RBF])
-@pytest.mark.parametrize("filter", [Filter.FULL, Filter.CAUSAL])
-@pytest.mark.parametrize("value", [Value.WITHOUT_POSITION, Value.WITH_POSITION])
+@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
+@pytest.mark.parametrize("filter", ["full", "causal"])
+@pytest.mark.parametrize("value", ["without-position", "with-position"])
 @pytest.mark.usefixtures("form")
-def test_paths_agree_with_their_gradients(positions, kernel: Kernel, filter: Filter, value: Value) -> None:
+def test_paths_agree_with_their_gradients(positions, kernel: str, filter: str, value: str) -> None:
     module = attention(positions=positions, kernel=kernel, filter=filter, value=value)
     x = draw(2, 7, WIDTH)
     padding = torch.tensor([[False] * 7, [False] * 5 + [True] * 2])
@@ -91,8 +90,8 @@ def test_paths_agree_with_their_gradients(positions, kernel: Kernel, filter: Fil
         close(one, other)
 
 
-@pytest.mark.parametrize("positions", [(Position.DIRECT_SUM,), (Position.PRODUCT,)], ids=str)
-def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[Position, ...]) -> None:
+@pytest.mark.parametrize("positions", [("direct-sum",), ("product",)], ids=str)
+def test_pixels_are_told_apart_by_row_and_by_column(positions: tuple[str, ...]) -> None:
     module = attention(positions=positions)
     x = draw(1, 9, WIDTH)
     grid = torch.arange(3)
@@ -121,7 +120,7 @@ def test_the_factor_is_a_product_of_one_for_rows_and_one_for_columns() -> None:
 
 def test_one_row_with_the_product_is_the_sequence() -> None:
     torch.manual_seed(0)
-    sequence = KernelAttention(WIDTH, HEADS, positions=(Position.PRODUCT,)).double()
+    sequence = KernelAttention(WIDTH, HEADS, positions=("product",)).double()
     module, x = attention(), draw(2, COLUMNS, WIDTH)
     state = sequence.state_dict()
     # A row has a factor too, but it is one number for all pairs.
@@ -131,14 +130,14 @@ def test_one_row_with_the_product_is_the_sequence() -> None:
 
 
 def test_default_positions_are_raster_order() -> None:
-    module, x = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT)), draw(2, 6, WIDTH)
+    module, x = attention(positions=("direct-sum", "product")), draw(2, 6, WIDTH)
     rows, columns = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1])
     assert module.at(rows, columns).tolist() == [0, 1, 2, 3, 4, 5]
     close(module(x, query_positions=module.at(rows, columns)), module(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-def test_padding_changes_nothing(positions: tuple[Position, ...]) -> None:
+def test_padding_changes_nothing(positions: tuple[str, ...]) -> None:
     module, x, junk = attention(positions=positions), draw(2, 5, WIDTH), 5 * draw(2, 3, WIDTH, seed=1)
     padding = torch.tensor([[False] * 5 + [True] * 3] * 2)
     for module.path in PATHS:
@@ -146,16 +145,16 @@ def test_padding_changes_nothing(positions: tuple[Position, ...]) -> None:
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-def test_generating_pixel_by_pixel_equals_one_pass(positions: tuple[Position, ...]) -> None:
-    module, x = attention(positions=positions, filter=Filter.CAUSAL), draw(2, 6, WIDTH)
+def test_generating_pixel_by_pixel_equals_one_pass(positions: tuple[str, ...]) -> None:
+    module, x = attention(positions=positions, filter="causal"), draw(2, 6, WIDTH)
     for module.path in PATHS:
         cache = Cache()
         close(torch.cat([module(part, cache=cache) for part in x.split((1, 4, 1), 1)], 1), module(x))
 
 
 @pytest.mark.parametrize("positions", LISTS, ids=str)
-@pytest.mark.parametrize("encoding", Encoding)
-def test_state_holds_parameters_only(positions: tuple[Position, ...], encoding: Encoding) -> None:
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_state_holds_parameters_only(positions: tuple[str, ...], encoding: str) -> None:
     module = attention(positions=positions, encoding=encoding, max_positions=ROWS)
     module(draw(1, 3, WIDTH))
     assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
@@ -163,7 +162,7 @@ def test_state_holds_parameters_only(positions: tuple[Position, ...], encoding: 
 
 
 def test_learned_tables_are_as_long_as_their_axis() -> None:
-    module = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), encoding=Encoding.LEARNED, max_positions=ROWS)
+    module = attention(positions=("direct-sum", "product"), encoding="learned", max_positions=ROWS)
     shapes = {name: tuple(p.shape) for name, p in module.named_parameters() if "encoding" in name}
     assert shapes == {
         "positions.rows.encoding.weight": (ROWS, WIDTH),
@@ -174,7 +173,7 @@ def test_learned_tables_are_as_long_as_their_axis() -> None:
 
 
 def test_it_compiles_into_one_graph() -> None:
-    module, x = attention(positions=(Position.DIRECT_SUM, Position.PRODUCT), filter=Filter.CAUSAL), draw(2, 5, WIDTH)
+    module, x = attention(positions=("direct-sum", "product"), filter="causal"), draw(2, 5, WIDTH)
     close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
 
 

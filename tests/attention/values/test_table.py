@@ -1,13 +1,12 @@
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.axes import Filter, Value
 
 
 def test_values_are_those_without_position_and_a_vector_for_each_distance() -> None:
     torch.manual_seed(0)
-    module = KernelAttention(8, 2, value=Value.TABLE, clip=1, filter=Filter.CAUSAL).double()
-    plain = KernelAttention(8, 2, filter=Filter.CAUSAL).double()
+    module = KernelAttention(8, 2, value="table", clip=1, filter="causal").double()
+    plain = KernelAttention(8, 2, filter="causal").double()
     plain.load_state_dict(module.state_dict(), strict=False)
     x = torch.randn(1, 4, 8, dtype=torch.float64)
     weights, table = module.weights(x), module.value_function.table.weight

@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.values import WithPosition
+from kdx.attention.values.with_position import WithPosition
 
 
 def test_values_are_made_of_f_plus_t() -> None:

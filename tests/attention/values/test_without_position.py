@@ -1,7 +1,7 @@
 import torch
 
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.attention.values import WithoutPosition
+from kdx.attention.values.without_position import WithoutPosition
 
 
 def test_values_are_made_of_f() -> None:

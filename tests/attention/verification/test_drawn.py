@@ -15,9 +15,10 @@ from torch import Tensor
 
 from kdx.attention import distances
 from kdx.attention.interfaces import TokenPositions
-from kdx.attention.kernels import Exponential, Linear
+from kdx.attention.kernels.exponential import Exponential
+from kdx.attention.kernels.linear import Linear
 from kdx.attention.module import KernelAttention
-from kdx.attention.normalisers import RowSum
+from kdx.attention.normalisers.row_sum import RowSum
 from kdx.attention.positions.relative import Relative
 from kdx.attention.values.with_position import WithPosition
 from kdx.attention.verification.golden import Agreement, compared

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.axes import Split
-from kdx.data.synthetic_translation import _NOUNS, _VERBS, LONGEST, TEXT, generate
+from kdx.data.corpora.synthetic_translation import _NOUNS, _VERBS, LONGEST, TEXT, generate
 
 DEFAULT = generate(0, TEXT.train_lines)
 

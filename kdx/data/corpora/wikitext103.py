@@ -6,8 +6,8 @@ larger training text, so fewer are written `<unk>`. The SHA-1 sums are those tha
 WikiText-2 are of the very files that kdx knows.
 """
 
+from kdx.data.corpora.wikitext2 import LICENCE, NAMES
 from kdx.data.text import PLAIN, KnownFile, KnownText
-from kdx.data.wikitext2 import LICENCE, NAMES
 
 TEXT = KnownText(
     suffixes=PLAIN,

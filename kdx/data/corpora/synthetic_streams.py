@@ -8,7 +8,7 @@ The class, one of four, is the states of vision and of audio when the cue is sai
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Modality, Split, Task
+from kdx.axes import Modality, Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
 
 SHORTEST, LONGEST = 32, 48  # units of time
@@ -61,7 +61,7 @@ def make(numbers: Numbers) -> Examples:
 
 
 EXAMPLES = GeneratedExamples(
-    task=Task.MULTIMODAL,
+    task="multimodal",
     sizes={Split.TRAIN: 20000, Split.VALID: 1000, Split.TEST: 1000},
     tokens=sum(LENGTHS.values()),
     classes=2 * 2,

@@ -7,7 +7,7 @@ city one city and not either of two. The cities are listed in no order.
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split, Task
+from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
 
 CITIES = 10
@@ -67,7 +67,7 @@ def _counter_clockwise(where: NDArray[np.float64], order: NDArray[np.int64]) -> 
 
 
 EXAMPLES = GeneratedExamples(
-    task=Task.TOUR,
+    task="tour",
     sizes={Split.TRAIN: 12000, Split.VALID: 500, Split.TEST: 500},
     tokens=CITIES,
     classes=CITIES,

@@ -8,7 +8,7 @@ tell.
 
 import numpy as np
 
-from kdx.axes import Split, Task
+from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
 
 SIDE = 12  # pixels
@@ -38,7 +38,7 @@ def make(numbers: Numbers) -> Examples:
 
 
 EXAMPLES = GeneratedExamples(
-    task=Task.IMAGE,
+    task="image",
     sizes={Split.TRAIN: 6000, Split.VALID: 200, Split.TEST: 200},
     tokens=SIDE * SIDE,
     classes=LEVELS,

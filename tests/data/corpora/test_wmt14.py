@@ -1,7 +1,8 @@
 import pytest
 
-from kdx.data import BUILT_IN, FAMILIES
-from kdx.data.prepare import corpus_folder, prepare, prepare_all
+from kdx.data.corpora import BUILT_IN, FAMILIES
+from kdx.data.prepare import prepare, prepare_all
+from kdx.data.prepared import corpus_folder
 from kdx.data.text import file_names
 from kdx.data.text_files import NoTextError
 from kdx.errors import KdxError

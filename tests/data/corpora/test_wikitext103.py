@@ -2,7 +2,7 @@ import zipfile
 
 import pytest
 
-from kdx.data import wikitext2, wikitext103
+from kdx.data.corpora import wikitext2, wikitext103
 from kdx.data.prepare import prepare
 from kdx.data.text import file_names
 from kdx.errors import KdxError

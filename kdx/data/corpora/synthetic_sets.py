@@ -6,7 +6,7 @@ among them: 0 to 3. No element tells anything by itself; the sum of all tells a 
 
 import numpy as np
 
-from kdx.axes import Split, Task
+from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
 
 FEATURES = 4
@@ -31,7 +31,7 @@ def make(numbers: Numbers) -> Examples:
 
 
 EXAMPLES = GeneratedExamples(
-    task=Task.SET,
+    task="set",
     sizes={Split.TRAIN: 20000, Split.VALID: 1000, Split.TEST: 1000},
     tokens=MOST,
     classes=PAIRS + 1,

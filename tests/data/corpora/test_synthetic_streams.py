@@ -1,7 +1,7 @@
 import numpy as np
 
 from kdx.axes import Modality, Split
-from kdx.data.synthetic_streams import (
+from kdx.data.corpora.synthetic_streams import (
     CUE,
     EVERY,
     EXAMPLES,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdx.axes import Split
-from kdx.data.synthetic_tours import CITIES, EXAMPLES, shortest
+from kdx.data.corpora.synthetic_tours import CITIES, EXAMPLES, shortest
 
 
 def cities(seed: int, count: int, number: int = 1) -> np.ndarray:

@@ -1,6 +1,6 @@
 import tarfile
 
-from kdx.data import multi30k
+from kdx.data.corpora import multi30k
 from kdx.data.prepare import prepare
 from kdx.data.text import file_names
 

@@ -95,4 +95,4 @@ def _text(target: str) -> KnownText:
     )
 
 
-TEXTS = {f"wmt14-en-{target}": _text(target) for target in _PAIRS}
+EN_DE, EN_FR = map(_text, _PAIRS)

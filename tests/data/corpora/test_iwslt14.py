@@ -5,8 +5,9 @@ import tarfile
 
 import pytest
 
-from kdx.data import BUILT_IN, iwslt14
-from kdx.data.prepare import corpus_folder, prepare
+from kdx.data.corpora import BUILT_IN, iwslt14
+from kdx.data.prepare import prepare
+from kdx.data.prepared import corpus_folder
 from kdx.data.text import file_names
 from kdx.errors import KdxError
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.axes import Split
-from kdx.data.synthetic_language import (
+from kdx.data.corpora.synthetic_language import (
     _ADJECTIVES,
     _INTRANSITIVE,
     _NOUNS,

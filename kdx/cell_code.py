@@ -1,0 +1,42 @@
+"""Which code the numbers of a cell depend on. A result is stale where that code has changed since."""
+
+from kdx.attention.encodings import ENCODINGS
+from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
+from kdx.attention.mixers import MIXERS
+from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
+from kdx.data.corpus import generator_of
+from kdx.fingerprint import Fingerprint, fingerprint
+from kdx.grid.placement import filter_in, value_in
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
+
+_TRAINER = "kdx.training.run"
+
+
+def code_of(spec: CellSpec) -> Fingerprint:
+    """The code that decides the numbers of this cell's runs: the trainer, its task and data, and its own parts.
+
+    Another part, task or corpus may come or change without making a result of this cell stale.
+    """
+    task = TASKS[spec.task]
+    attentions = task.attentions
+    parts = [
+        KERNELS.address(spec.kernel),
+        NORMALISERS.address(spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
+        MIXERS.address(spec.mixer),
+        *map(POSITIONS.address, spec.position),
+        *(VALUES.address(value_in(spec, attention)) for attention in attentions),
+        *(FILTERS.address(filter_in(spec, attention)) for attention in attentions),
+        *([ENCODINGS.address(spec.encoding)] if spec.encoding else []),
+    ]
+    modules = (address.partition(":")[0] for address in (task.module, task.data.reader, *parts))
+    return fingerprint({_TRAINER, *modules, *generator_of(spec.data.corpus)})
+
+
+def read_code() -> None:
+    """Read the sources of all tasks once; processes that are forked afterwards need not."""
+    modules = {address.partition(":")[0] for task in TASKS.values() for address in (task.module, task.data.reader)}
+    fingerprint({_TRAINER, *modules})

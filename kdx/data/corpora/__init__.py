@@ -1,0 +1,27 @@
+"""What kdx knows by name: a generated corpus needs nothing else, a known one is to be prepared from its archive.
+
+Each is a file of its own: a `kdx.data.text.GeneratedText`, a `kdx.data.examples.GeneratedExamples`, or a
+`kdx.data.text.KnownText`.
+"""
+
+from kdx.definitions import Imported
+
+BUILT_IN = Imported(
+    {
+        "synthetic-translation": "kdx.data.corpora.synthetic_translation:TEXT",
+        "synthetic-language": "kdx.data.corpora.synthetic_language:TEXT",
+        "synthetic-images": "kdx.data.corpora.synthetic_images:EXAMPLES",
+        "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
+        "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",
+        "synthetic-tours": "kdx.data.corpora.synthetic_tours:EXAMPLES",
+        "multi30k": "kdx.data.corpora.multi30k:TEXT",
+        "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
+        "wikitext2": "kdx.data.corpora.wikitext2:TEXT",
+        "wikitext103": "kdx.data.corpora.wikitext103:TEXT",
+        "wmt14-en-de": "kdx.data.corpora.wmt14:EN_DE",
+        "wmt14-en-fr": "kdx.data.corpora.wmt14:EN_FR",
+    }
+)
+
+# What is prepared together, from one folder, in so far as it is there.
+FAMILIES = {"wmt14": ("wmt14-en-de", "wmt14-en-fr")}

@@ -1,0 +1,91 @@
+"""What corpora of text have in common, of whatever kind: their vocabulary, their facts, and their place in the cache."""
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from kdx.axes import Dictionaries, Split
+from kdx.axes import Vocabulary as VocabularyKind
+from kdx.data import vocabulary
+from kdx.data.arrays import Counts
+from kdx.data.corpus import HELD_OUT, cache_key, corpus_code
+from kdx.data.facts import Spelling, text_facts, vocabulary_facts
+from kdx.data.find_text import FoundText, corpus_names, find_text
+from kdx.data.vocabulary import Vocabulary
+from kdx.errors import KdxError
+from kdx.grid.sections import Data
+from kdx.tasks import TASKS, text_kind
+from kdx.tasks.definition import DataKind
+
+
+def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:
+    """The text that `data` names, which must be of this kind.
+
+    Raises:
+        KdxError: there is no such corpus, or it is of another kind.
+    """
+    text = find_text(data, home)
+    found = text_kind(text.suffixes)
+    if found != kind:
+        raise KdxError(
+            f"corpus `{data.corpus}` is {_told(found)}; this task needs {_told(kind)}",
+            place="data.corpus",
+            allowed=corpus_names(home, kind),
+        )
+    return text
+
+
+def _told(kind: DataKind) -> str:
+    return f"{kind.word}, for {' and '.join(task.word for task in TASKS.values() if task.data == kind)}"
+
+
+def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:
+    """The vocabulary of each language, of the words of its training text; saved in `folder`."""
+    found = vocabulary.learn(data, counts)
+    for name, words in dict(zip(_vocabulary_names(text, data), found, strict=True)).items():
+        words.save(folder / name)
+    return found
+
+
+def vocabularies(text: FoundText, data: Data, folder: Path) -> list[Vocabulary]:
+    """Those that `learn` saved in `folder`."""
+    names = _vocabulary_names(text, data)
+    found = {name: vocabulary.load(folder / name) for name in set(names)}
+    return [found[name] for name in names]
+
+
+def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
+    if data.dictionaries is Dictionaries.SEPARATE:
+        return [f"vocabulary.{suffix}.json" for suffix in text.suffixes]
+    return ["vocabulary.json"] * len(text.suffixes)
+
+
+def predicted_facts(
+    text: FoundText, data: Data, words: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
+) -> dict[str, Any]:
+    """Of the text that is predicted.
+
+    Args:
+        counts: how often each of its tokens comes.
+        train: how often each word of its training text occurs.
+    """
+    spelling = Spelling(train)
+    tokenised = "tokenised" if text.tokenised else "raw"
+    facts = {**vocabulary_facts(words), "tokenisation": f"{data.vocabulary}, {tokenised} text"}
+    for split in HELD_OUT:
+        of_split = text_facts(text.lines(split, text.suffixes[-1]), words, counts[split], spelling)
+        facts |= {f"{split}/{name}": fact for name, fact in of_split.items()}
+    return facts
+
+
+def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
+    """Changes with whatever the tokens depend on: the text, the settings, and the code that makes the one the other.
+
+    Args:
+        reader: the module that reads the corpus.
+    """
+    library = None if data.vocabulary is VocabularyKind.WORD else version("tokenizers")
+    wanted = [data.vocabulary, data.vocabulary_size, data.merges, data.dictionaries, data.train_lines, *settings]
+    return cache_key([text.identity, text.suffixes, wanted, library, corpus_code(reader, data.corpus)])

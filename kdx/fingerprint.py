@@ -1,0 +1,156 @@
+"""The code that decides a number, found through its imports, as one hash: what changes nothing leaves it as it is.
+
+A module counts by its syntax tree, without comments, docstrings and layout. Adding a kernel, a task or a corpus
+changes no fingerprint: the tables that name them are left out, and of what they name only what is in use counts.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+# They say which class or object a word stands for; who asks for a fingerprint names those that are in use.
+_TABLES = frozenset(
+    f"kdx.{table}"
+    for table in (
+        "attention.kernels",
+        "attention.positions",
+        "attention.values",
+        "attention.filters",
+        "attention.normalisers",
+        "attention.encodings",
+        "attention.mixers",
+        "data.corpora",
+        "tasks",
+    )
+)
+# What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
+# number of a run. `grid.placement` is read after the grid, by models.
+_ELSEWHERE = (
+    "kdx.grid",
+    "kdx.tasks.",
+    "kdx.axes",
+    "kdx.definitions",
+    "kdx.errors",
+    "kdx.files",
+    "kdx.fingerprint",
+    "kdx.cell_code",
+)
+_READ_LATER = ("kdx.grid.placement",)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Of some modules and all that they import."""
+
+    modules: Mapping[str, str]
+    """Module → SHA-256 of its syntax tree, in alphabetical order."""
+
+    @property
+    def sha256(self) -> str:
+        """Of all of them."""
+        return hashlib.sha256(json.dumps(dict(self.modules)).encode()).hexdigest()
+
+
+def fingerprint(roots: Iterable[str]) -> Fingerprint:
+    """Of these modules of kdx and those that they import, at whatever depth."""
+    found: set[str] = set()
+    left = list(roots)
+    while left:
+        module = left.pop()
+        if module not in found and _counts(module):
+            found.add(module)
+            left += _read(module).imports
+    return Fingerprint({module: _read(module).sha256 for module in sorted(found)})
+
+
+@dataclass(frozen=True)
+class _Module:
+    sha256: str
+    imports: tuple[str, ...]
+
+
+def _counts(module: str) -> bool:
+    elsewhere = any(module == other or module.startswith(f"{other.rstrip('.')}.") for other in _ELSEWHERE)
+    return module != "kdx" and module not in _TABLES and (not elsewhere or module in _READ_LATER)
+
+
+@cache
+def _read(module: str) -> _Module:
+    source = _source(module)
+    assert source is not None
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    written: list[str] = []
+    _write(tree, written)
+    sha256 = hashlib.sha256("\0".join(written).encode("utf-8", "surrogatepass")).hexdigest()
+    return _Module(sha256, tuple(dict.fromkeys(_imports(tree))))
+
+
+def _write(node: Any, to: list[str]) -> None:
+    """The tree as text. What is empty is left out, so that fields which a newer Python adds change nothing."""
+    if isinstance(node, ast.AST):
+        to.append(f"({type(node).__name__}")
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if value is not None and value != [] and field != "type_comment":
+                to.append(field)
+                _write(value, to)
+        to.append(")")
+    elif isinstance(node, list):
+        to.append("[")
+        for one in node:
+            if not _is_docstring(one):
+                _write(one, to)
+        to.append("]")
+    else:
+        to.append(repr(node))
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    """The modules of kdx that are imported, packages around them among them; not those for types alone."""
+    for node in _statements(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [node.module, *(name for name in inside if _is_module(name))]
+        for name in names:
+            if name.startswith("kdx."):
+                steps = name.split(".")
+                yield from (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement that runs, at whatever depth."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, block, ()):
+            if isinstance(inner, ast.If) and isinstance(inner.test, ast.Name) and inner.test.id == "TYPE_CHECKING":
+                continue
+            if isinstance(inner, ast.stmt):
+                yield inner
+            yield from _statements(inner)
+
+
+def _is_module(name: str) -> bool:
+    return name.startswith("kdx.") and _source(name) is not None
+
+
+@cache
+def _source(module: str) -> Traversable | None:
+    """The file of a module, found without importing what it lies in; None: there is none."""
+    steps = module.split(".")[1:]
+    package = files("kdx").joinpath(*steps)
+    for file in (files("kdx").joinpath(*steps[:-1], f"{steps[-1]}.py"), package.joinpath("__init__.py")):
+        if file.is_file():
+            return file
+    return None

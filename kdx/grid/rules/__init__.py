@@ -1,0 +1,24 @@
+"""How the fields of a cell fit together: what is refused, and what settles the fields that the grid leaves open.
+
+Each rule reads the cell as the rules before it left it, so their order counts.
+"""
+
+from kdx.grid.fields import CellFields
+from kdx.grid.rules.options import resolve_options
+from kdx.grid.rules.position import resolve_position
+from kdx.grid.rules.select import resolve_select
+from kdx.grid.rules.space import resolve_space
+from kdx.grid.rules.task import resolve_task
+
+
+def resolve(cell: CellFields) -> None:
+    """Settle every field of a new cell.
+
+    Raises:
+        PydanticCustomError: fields do not fit together; told at the field.
+    """
+    resolve_space(cell)
+    resolve_position(cell)
+    resolve_options(cell)
+    resolve_task(cell)
+    resolve_select(cell)

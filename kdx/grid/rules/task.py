@@ -1,0 +1,133 @@
+"""What a task and its data leave of the settings of model, training and evaluation."""
+
+from typing import Any
+
+from kdx.attention.encodings import ENCODINGS
+from kdx.attention.filters import FILTERS
+from kdx.attention.mixers import MIXERS
+from kdx.axes import Attention, Dictionaries, Embeddings, Inject
+from kdx.grid.fields import CellFields
+from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.sections import Data, refuse
+from kdx.tasks import TASKS
+from kdx.tasks.definition import Task
+
+
+def resolve_task(cell: CellFields) -> None:
+    """Settles `model`, `training` and the options that the task brings along."""
+    task = TASKS[cell.task]
+    if Attention.DECODER_SELF in task.attentions and FILTERS.definition(cell.filter.decoder_self).sees_later:
+        allowed = ", ".join(known.word for known in FILTERS.definitions() if not known.sees_later)
+        raise refuse("filter.decoder-self", "the decoder would see what it is to predict", allowed=allowed)
+    _refuse_memory(cell, task)
+    _refuse_foreign(cell, task)
+    _settle_embeddings(cell, task)
+    if task.data.streams:
+        _settle_streams(cell)
+    elif task.data.text:
+        _refuse_beyond_tables(cell, cell.data.max_tokens, f"write max_tokens: {MAX_POSITIONS}")
+    _settle_layers(cell, task)
+
+
+def _refuse_memory(cell: CellFields, task: Task) -> None:
+    if not cell.memory:
+        return
+    if not task.data.streams:
+        allowed = f"0, or task: {' or '.join(_owners('memory'))}"
+        raise refuse("memory", f"{task.data.items} have nothing before them to remember", allowed=allowed)
+    if cell.inject is Inject.INPUT:
+        raise refuse(
+            "memory",
+            "what is remembered would keep the positions of its own segment",
+            hint="write inject: per-layer, or take another position scheme",
+        )
+    if not MIXERS.definition(cell.mixer).remembers:
+        raise refuse("memory", f"the {cell.mixer} mixer has none", allowed="0")
+
+
+def _refuse_foreign(cell: CellFields, task: Task) -> None:
+    """Settings and options that only other tasks have."""
+    for key in dict.fromkeys(key for other in TASKS.values() for key in other.settings):
+        if key not in task.settings and _value(cell, key) != _default(key):
+            raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
+    for other in TASKS.values():
+        for option in other.options:
+            if option in task.options:
+                cell.settle(**{option.name: getattr(cell, option.name) or option.words[0]})
+            elif getattr(cell, option.name) is not None:
+                raise refuse(option.name, f"{cell.task} has no such setting, {other.word} has", hint="remove it")
+    data = cell.data
+    if not task.data.text:
+        for field, info in Data.model_fields.items():
+            if field not in ("corpus", "seed", "train_examples") and getattr(data, field) != info.default:
+                raise refuse(f"data.{field}", f"{cell.task} reads generated examples, not text", hint="remove it")
+    elif data.train_examples is not None:
+        raise refuse("data.train_examples", f"{cell.task} reads text", hint="write train_lines")
+    if data.dictionaries is Dictionaries.SEPARATE and not task.data.dictionaries:
+        raise refuse("data.dictionaries", f"{cell.task} reads one language", allowed="joint")
+
+
+def _owners(key: str) -> list[str]:
+    return [task.word for task in TASKS.values() if key in task.settings]
+
+
+def _value(cell: CellFields, key: str) -> Any:
+    section, _, field = key.rpartition(".")
+    return getattr(getattr(cell, section) if section else cell, field)
+
+
+def _default(key: str) -> Any:
+    section, _, field = key.rpartition(".")
+    model = CellFields.model_fields[section].annotation if section else CellFields
+    assert model is not None
+    return model.model_fields[field].default
+
+
+def _settle_embeddings(cell: CellFields, task: Task) -> None:
+    embeddings = cell.model.embeddings
+    separate = cell.data.dictionaries is Dictionaries.SEPARATE
+    if separate and embeddings is Embeddings.SHARED:
+        raise refuse("model.embeddings", "separate dictionaries cannot share one embedding", allowed="tied, separate")
+    if embeddings in task.embeddings:
+        return
+    if embeddings is not Embeddings.SHARED:
+        problem = f"{cell.task} has no two embeddings to tie"
+        raise refuse("model.embeddings", problem, allowed=", ".join(task.embeddings))
+    cell.settle(model=cell.model.model_copy(update={"embeddings": task.embeddings[0]}))
+
+
+def _settle_streams(cell: CellFields) -> None:
+    training, evaluation = cell.training, cell.evaluation
+    length = training.length or 128
+    if training.batch_tokens % length:
+        problem = f"{training.batch_tokens} tokens do not divide into streams of {length}"
+        raise refuse("training.batch_tokens", problem)
+    if evaluation.memory and not cell.memory:
+        raise refuse("evaluation.memory", "a model that was trained without a memory has none", allowed="0")
+    if cell.model.cutoffs and training.label_smoothing:
+        raise refuse("training.label_smoothing", "an adaptive softmax cannot be smoothed", allowed="0")
+    # Positions begin after the longer memory, in training and evaluation alike.
+    seen = max(length, evaluation.length or 0) + max(cell.memory, evaluation.memory or 0)
+    _refuse_beyond_tables(cell, seen, "shorten what is read at once, or the memory")
+    cell.settle(training=training.model_copy(update={"length": length}))
+
+
+def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
+    """What is learned for each position or distance ends somewhere; `seen` positions can come."""
+    if cell.encoding and ENCODINGS.definition(cell.encoding).bounded and seen > MAX_POSITIONS:
+        problem = f"a learned table has {MAX_POSITIONS} positions, and {seen} are in sight"
+        raise refuse("encoding", problem, hint=hint)
+    if cell.clip == "none" and seen > MAX_POSITIONS:
+        problem = f"a table without a clip ends at {MAX_POSITIONS} positions, and {seen} are in sight"
+        raise refuse("clip", problem, allowed="a distance", hint=hint)
+
+
+def _settle_layers(cell: CellFields, task: Task) -> None:
+    model = cell.model
+    for part, attention in (("encoder", Attention.ENCODER_SELF), ("decoder", Attention.DECODER_SELF)):
+        if attention not in task.attentions:
+            model = model.model_copy(update={f"{part}_layers": 0})
+        elif not getattr(model, f"{part}_layers"):
+            problem = f"{cell.task} needs {'an' if part == 'encoder' else 'a'} {part}"
+            raise refuse(f"model.{part}_layers", problem, allowed="1 or more")
+    cell.settle(model=model)

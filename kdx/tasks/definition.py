@@ -1,0 +1,84 @@
+"""What kdx knows of a task: said once, in the task's own file, without torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kdx.axes import Attention, Direction, Embeddings, Space
+from kdx.definitions import imported
+
+if TYPE_CHECKING:
+    from kdx.data.corpus import ReadCorpus
+    from kdx.training.module import TaskModule
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataKind:
+    """The kind of data that a task learns from, and how a corpus of that kind is read."""
+
+    word: str
+    """Such as `parallel text`."""
+    items: str
+    """What an example is called, in the plural."""
+    reader: str
+    """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
+    text: bool = True
+    """Whether it is text, which has a vocabulary; else it is generated examples."""
+    suffixes: tuple[str, ...] | None = None
+    """Of its files, where they are the same in every corpus; None: those of two languages, or there are no files."""
+    streams: bool = False
+    """Whether it is read as streams, from end to end; else each item is read whole."""
+    dictionaries: bool = False
+    """Whether each of its languages may have a vocabulary of its own."""
+
+    def read(self) -> "ReadCorpus":
+        """The function that reads a corpus of this kind."""
+        found: ReadCorpus = imported(self.reader)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A key of the grid that one task brings along; a cell of another task does not have it."""
+
+    name: str
+    words: tuple[str, ...]
+    """What it may be; the first unless said otherwise."""
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One task. Everything that depends on the task, and is not in its own files, asks this."""
+
+    word: str
+    title: str
+    """In a few words."""
+    data: DataKind
+    metrics: Mapping[str, Direction]
+    """What a validation can give, and which end of each is good; the first selects unless said otherwise."""
+    only_test: Mapping[str, Direction] = field(default_factory=dict)
+    """What a test gives beside them."""
+    attentions: tuple[Attention, ...]
+    spaces: tuple[Space, ...] = ()
+    """In which its tokens may be seen, its own first; none: text, which is a sequence and nothing else."""
+    embeddings: tuple[Embeddings, ...]
+    """The ways in which its embeddings can be one; the first stands for `shared` where they cannot all be."""
+    settings: tuple[str, ...] = ()
+    """Dotted keys of the grid that not every task has, but this one."""
+    options: tuple[Option, ...] = ()
+    """Keys of the grid that it brings along."""
+    head_divisor: int = 1
+    """What each head's features must divide by, beside what its parts ask for."""
+    module: str
+    """`module:Class` of its `kdx.training.module.TaskModule`; imported when a run is trained."""
+
+    @property
+    def test_metrics(self) -> Mapping[str, Direction]:
+        """What a test gives, and which end of each is good."""
+        return {**self.metrics, **self.only_test}
+
+    def module_class(self) -> "type[TaskModule]":
+        """Loss, evaluation, batches and model; imports torch."""
+        found: type[TaskModule] = imported(self.module)
+        return found

@@ -1,0 +1,29 @@
+"""Sequence prediction: a decoder-only Transformer over a stream of text."""
+
+from kdx.axes import Attention, Direction, Embeddings
+from kdx.tasks.data_kinds import PLAIN_TEXT
+from kdx.tasks.definition import Task
+
+TASK = Task(
+    word="prediction",
+    title="decoder-only sequence prediction",
+    data=PLAIN_TEXT,
+    metrics={
+        "perplexity": Direction.MIN,
+        "loss": Direction.MIN,
+        "word_perplexity": Direction.MIN,
+        "bits_per_byte": Direction.MIN,
+    },
+    attentions=(Attention.DECODER_SELF,),
+    embeddings=(Embeddings.TIED, Embeddings.SEPARATE),
+    settings=(
+        "memory",
+        "training.length",
+        "evaluation.streams",
+        "evaluation.length",
+        "evaluation.memory",
+        "model.cutoffs",
+        "model.output_dropout",
+    ),
+    module="kdx.training.prediction:PredictionModule",
+)

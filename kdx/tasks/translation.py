@@ -1,0 +1,28 @@
+"""Translation: an encoder–decoder Transformer from one language to another."""
+
+from kdx.axes import Attention, Direction, Embeddings
+from kdx.tasks.data_kinds import PARALLEL_TEXT
+from kdx.tasks.definition import Task
+
+TASK = Task(
+    word="translation",
+    title="encoder–decoder translation",
+    data=PARALLEL_TEXT,
+    metrics={
+        "bleu": Direction.MAX,
+        "loss": Direction.MIN,
+        "perplexity": Direction.MIN,
+        "bits_per_byte": Direction.MIN,
+    },
+    only_test={"bleu_detokenised": Direction.MAX},
+    attentions=tuple(Attention),
+    embeddings=tuple(Embeddings),
+    settings=(
+        "evaluation.beam",
+        "evaluation.valid_beam",
+        "evaluation.length_penalty",
+        "evaluation.penalty",
+        "evaluation.longest",
+    ),
+    module="kdx.training.translation:TranslationModule",
+)

@@ -1,0 +1,22 @@
+"""Generation of images: how likely each pixel is after those before it."""
+
+import math
+
+from kdx.axes import Split
+from kdx.models.image import ImageModel
+from kdx.training.examples import ExamplesModule
+
+
+class ImageModule(ExamplesModule):
+    """Predicts each pixel of an image from those before it, and tells the loss in bits, as it is usual for images."""
+
+    unit = "pixels"
+    build = ImageModel
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        loss = super().summarise(split)["loss"]
+        return {"loss": loss, "bits_per_dimension": loss / math.log(2)}
+
+    def definitions(self, split: Split) -> dict[str, str]:
+        defined = super().definitions(split)
+        return {"loss": defined["loss"], "bits_per_dimension": f"over ln 2: {defined['loss']}"}

@@ -1,0 +1,10 @@
+"""Classes of sets."""
+
+from kdx.models.set import SetModel
+from kdx.training.examples import ExamplesModule
+
+
+class SetModule(ExamplesModule):
+    """Tells the class of a set."""
+
+    build = SetModel

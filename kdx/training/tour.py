@@ -1,0 +1,36 @@
+"""Tours through cities: which city follows each, and how long the tours are."""
+
+import math
+
+from torch import Tensor
+
+from kdx.axes import Split
+from kdx.data.batching import ExampleBatch
+from kdx.models.tour import TourModel, greedy_tours, tour_lengths
+from kdx.training.examples import ExamplesModule
+
+
+class TourModule(ExamplesModule):
+    """Tells the next city of each, and how much longer the tours are that its answers make."""
+
+    unit = "cities"
+    build = TourModel
+
+    def _start(self) -> None:
+        super()._start()
+        self._ratios: list[float] = []
+
+    def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
+        super().measure(batch, logits, targets)
+        cities = batch.inputs["cities"]
+        ratios = tour_lengths(cities, greedy_tours(logits)) / tour_lengths(cities, targets)
+        self._ratios += ratios.tolist()
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        return {**super().summarise(split), "length_ratio": math.fsum(self._ratios) / len(self._ratios)}
+
+    def definitions(self, split: Split) -> dict[str, str]:
+        ratio = (
+            "length over the shortest tour's, of going from the first city always to the likeliest not yet seen; mean"
+        )
+        return {**super().definitions(split), "length_ratio": ratio}

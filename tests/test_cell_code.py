@@ -1,0 +1,162 @@
+"""What an edit of kdx's own sources makes stale, and what it leaves as it was."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kdx
+from kdx.cell_code import code_of
+from kdx.grid.spec import CellSpec
+
+CELLS = {
+    "rbf": {"task": "prediction", "kernel": "rbf", "data": {"corpus": "synthetic-language"}},
+    "exponential": {"task": "prediction", "data": {"corpus": "synthetic-language"}},
+    "relative": {"task": "translation", "position": "relative", "data": {"corpus": "synthetic-translation"}},
+    "product": {"task": "translation", "position": "product", "data": {"corpus": "multi30k"}},
+    "strided": {"task": "prediction", "filter": {"decoder-self": "strided"}, "data": {"corpus": "wikitext2"}},
+    "convolution": {"task": "translation", "mixer": "convolution", "data": {"corpus": "multi30k"}},
+    "set": {"task": "set", "data": {"corpus": "synthetic-sets"}},
+    "image": {"task": "image", "position": "product", "data": {"corpus": "synthetic-images"}},
+}
+STATEMENT = "_EDITED = 1\n"
+A_KERNEL = '''
+from kdx.attention.interfaces import KernelFunction
+
+
+class Cauchy(KernelFunction):
+    """Heavy-tailed."""
+
+    def weight(self, query, key):
+        return 1 / (1 + (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1))
+'''
+A_TASK = "from dataclasses import replace\nfrom kdx.tasks import set\nTASK = replace(set.TASK, word='mine')\n"
+
+
+def change(path: str, *, insert: str = "", old: str = "", new: str = ""):
+    """An edit of one file: a text at its end, or one text for another."""
+
+    def edit(root: Path) -> None:
+        text = (root / path).read_text() if (root / path).exists() else ""
+        assert old in text
+        (root / path).write_text((text.replace(old, new, 1) if old else text) + insert)
+
+    return edit
+
+
+def both(*edits):
+    return lambda root: [edit(root) for edit in edits]
+
+
+# What is edited, and how → the cells whose code it changes.
+EDITS = {
+    "a comment in rbf.py": (change("attention/kernels/rbf.py", insert="# nothing\n"), set()),
+    "a docstring in rbf.py": (
+        change("attention/kernels/rbf.py", old='"""Radial basis function.', new='"""Of a radial basis.'),
+        set(),
+    ),
+    "blank lines in the smoother": (change("attention/smoother.py", insert="\n\n\n"), set()),
+    "a statement in rbf.py": (change("attention/kernels/rbf.py", insert=STATEMENT), {"rbf"}),
+    "a statement in relative.py": (change("attention/positions/relative.py", insert=STATEMENT), {"relative"}),
+    # The encodings of rows and columns in an image are sinusoids, too.
+    "a statement in sinusoidal.py": (
+        change("attention/encodings/sinusoidal.py", insert=STATEMENT),
+        {"relative", "product", "image"},
+    ),
+    "a statement in strided.py": (change("attention/filters/strided.py", insert=STATEMENT), {"strided"}),
+    "a statement in convolution.py": (change("attention/mixers/convolution.py", insert=STATEMENT), {"convolution"}),
+    "a statement in the model of sets": (change("models/set.py", insert=STATEMENT), {"set"}),
+    "a statement in a generated corpus": (
+        change("data/corpora/synthetic_language.py", insert=STATEMENT),
+        {"rbf", "exponential"},
+    ),
+    "a statement in a corpus that is prepared": (change("data/corpora/multi30k.py", insert=STATEMENT), set()),
+    "a statement in what fetches corpora": (change("data/download.py", insert=STATEMENT), set()),
+    "a statement in the report": (change("report/__init__.py", insert=STATEMENT), set()),
+    "a statement in a rule of the grid": (change("grid/rules/task.py", insert=STATEMENT), set()),
+    "a statement in where positions act": (change("grid/placement.py", insert=STATEMENT), set(CELLS)),
+    "a statement in the smoother": (change("attention/smoother.py", insert=STATEMENT), set(CELLS)),
+    "a statement in the trainer": (change("training/run.py", insert=STATEMENT), set(CELLS)),
+    "a new kernel": (
+        both(
+            change("attention/kernels/cauchy.py", insert=A_KERNEL),
+            change(
+                "attention/kernels/__init__.py",
+                old='        "rbf":',
+                new='        "cauchy": "kdx.attention.kernels.cauchy:Cauchy",\n        "rbf":',
+            ),
+        ),
+        set(),
+    ),
+    "a new corpus": (
+        both(
+            change("data/corpora/mine.py", insert="from kdx.data.corpora.synthetic_sets import EXAMPLES\n"),
+            change(
+                "data/corpora/__init__.py",
+                old='        "multi30k":',
+                new='        "mine": "kdx.data.corpora.mine:EXAMPLES",\n        "multi30k":',
+            ),
+        ),
+        set(),
+    ),
+    "a new task": (
+        both(
+            change("tasks/mine.py", insert=A_TASK),
+            change("tasks/__init__.py", insert="from kdx.tasks import mine\nTASKS['mine'] = mine.TASK\n"),
+        ),
+        set(),
+    ),
+}
+FINGERPRINTS = """
+import json, sys
+from kdx.cell_code import code_of
+from kdx.grid.spec import CellSpec
+cells = json.load(sys.stdin)
+print(json.dumps({name: code_of(CellSpec.model_validate(cell)).sha256 for name, cell in cells.items()}))
+assert "torch" not in sys.modules
+"""
+
+
+def fingerprints(root: Path) -> dict[str, str]:
+    """Of every cell, as the kdx in `root` tells them."""
+    run = [sys.executable, "-c", FINGERPRINTS]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
+    told = json.dumps(CELLS)
+    done = subprocess.run(run, input=told, capture_output=True, text=True, env=environment, cwd=root.parent)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def sources(tmp_path) -> Path:
+    """A copy of the package."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(Path(kdx.__file__).parent, tmp_path / "kdx", ignore=ignored))
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory) -> dict[str, str]:
+    root = tmp_path_factory.mktemp("before") / "kdx"
+    shutil.copytree(Path(kdx.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))
+    return fingerprints(root)
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edit_changes_the_code_of_the_cells_that_use_it_and_of_no_others(what, sources, before):
+    edit, stale = EDITS[what]
+    edit(sources)
+    after = fingerprints(sources)
+    assert {name for name in CELLS if after[name] != before[name]} == stale
+
+
+def test_the_code_of_a_cell_is_the_same_in_every_process(before):
+    assert before == {name: code_of(CellSpec.model_validate(cell)).sha256 for name, cell in CELLS.items()}
+
+
+def test_what_is_imported_for_types_alone_does_not_count():
+    modules = code_of(CellSpec.model_validate(CELLS["rbf"])).modules
+    assert not [name for name in modules if name.startswith(("kdx.report", "kdx.store", "kdx.cli", "kdx.sweep"))]
+    assert "kdx.attention.kernels.rbf" in modules and "kdx.attention.kernels.linear" not in modules
