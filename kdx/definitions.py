@@ -71,7 +71,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
     """
 
     def __init__(self, axis: str, bases: tuple[str, ...], definition: type[D], classes: Mapping[str, str]) -> None:
-        """Takes the axis as a grid names it, addresses of the base classes, the nearest last, and of the words' classes.
+        """Takes the axis as a grid names it, addresses of the base classes, the nearest last, and of each word's class.
 
         An address is `module:Class`, such as `kdx.attention.kernels.rbf:RBF`.
         """

@@ -45,7 +45,7 @@ class ParallelBatches:
         """Neither side of a batch has more than `batch_tokens` tokens, padding included, unless it is a single pair."""
         self._text = text
         self._seed = seed
-        self._batches = _cut(text.sources.lengths, text.targets.lengths, batch_tokens)
+        self._batches = by_length(text.sources.lengths, text.targets.lengths, batch_tokens)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
@@ -54,15 +54,15 @@ class ParallelBatches:
     def batch(self, step: int) -> ParallelBatch:
         """The batch of this step; each pair comes once an epoch."""
         epoch, place = divmod(step, len(self))
-        return self._collate(self._batches[_order(len(self), self._seed, epoch)[place]])
+        return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
 
     def in_order(self) -> Iterator[ParallelBatch]:
         """Every pair once, shortest targets first."""
         return map(self._collate, self._batches)
 
     def _collate(self, index: NDArray[np.int64]) -> ParallelBatch:
-        source = _padded(self._text.sources, index)
-        target = _padded(self._text.targets, index)
+        source = padded(self._text.sources, index)
+        target = padded(self._text.targets, index)
         begin = torch.full((len(index), 1), BEGIN)
         before = torch.cat([begin, target[:, :-1]], dim=1)
         return ParallelBatch(
@@ -155,7 +155,7 @@ class ExampleBatches:
                 hint="lower batch_tokens",
             )
         epoch, place = divmod(step, len(self))
-        order = _order(len(self._examples), self._seed, epoch)
+        order = shuffled(len(self._examples), self._seed, epoch)
         return self._collate(order[place * self._size : (place + 1) * self._size])
 
     def in_order(self) -> Iterator[ExampleBatch]:
@@ -186,7 +186,7 @@ def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> 
     return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), start == 0)
 
 
-def _cut(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
+def by_length(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
     """Pairs by (target length, source length, index), cut where one more would go over `batch_tokens` on a side."""
     # Stable, so the index comes last; and several times as fast on small integers as on large ones.
     order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in (sources, targets)])
@@ -202,14 +202,15 @@ def _cut(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: i
 
 
 @lru_cache(maxsize=2)
-def _order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
+def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """The batches, or examples, of an epoch, shuffled."""
     key = hashlib.blake2b(json.dumps(["batches", seed, epoch]).encode(), digest_size=16).digest()
     # Of numpy's randomness only the raw bits of a bit generator are promised to stay the same across versions.
     return np.argsort(np.random.PCG64(int.from_bytes(key, "little")).random_raw(count), kind="stable")
 
 
-def _padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
+def padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
+    """These lists, padded on the right to the longest of them: (B, T)."""
     tokens = [lists[i] for i in index.tolist()]
     padded = np.full((len(tokens), max(map(len, tokens))), PADDING, dtype=np.int64)
     for row, ids in zip(padded, tokens, strict=True):

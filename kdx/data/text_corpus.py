@@ -1,4 +1,4 @@
-"""What corpora of text have in common, of whatever kind: their vocabulary, their facts, and their place in the cache."""
+"""What corpora of text have in common: how their vocabulary is learned, their facts, and their place in the cache."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -21,6 +21,10 @@ class _Resolved(CellFields):
         resolve(self)
         return self
 
+    def option(self, name: str) -> Any:
+        """The cell's choice of an option that its task brings along; None where it is another task's."""
+        return getattr(self, name)
+
     @property
     def selection(self) -> tuple[str, Direction]:
         """The resolved validation metric, such as `valid/bleu`, and its direction."""

@@ -1,13 +1,15 @@
 """What kdx can train models for: word → definition.
 
-Text is translated and predicted, as in the paper. Beyond it, on generated examples: the pixels of an image one by one,
-the class of a set, the class of streams of several modalities, and the shortest tour through cities.
+Text is translated and predicted, as in the paper; beyond it, text is classified, and generated examples give the pixels
+of an image one by one, the class of a set, the class of streams of several modalities, and the shortest tour.
 """
 
-from kdx.tasks import image, multimodal, prediction, set, tour, translation
+from kdx.tasks import classification, image, multimodal, prediction, set, tour, translation
 from kdx.tasks.definition import DataKind, Task
 
-TASKS: dict[str, Task] = {one.TASK.word: one.TASK for one in (translation, prediction, image, set, multimodal, tour)}
+TASKS: dict[str, Task] = {
+    one.TASK.word: one.TASK for one in (translation, prediction, classification, image, set, multimodal, tour)
+}
 
 
 def text_kind(suffixes: tuple[str, ...]) -> DataKind:

@@ -6,7 +6,8 @@ from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, 
 from torch.nn import functional
 
 from kdx.axes import Attention
-from kdx.models.transformer import LONGEST, FeedForward, Input, Residual, Stack, attention_of, embedding_of
+from kdx.grid.placement import MAX_POSITIONS
+from kdx.models.transformer import FeedForward, Input, Residual, Stack, attention_of, embedding_of
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -240,6 +241,6 @@ def test_each_attention_has_its_own_filter():
 
 def test_a_learned_table_ends_where_it_says():
     model = language(position="direct-sum", encoding="learned")
-    assert model.input.encoding.weight.shape == (LONGEST, WIDTH)
-    with pytest.raises(ValueError, match=f"{LONGEST} is not in the learned table"):
-        model.input(tokens(1, LONGEST + 1))
+    assert model.input.encoding.weight.shape == (MAX_POSITIONS, WIDTH)
+    with pytest.raises(ValueError, match=f"{MAX_POSITIONS} is not in the learned table"):
+        model.input(tokens(1, MAX_POSITIONS + 1))

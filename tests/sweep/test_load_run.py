@@ -88,7 +88,7 @@ TASKS = pytest.mark.parametrize("task", ["translation", "prediction", "set"])
 
 def evaluation_of(run):
     """A module around the model, and the batches of the test."""
-    training, corpus = run.spec.training, run.corpus
+    corpus = run.corpus
     task = TASK_DEFINITIONS[run.spec.task].module_class()
     module, batches = task.of(run.spec, corpus), task.batches(run.spec, corpus, 0)
     module.model = run.model

@@ -10,6 +10,7 @@ BUILT_IN = Imported(
     {
         "synthetic-translation": "kdx.data.corpora.synthetic_translation:TEXT",
         "synthetic-language": "kdx.data.corpora.synthetic_language:TEXT",
+        "synthetic-order": "kdx.data.corpora.synthetic_order:TEXT",
         "synthetic-images": "kdx.data.corpora.synthetic_images:EXAMPLES",
         "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
         "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",

@@ -1,0 +1,68 @@
+"""Generated lines to be classified by who does it, which no word tells and their order does.
+
+    the baker thanks the miller today       baker
+    the miller is thanked by the baker      baker
+    it is the baker that the miller thanks  miller
+
+A line names two people of different trades, in one of four constructions, with words between that tell nothing. The
+label is the trade of the one who acts. Whatever words a line has, it has a twin of the same words, in which the other
+one acts; so that a model that does not see the order is right half of the time.
+"""
+
+from itertools import count
+from random import Random
+
+from kdx.axes import Split
+from kdx.data.text import GeneratedText, Lines
+
+HELD_OUT_LINES = {Split.VALID: 400, Split.TEST: 1000}
+TRADES = ("baker", "miller", "smith", "weaver")
+_VERBS = (("thanks", "thanked"), ("visits", "visited"), ("paints", "painted"), ("follows", "followed"))
+_ADJECTIVES = ("old", "tall", "quiet", "clever")
+_ADVERBS = ("today", "often", "in town", "at night")
+
+
+def generate(seed: int, lines: int) -> Lines:
+    """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
+
+    Fewer training lines are the first of more; valid and test do not depend on their number, and no line of theirs is
+    a training line.
+    """
+    held_out: set[str] = set()
+    text: dict[Split, dict[str, list[str]]] = {}
+    for split, wanted in (*HELD_OUT_LINES.items(), (Split.TRAIN, lines)):
+        random = Random(f"synthetic-order {seed} {split}")
+        chosen: list[tuple[str, str]] = []
+        for _ in count():
+            if len(chosen) == wanted:
+                break
+            line, label = _line(random)
+            if line not in held_out:
+                chosen.append((line, label))
+        if split is not Split.TRAIN:
+            held_out.update(line for line, _ in chosen)
+        text[split] = {"txt": [line for line, _ in chosen], "labels": [label for _, label in chosen]}
+    return text
+
+
+def _line(random: Random) -> tuple[str, str]:
+    one, other = random.sample(TRADES, 2)
+    acts, is_acted_on = random.choice(_VERBS)
+    first, second = (f"the {_adjective(random)}{trade}" for trade in (one, other))
+    adverb = f" {random.choice(_ADVERBS)}" if random.random() < 0.5 else ""
+    construction, actor = random.choice(
+        (
+            (f"{first} {acts} {second}", one),
+            (f"{first} is {is_acted_on} by {second}", other),
+            (f"it is {first} that {acts} {second}", one),
+            (f"it is {first} that {second} {acts}", other),
+        )
+    )
+    return construction + adverb, actor
+
+
+def _adjective(random: Random) -> str:
+    return f"{random.choice(_ADJECTIVES)} " if random.random() < 0.3 else ""
+
+
+TEXT = GeneratedText(("txt", "labels"), train_lines=6000, generate=generate)

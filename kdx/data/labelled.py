@@ -1,0 +1,162 @@
+"""Labelled text, for classification: a line of `train.txt` has its label in the same line of `train.labels`."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdx.axes import Split
+from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
+from kdx.data.cache import cached
+from kdx.data.corpus import HELD_OUT, TokenLists, unigram_loss
+from kdx.data.facts import text_hash
+from kdx.data.find_text import FoundText
+from kdx.data.storage import data_home
+from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
+from kdx.data.vocabulary import BEGIN, Vocabulary, count_words
+from kdx.errors import KdxError
+from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.sections import Data
+from kdx.tasks.classification import LABELLED_TEXT
+from kdx.tasks.definition import Task
+
+MOST_LABELS = 10_000
+"""A text with more has something else in its place, such as its lines once more."""
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """One split, line by line."""
+
+    lines: TokenLists
+    """Each begins with the begin token."""
+    labels: NDArray[np.int32]
+    """(N,): which of the corpus's labels each line has."""
+
+
+@dataclass(frozen=True)
+class LabelledCorpus:
+    """A corpus for classification."""
+
+    vocabulary: Vocabulary
+    labels: tuple[str, ...]
+    """Those of the training text, in alphabetical order."""
+    splits: Mapping[Split, LabelledText]
+    fingerprint: str
+    """SHA-256 over the tokens, the labels and what each token is."""
+    unigram_loss: float
+    """Nats per line of the validation labels under the distribution of the training labels, each count + 1."""
+    facts: Mapping[str, Any]
+    """What tells whether scores on it compare, see `kdx.data.facts`; `test/text` is of the lines with their labels."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of it."""
+    uncached: str | None = None
+    """Why it is not in the cache; None where it is."""
+
+
+def load_labelled(data: Data, home: Path | None = None, task: Task | None = None) -> LabelledCorpus:
+    """The corpus that `data` names, as token lists with labels.
+
+    Training lines of more than `max_tokens` tokens are left out.
+
+    Raises:
+        KdxError: there is no such corpus, it is not labelled, a label is missing or stands in no training line, or a
+            line of the other splits is too long to be read.
+        StorageError: neither the cache nor a temporary file can be written.
+    """
+    home = home or data_home()
+    both = find_kind(data, home, LABELLED_TEXT)
+    text = replace(both, suffixes=("txt",))
+
+    def make(folder: Path) -> dict[str, Any]:
+        labels = _labels_of(both, data)
+        words = count_words(text.lines(Split.TRAIN, "txt"))
+        (vocabulary,) = learn(text, data, folder, [words])
+        written = {split: _write(both, data, split, vocabulary, labels, folder) for split in Split}
+        facts = predicted_facts(
+            text, data, vocabulary, {split: counts.tokens for split, counts in written.items()}, words
+        )
+        for split in HELD_OUT:
+            pairs = zip(both.lines(split, "labels"), both.lines(split, "txt"), strict=True)
+            facts[f"{split}/text"] = text_hash(f"{label.strip()} {line}" for label, line in pairs)
+        return {
+            "labels": labels,
+            "left_out": written[Split.TRAIN].left_out,
+            "unigram_loss": unigram_loss({split: counts.labels for split, counts in written.items()}),
+            "facts": facts,
+        }
+
+    with cached(home, text_key(__name__, both, data, data.max_tokens), make) as cache:
+        (vocabulary,) = vocabularies(text, data, cache.folder)
+        splits = {
+            split: LabelledText(
+                TokenLists(*map_lists(cache.folder / f"{split}.lines")), map_array(cache.folder / f"{split}.labels.npy")
+            )
+            for split in Split
+        }
+        left_out, kept = cache.facts["left_out"], len(splits[Split.TRAIN].labels)
+        long = f"{data.corpus}: {left_out:,} of {left_out + kept:,} training lines are left out; they have more than"
+        return LabelledCorpus(
+            vocabulary=vocabulary,
+            labels=tuple(cache.facts["labels"]),
+            splits=splits,
+            fingerprint=cache.fingerprint,
+            unigram_loss=cache.facts["unigram_loss"],
+            facts=cache.facts["facts"],
+            notes=(f"{long} {data.max_tokens:,} tokens (data.max_tokens)",) if left_out else (),
+            uncached=cache.uncached,
+        )
+
+
+@dataclass(frozen=True)
+class _Written:
+    tokens: Counts
+    """How often each token comes."""
+    labels: Counts
+    """How often each label comes."""
+    left_out: int
+    """Lines."""
+
+
+def _labels_of(text: FoundText, data: Data) -> list[str]:
+    """Those of the training text."""
+    found = Counter(line.strip() for line in text.lines(Split.TRAIN, "labels"))
+    if not 2 <= len(found) <= MOST_LABELS:
+        allowed = f"2 to {MOST_LABELS:,}"
+        problem = f"the training text of `{data.corpus}` has {len(found):,} different labels"
+        raise KdxError(problem, place="data.corpus", allowed=allowed)
+    return sorted(found)
+
+
+def _write(text: FoundText, data: Data, split: Split, words: Vocabulary, labels: list[str], folder: Path) -> _Written:
+    """One split into `folder`."""
+    most = max(MAX_POSITIONS, data.max_tokens)
+    index = {label: number for number, label in enumerate(labels)}
+    left_out = 0
+    with (
+        write_lists(folder / f"{split}.lines", below=words.size) as lines,
+        write_array(folder / f"{split}.labels.npy", below=len(labels)) as written,
+    ):
+        pairs = zip_longest(text.lines(split, "txt"), text.lines(split, "labels"))
+        for number, (line, label) in enumerate(pairs, 1):
+            where = f"line {number:,} of {split} of `{data.corpus}`"
+            if line is None or label is None or label.strip() not in index:
+                problem = f"{where} has the label `{(label or '').strip()}`, which no training line has"
+                raise KdxError(problem, place="data.corpus", allowed=labels)
+            tokens = [BEGIN, *words.encode(line)]
+            if split is Split.TRAIN and len(tokens) > data.max_tokens:
+                left_out += 1
+                continue
+            if len(tokens) > most:
+                allowed = f"at most {most:,}, of which the first begins the line"
+                raise KdxError(f"{where} has {len(tokens):,} tokens", place="data.corpus", allowed=allowed)
+            lines.append(tokens)
+            written.extend([index[label.strip()]])
+    if not written.counts.any():
+        raise KdxError(f"no training line has at most {data.max_tokens} tokens", place="data.max_tokens")
+    return _Written(lines.counts, written.counts, left_out)

@@ -1,0 +1,109 @@
+"""Classification: cross-entropy of the label; accuracy, and F1 averaged over the labels."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from kdx.axes import Split
+from kdx.data.batching import by_length, padded, shuffled
+from kdx.data.corpus import HELD_OUT
+from kdx.data.labelled import LabelledCorpus, LabelledText
+from kdx.data.vocabulary import PADDING
+from kdx.grid.spec import CellSpec
+from kdx.models.classification import ClassificationModel
+from kdx.training.module import Batches, TaskModule
+
+
+class LabelledBatch(NamedTuple):
+    """Lines, padded on the right."""
+
+    tokens: Tensor
+    """(B, T)"""
+    padding: Tensor
+    """(B, T), True where there is no token."""
+    labels: Tensor
+    """(B,)"""
+
+
+class LabelledBatches:
+    """Lines of like length together. Which lines make a batch is fixed; an epoch shuffles the batches."""
+
+    def __init__(self, text: LabelledText, batch_tokens: int, seed: int = 0) -> None:
+        """No batch has more than `batch_tokens` tokens, padding included, unless it is a single line."""
+        self._text = text
+        self._seed = seed
+        self._batches = by_length(text.lines.lengths, text.lines.lengths, batch_tokens)
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self._batches)
+
+    def batch(self, step: int) -> LabelledBatch:
+        """The batch of this step; each line comes once an epoch."""
+        epoch, place = divmod(step, len(self))
+        return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
+
+    def in_order(self) -> Iterator[LabelledBatch]:
+        """Every line once, the shortest first."""
+        return map(self._collate, self._batches)
+
+    def _collate(self, index: NDArray[np.int64]) -> LabelledBatch:
+        tokens = padded(self._text.lines, index)
+        return LabelledBatch(tokens, tokens == PADDING, torch.from_numpy(self._text.labels[index].astype(np.int64)))
+
+
+class ClassificationModule(TaskModule):
+    """Tells the label of each line."""
+
+    def __init__(self, spec: CellSpec, corpus: LabelledCorpus) -> None:
+        super().__init__(spec, ClassificationModel(spec, corpus.vocabulary.size, len(corpus.labels)))
+        self.corpus = corpus
+        self._confusion = torch.zeros(0)
+
+    @classmethod
+    def batches(cls, spec: CellSpec, corpus: LabelledCorpus, seed: int) -> Batches:
+        text = {split: LabelledBatches(corpus.splits[split], spec.training.batch_tokens, seed) for split in Split}
+        return Batches(text[Split.TRAIN], {split: list(text[split].in_order()) for split in HELD_OUT})
+
+    @classmethod
+    def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> ClassificationModel:
+        return ClassificationModel(spec, len(state["input.embedding.weight"]), len(state["output.weight"]))
+
+    def loss(self, batch: LabelledBatch) -> Tensor:
+        logits = self.model(batch.tokens, batch.padding).float()
+        return functional.cross_entropy(logits, batch.labels, label_smoothing=self.spec.training.label_smoothing)
+
+    def evaluate(self, batch: LabelledBatch, split: Split) -> None:
+        logits = self.model(batch.tokens, batch.padding).float()
+        self.add(functional.cross_entropy(logits, batch.labels, reduction="none"), len(batch.labels))
+        told = batch.labels * len(self.corpus.labels) + logits.argmax(-1)
+        self._confusion += torch.bincount(told, minlength=self._confusion.numel()).cpu().view_as(self._confusion)
+
+    def _start(self) -> None:
+        super()._start()
+        labels = len(self.corpus.labels)
+        self._confusion = torch.zeros(labels, labels, dtype=torch.long)
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        right = self._confusion.diagonal().double()
+        # Of a label that is neither there nor told there is no F1, and 0 of one that is never told right.
+        there = self._confusion.sum(0) + self._confusion.sum(1)
+        f1 = (2 * right / there)[there > 0]
+        return {
+            "accuracy": 100 * right.sum().item() / self._targets,
+            "macro_f1": 100 * f1.mean().item(),
+            "loss": super().summarise(split)["loss"],
+        }
+
+    def definitions(self, split: Split) -> dict[str, str]:
+        return {
+            "accuracy": "lines whose likeliest label is the right one, in percent",
+            "macro_f1": "mean over labels of 2 × right / (lines that have the label + lines for which it is told), in "
+            "percent; without labels for which that is 0 / 0",
+            "loss": "mean over lines of -ln p, in nats, without label smoothing",
+        }
