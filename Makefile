@@ -44,8 +44,11 @@ example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 	$(BIN)/kdx sweep quickstart --db runs.db.example
 	rm -rf runs.db.example-journal runs.db.example-files
 
+words: .venv/installed-dev  ## write docs/words.md from what the classes say of themselves
+	$(BIN)/python -m tests.words
+
 clean:  ## remove the environment and what was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help demo test lint faults endurance bench calibration example clean
+.PHONY: help demo test lint faults endurance bench calibration example words clean

@@ -2,15 +2,20 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kdx
 from kdx.cell_code import code_of
+from kdx.errors import DatabaseError
 from kdx.grid.spec import CellSpec
+from kdx.store.query import query
 
 CELLS = {
     "rbf": {"task": "prediction", "kernel": "rbf", "data": {"corpus": "synthetic-language"}},
@@ -114,6 +119,7 @@ FINGERPRINTS = """
 import json, sys
 from kdx.cell_code import code_of
 from kdx.grid.spec import CellSpec
+from kdx.store.query import query
 cells = json.load(sys.stdin)
 print(json.dumps({name: code_of(CellSpec.model_validate(cell)).sha256 for name, cell in cells.items()}))
 assert "torch" not in sys.modules
@@ -160,3 +166,62 @@ def test_what_is_imported_for_types_alone_does_not_count():
     modules = code_of(CellSpec.model_validate(CELLS["rbf"])).modules
     assert not [name for name in modules if name.startswith(("kdx.report", "kdx.store", "kdx.cli", "kdx.sweep"))]
     assert "kdx.attention.kernels.rbf" in modules and "kdx.attention.kernels.linear" not in modules
+
+
+GRID = """
+name: grown
+task: prediction
+position: product
+data: {corpus: synthetic-language, train_lines: 300}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 4000, batch_tokens: 256, length: 16, warmup: 5, validate_every: 4000, threads: 1}
+"""
+
+
+def run_kdx(sources: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(sources.parent)}
+    run = [sys.executable, "-m", "kdx", *arguments]
+    return subprocess.Popen(run, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def attempts(folder: Path) -> list[tuple]:
+    with query(folder / "runs.db", "SELECT number, resumed_step, changes FROM attempt ORDER BY number") as rows:
+        return list(rows)
+
+
+def progress(folder: Path) -> int:
+    try:
+        with query(folder / "runs.db", "SELECT max(progress_step) FROM run") as rows:
+            return next(iter(rows))[0] or 0
+    except DatabaseError:  # it is just being made
+        return 0
+
+
+def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(("what", "goes_on"), [("a new kernel", True), ("a statement in the smoother", False)])
+def test_an_interrupted_sweep_goes_on_after_a_kernel_was_added_and_not_after_its_code_has_changed(
+    what, goes_on, sources, tmp_path
+):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    sweep = run_kdx(sources, tmp_path, "sweep", "grid.yaml")
+    until(lambda: (tmp_path / "runs.db").exists() and progress(tmp_path) > 20)
+    sweep.send_signal(signal.SIGINT)
+    _, said = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130, said
+    EDITS[what][0](sources)
+    resume = run_kdx(sources, tmp_path, "resume")
+    if goes_on:
+        until(lambda: len(attempts(tmp_path)) == 2 and attempts(tmp_path)[1][1] is not None)
+        resume.send_signal(signal.SIGINT)
+    _, said = resume.communicate(timeout=60)
+    assert ("under other conditions: code kdx.attention.smoother" in said) is not goes_on, said
+    assert resume.returncode == (130 if goes_on else 5), said
+    if goes_on:
+        _, (_, resumed_step, changed) = attempts(tmp_path)
+        assert resumed_step > 20 and changed is None

@@ -15,8 +15,9 @@ from typing import Any, get_args
 
 import pytest
 
-from kdx.grid.sections import Evaluation
+from kdx.grid.sections import Evaluation, OneOf
 from kdx.grid.spec import CellSpec
+from tests import words
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,14 +71,23 @@ def test_there_are_commands_to_run():
 
 
 def words_of(annotation: Any) -> set[str]:
-    """Those of every enumeration in it."""
+    """Those that it names, wherever in it."""
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return set(annotation)
-    return {word for part in get_args(annotation) for word in words_of(part)}
+    found = set(annotation.words) if isinstance(annotation, OneOf) else set()
+    parts = (*get_args(annotation), *getattr(annotation, "__metadata__", ()))
+    return found.union(*map(words_of, parts)) if parts else found
 
 
 def test_every_word_of_a_cell_is_in_the_table_of_words():
     told = (ROOT / "README.md").read_text().partition("### The words of a grid")[2].partition("\n\n`kdx init`")[0]
     fields = CellSpec.model_fields | Evaluation.model_fields
-    wanted = {*fields, *(word for field in fields.values() for word in words_of(field.annotation))}
+    wanted = {
+        *fields,
+        *(word for field in fields.values() for part in (field.annotation, *field.metadata) for word in words_of(part)),
+    }
     assert wanted - set(re.findall(r"`([^`]+)`", told)) == set()
+
+
+def test_the_page_of_words_is_what_their_classes_say():
+    assert words.FILE.read_text(encoding="utf-8") == words.text(), "make words"

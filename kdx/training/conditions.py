@@ -14,10 +14,10 @@ _SHORT = 8
 """Characters of a hash that are told."""
 
 
-def conditions(environment: Mapping[str, Any], data_fingerprint: str, code_fingerprint: str) -> dict[str, str]:
-    """By name, as plain text."""
+def conditions(environment: Mapping[str, Any], data_fingerprint: str, code: Mapping[str, str]) -> dict[str, str]:
+    """By name, as plain text; each module of the code is a condition of its own, such as `code kdx.training.run`."""
     facts = {name: str(fact) for name, fact in environment.items() if name not in _NO_MATTER}
-    return facts | {"data": data_fingerprint, "code": code_fingerprint}
+    return facts | {"data": data_fingerprint} | {f"code {module}": sha256 for module, sha256 in code.items()}
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
@@ -31,4 +31,4 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
 
 def _shown(name: str, facts: Mapping[str, str]) -> str:
     fact = facts.get(name, "not recorded")
-    return fact[:_SHORT] if name in ("data", "code") else fact
+    return fact[:_SHORT] if name.partition(" ")[0] in ("data", "code") else fact

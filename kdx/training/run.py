@@ -141,8 +141,8 @@ def train(
     task = TASKS[spec.task].module_class()
     batches = task.batches(spec, corpus, seed)
     module = task.of(spec, corpus)
-    facts, code = environment(training.precision), code_of(spec).sha256
-    now = conditions(facts, corpus.fingerprint, code)
+    facts, code = environment(training.precision), code_of(spec)
+    now = conditions(facts, corpus.fingerprint, code.modules)
     own = f"{cell_id(spec)}-{seed}"
 
     files = CheckpointFiles(folder)
@@ -165,7 +165,9 @@ def train(
         let_go(folder)
         resumed = None
     step = resumed.step if resumed else 0
-    recorder.begin(facts, corpus.fingerprint, code, step, changed, data_facts(spec, corpus))
+    recorder.begin(
+        {**facts, "code": dict(code.modules)}, corpus.fingerprint, code.sha256, step, changed, data_facts(spec, corpus)
+    )
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})

@@ -10,28 +10,29 @@ from kdx.training.conditions import changes, conditions
 from kdx.training.environment import environment
 
 FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}
+CODE = {"kdx.training.run": "code"}
 
 
 def test_what_no_bit_depends_on_is_no_condition():
-    here = conditions(FACTS, "data", "code")
-    assert here == {"torch": "2.12.0", "threads": "1", "data": "data", "code": "code"}
-    assert changes(here, conditions(FACTS | {"host": "b", "cores": 2, "kdx": "2"}, "data", "code")) is None
+    here = conditions(FACTS, "data", CODE)
+    assert here == {"torch": "2.12.0", "threads": "1", "data": "data", "code kdx.training.run": "code"}
+    assert changes(here, conditions(FACTS | {"host": "b", "cores": 2, "kdx": "2"}, "data", CODE)) is None
 
 
 def test_each_change_is_told_and_hashes_are_short(figure):
-    before = conditions(FACTS, "a" * 64, "b" * 64)
-    now = conditions({"torch": "2.13.0", "device": "cpu"}, "a" * 64, "c" * 64)
+    before = conditions(FACTS, "a" * 64, {"kdx.training.run": "b" * 64, "kdx.models.set": "d" * 64})
+    now = conditions(
+        {"torch": "2.13.0", "device": "cpu"}, "a" * 64, {"kdx.training.run": "c" * 64, "kdx.models.set": "d" * 64}
+    )
     told = changes(before, now)
-    assert told == "torch 2.12.0 → 2.13.0, threads 1 → not recorded, code bbbbbbbb → cccccccc"
+    assert told == "torch 2.12.0 → 2.13.0, threads 1 → not recorded, code kdx.training.run bbbbbbbb → cccccccc"
     figure(f"told: {told}")
 
 
 def test_what_an_older_kdx_did_not_record_is_no_change():
-    before = conditions(FACTS, "data", "code")
-    assert changes(before, conditions(FACTS | {"canary": "0123abcd"}, "data", "code")) is None
-    assert (
-        changes(conditions(FACTS | {"canary": "0123abcd"}, "data", "code"), before) == "canary 0123abcd → not recorded"
-    )
+    before = conditions(FACTS, "data", CODE)
+    assert changes(before, conditions(FACTS | {"canary": "0123abcd"}, "data", CODE)) is None
+    assert changes(conditions(FACTS | {"canary": "0123abcd"}, "data", CODE), before) == "canary 0123abcd → not recorded"
 
 
 @pytest.fixture
