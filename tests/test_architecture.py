@@ -14,17 +14,24 @@ ALLOWED: dict[str, set[str]] = {
     "axes": set(),
     "errors": set(),
     "files": set(),
-    "grid": set(),
+    "definitions": set(),
+    "fingerprint": set(),
+    "tasks": set(),
+    "grid": {"attention", "tasks"},
     "store": {"grid"},
-    "report": {"store", "grid"},
+    "report": {"store", "grid", "tasks"},
     "attention": set(),
-    "data": {"grid"},
+    "data": {"grid", "tasks", "fingerprint"},
+    "cell_code": {"attention", "data", "grid", "tasks", "fingerprint"},
     "models": {"attention", "data", "grid"},
-    "training": {"models", "data", "attention", "grid"},
-    "sweep": {"training", "data", "store", "grid"},
-    "cli": {"sweep", "report", "store", "grid", "data", "attention"},
+    "training": {"models", "data", "attention", "grid", "tasks", "cell_code"},
+    "sweep": {"training", "data", "store", "grid", "tasks", "cell_code"},
+    "cli": {"sweep", "report", "store", "grid", "data", "attention", "tasks"},
 }
-OPEN = {"axes", "errors", "files"}
+OPEN = {"axes", "errors", "files", "definitions"}
+# Of attention these alone are there without torch: the words of each axis, with what is known of them.
+FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers"}
+LIGHT = {"grid", "cell_code"}
 
 # Only these may import torch or Lightning, at any depth.
 HEAVY = {"attention", "models", "training"}
@@ -64,6 +71,12 @@ def test_imports_go_one_way(path):
         return
     used = {name.split(".")[1] for name in imports(path) if name.startswith("kdx.")} - {own, *OPEN, "__version__"}
     assert used <= ALLOWED[own], f"{own} may not import {used - ALLOWED[own]}"
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if package(path) in LIGHT], ids=place)
+def test_the_grid_reads_the_words_of_attention_and_nothing_else_of_it(path):
+    used = {tuple(name.split(".")[2:]) for name in imports(path) if name.startswith("kdx.attention")}
+    assert {steps[0] for steps in used} <= FAMILIES and all(step.isupper() for _, *rest in used for step in rest)
 
 
 @pytest.mark.parametrize("path", sources(), ids=place)

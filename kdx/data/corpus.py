@@ -5,7 +5,7 @@ How a corpus is read depends on its kind; the task says which kind it learns fro
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,6 +88,13 @@ class TokenLists:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each list."""
         return np.diff(self.offsets)
+
+
+def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
+    """These lists, laid end to end."""
+    each = [np.asarray(one, np.int32) for one in lists]
+    offsets = np.cumsum([0, *map(len, each)], dtype=np.int64)
+    return TokenLists(np.concatenate(each) if each else np.zeros(0, np.int32), offsets)
 
 
 def unigram_loss(counts: Mapping[Split, Counts]) -> float:

@@ -13,7 +13,7 @@ from kdx.axes import Split
 from kdx.data.batching import by_length, padded, shuffled
 from kdx.data.corpus import HELD_OUT
 from kdx.data.labelled import LabelledCorpus, LabelledText
-from kdx.data.vocabulary import PADDING
+from kdx.data.vocabulary import BEGIN, PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
 from kdx.training.module import Batches, TaskModule
@@ -60,6 +60,8 @@ class LabelledBatches:
 class ClassificationModule(TaskModule):
     """Tells the label of each line."""
 
+    texts = ("text",)
+
     def __init__(self, spec: CellSpec, corpus: LabelledCorpus) -> None:
         super().__init__(spec, ClassificationModel(spec, corpus.vocabulary.size, len(corpus.labels)))
         self.corpus = corpus
@@ -73,6 +75,11 @@ class ClassificationModule(TaskModule):
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> ClassificationModel:
         return ClassificationModel(spec, len(state["input.embedding.weight"]), len(state["output.weight"]))
+
+    def inputs(self, *texts: str) -> dict[str, Tensor]:
+        (line,) = texts
+        tokens = torch.tensor([[BEGIN, *self.corpus.vocabulary.encode(line)]])
+        return {"tokens": tokens, "padding": tokens == PADDING}
 
     def loss(self, batch: LabelledBatch) -> Tensor:
         logits = self.model(batch.tokens, batch.padding).float()

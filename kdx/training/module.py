@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pytorch_lightning as lightning
 import torch
@@ -47,6 +47,9 @@ class Batches:
 class TaskModule(lightning.LightningModule):
     """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
 
+    texts: ClassVar[tuple[str, ...]] = ()
+    """What the texts are called that it reads, one line of each making an item; none: it reads no text."""
+
     def __init__(self, spec: CellSpec, model: nn.Module) -> None:
         super().__init__()
         self.spec = spec
@@ -76,6 +79,18 @@ class TaskModule(lightning.LightningModule):
     def outputs(self) -> Mapping[str, Sequence[str]]:
         """Text to keep beside the metrics of the last evaluation, by name, one line an item: translations, …"""
         return {}
+
+    def inputs(self, *texts: str) -> dict[str, Tensor]:
+        """What the model reads of one line of each of `texts`, by the names of its arguments; B is 1."""
+        raise TypeError(f"task {self.spec.task} reads no text")
+
+    def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
+        """A translation of each; see `kdx.training.trained.Trained.translate`."""
+        raise TypeError(f"task {self.spec.task} does not translate")
+
+    def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
+        """The summed -ln p of the last of `texts`, given as lines, and how many tokens it has."""
+        raise TypeError(f"task {self.spec.task} gives no text a probability")
 
     def configure_optimizers(self) -> Any:
         """AdamW (Loshchilov & Hutter 2019) under the cell's schedule."""

@@ -1,8 +1,10 @@
 """Sequence prediction: cross-entropy of the next token of a stream."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from kdx.axes import Split
@@ -10,6 +12,7 @@ from kdx.data.batching import StreamBatch, StreamBatches
 from kdx.data.corpus import HELD_OUT
 from kdx.data.reading import extent, reading_of
 from kdx.data.stream import StreamCorpus
+from kdx.data.vocabulary import END
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
@@ -20,6 +23,7 @@ from kdx.training.text import TextModule
 class PredictionModule(TextModule):
     """Predicts each token from those before it in its segment."""
 
+    texts = ("text",)
     model: LanguageModel
     corpus: StreamCorpus
 
@@ -42,6 +46,19 @@ class PredictionModule(TextModule):
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> LanguageModel:
         return LanguageModel(spec, len(state["input.embedding.weight"]))
+
+    def inputs(self, *texts: str) -> dict[str, Tensor]:
+        (line,) = texts
+        # What stands before a line is the end of the one before.
+        return {"tokens": torch.tensor([[END, *self.corpus.vocabulary.encode(line)]])}
+
+    def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
+        (lines,) = texts
+        stream = [token for line in lines for token in (*self.corpus.vocabulary.encode(line), END)]
+        self._start()
+        for batch in StreamBatches(np.array(stream, np.int32), 1, reading_of(self.spec).length).in_order():
+            self.evaluate(batch, Split.TEST)
+        return self._nats.item(), self._targets
 
     def hidden_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
         memory = self.remembered[self.training]

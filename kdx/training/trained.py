@@ -1,18 +1,22 @@
 """A model with the weights that a run was tested with, to look into."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from kdx.data.corpus import Corpus
+from kdx.data.prepared import how_to_prepare
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
 from kdx.training.attention_weights import watched
 from kdx.training.checkpoint import unpacked
+from kdx.training.module import TaskModule, exponential
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,77 @@ class Trained:
     corpus: Corpus | None
     """What it learned from, with the vocabulary; None where that text is not here."""
 
-    @torch.no_grad()
-    def attention(self, *inputs: Tensor, **named: Tensor) -> dict[str, Tensor]:
-        """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
+    def translate(self, sentences: Sequence[str], *, beam: int | None = None) -> list[str]:
+        """Translate sentences of the source language, words with spaces between them as in the corpus.
+
+        Args:
+            sentences: one a string.
+            beam: hypotheses kept at each word; None: as the cell's test does.
 
         Returns:
-            Module name, such as `decoder.layers.0.self_attention` → (B, H, Tq, Tk).
+            A translation for each, in the same order.
+
+        Raises:
+            KdxError: the text that the run learned from, and so its vocabulary, is not here.
+            TypeError: the run's task is not translation.
         """
+        with torch.no_grad():
+            return self._module.translate(sentences, beam)
+
+    def perplexity(self, *texts: Sequence[str]) -> float:
+        """The exponential of the mean -ln p of a token, in nats, end marks counted.
+
+        Args:
+            texts: the lines of one text, of a run that predicts; source and target sentences, of one that translates.
+
+        Raises:
+            KdxError: as `translate`.
+            TypeError: the run's task gives no text a probability, or takes another number of texts.
+        """
+        self._check(len(texts))
+        with torch.no_grad():
+            nats, tokens = self._module.nats(*texts)
+        return exponential(nats / max(tokens, 1))
+
+    def attention(self, *inputs: Tensor | str, **named: Tensor) -> dict[str, Tensor]:
+        """Every attention's normalised weights, by Eq. 2 as printed, while the model reads these inputs once.
+
+        Args:
+            inputs, named: the model's own, as tensors; or one line of each text that it reads: source and target of a
+                translation, one line of any other.
+
+        Returns:
+            Module name, such as `decoder.layers.0.self_attention` → (B, H, Tq, Tk), row i the weights of query i.
+
+        Raises:
+            KdxError: as `translate`, of lines of text.
+            TypeError: the task reads no text, or another number of lines.
+        """
+        texts = [one for one in inputs if isinstance(one, str)]
+        if texts:
+            self._check(len(inputs))
+            inputs, named = (), self._module.inputs(*texts)
         found: dict[str, Tensor] = {}
-        with watched(self.model, lambda name, weights, _: found.update({name: weights})):
+        with torch.no_grad(), watched(self.model, lambda name, weights, _: found.update({name: weights})):
             self.model(*inputs, **named)
         return found
+
+    def _check(self, given: int) -> None:
+        wanted = self._module.texts
+        if wanted and given != len(wanted):
+            raise TypeError(f"task {self.spec.task} takes {len(wanted)} of text ({', '.join(wanted)}), not {given}")
+
+    @cached_property
+    def _module(self) -> TaskModule:
+        """The task around the model."""
+        if self.corpus is None:
+            raise KdxError(
+                f"corpus `{self.spec.data.corpus}`, which gave the run its vocabulary, is not here",
+                hint=f"{how_to_prepare(self.spec.data.corpus)}, with the text that the run had",
+            )
+        module = TASKS[self.spec.task].module_class().of(self.spec, self.corpus)
+        module.model = self.model
+        return module.eval()
 
 
 def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:

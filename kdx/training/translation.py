@@ -1,6 +1,6 @@
 """Translation: cross-entropy on the target words; BLEU by sacrebleu on what beam search finds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -9,8 +9,9 @@ from torch import Tensor
 
 from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatch, ParallelBatches
-from kdx.data.corpus import HELD_OUT
-from kdx.data.parallel import ParallelCorpus
+from kdx.data.corpus import HELD_OUT, token_lists
+from kdx.data.parallel import ParallelCorpus, ParallelText
+from kdx.data.vocabulary import END
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
@@ -25,6 +26,7 @@ class TranslationModule(TextModule):
     `bleu_detokenised`, of a test on tokenised text, undoes the tokenisation and then takes sacrebleu's.
     """
 
+    texts = ("source", "target")
     model: TranslationModel
     corpus: ParallelCorpus
 
@@ -48,6 +50,36 @@ class TranslationModule(TextModule):
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> TranslationModel:
         target, source = (len(state[f"{side}_input.embedding.weight"]) for side in ("target", "source"))
         return TranslationModel(spec, target, source)
+
+    def inputs(self, *texts: str) -> dict[str, Tensor]:
+        source, target = texts
+        batch = self._pairs([source], [target]).batch(0)
+        return {"source": batch.source, "source_padding": batch.source_padding, "target": batch.target_in}
+
+    def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
+        search = self.search(Split.TEST)
+        search = search if beam is None else search._replace(beam=beam)
+        found: dict[int, str] = {}
+        for batch in self._pairs(sentences, [""] * len(sentences)).in_order():
+            told = self.model.translate(batch.source, batch.source_padding, search)
+            for index, tokens in zip(batch.index.tolist(), told, strict=True):
+                found[index] = self.corpus.target_vocabulary.decode(tokens)
+        return [found[index] for index in range(len(sentences))]
+
+    def nats(self, *texts: Sequence[str]) -> tuple[float, int]:
+        sources, targets = texts
+        self._start()
+        for batch in self._pairs(sources, targets).in_order():
+            TextModule.evaluate(self, batch, Split.TEST)
+        return self._nats.item(), self._targets
+
+    def _pairs(self, sources: Sequence[str], targets: Sequence[str]) -> ParallelBatches:
+        words = self.corpus.source_vocabulary, self.corpus.target_vocabulary
+        sides = [
+            token_lists([*of.encode(line), END] for line in lines)
+            for of, lines in zip(words, (sources, targets), strict=True)
+        ]
+        return ParallelBatches(ParallelText(*sides, references=()), self.spec.training.batch_tokens)
 
     def hidden_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
         return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out

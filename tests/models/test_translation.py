@@ -200,8 +200,8 @@ def test_groups_hold_each_sentence_once_and_no_more_tokens_than_allowed(lengths,
 
 @torch.no_grad()
 def test_translations_end_where_learned_positions_do(monkeypatch):
-    monkeypatch.setattr(transformer, "LONGEST", 6)
-    monkeypatch.setattr(beam, "LONGEST", 6)
+    monkeypatch.setattr(transformer, "MAX_POSITIONS", 6)
+    monkeypatch.setattr(beam, "MAX_POSITIONS", 6)
     for axes in ({"position": "direct-sum", "encoding": "learned"}, {"position": "lookup", "clip": "none"}):
         model = translation({"embeddings": "separate"}, **axes)
         model.output.weight[END] *= 0.0

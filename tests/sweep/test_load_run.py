@@ -159,7 +159,7 @@ def test_what_is_not_there_is_told(database, tmp_path):
 def test_damaged_weights_and_those_of_another_model_are_told(database, monkeypatch):
     run = ids(database)["prediction"]
     with monkeypatch.context() as patch:
-        patch.setattr("kdx.training.trained.LanguageModel", lambda *_: torch.nn.Linear(1, 1))
+        patch.setattr("kdx.training.prediction.LanguageModel", lambda *_: torch.nn.Linear(1, 1))
         assert "another model than this kdx builds" in refusal(database, run).problem
     (path,) = (path for path in files_beside(database).rglob("best-*") if path.parent.name == _folder(database, run))
     content = path.read_bytes()
