@@ -66,7 +66,8 @@ class ReadCorpus(Protocol):
 def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
     """The corpus that `data` names, in the form that the task learns from; raises what `ReadCorpus` does."""
     known = TASKS[task]
-    return known.data.read()(data, home, known)
+    read: ReadCorpus = known.data.read()
+    return read(data, home, known)
 
 
 @dataclass(frozen=True)

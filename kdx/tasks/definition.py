@@ -2,14 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kdx.axes import Attention, Direction, Embeddings, Space
 from kdx.definitions import imported
-
-if TYPE_CHECKING:
-    from kdx.data.corpus import ReadCorpus
-    from kdx.training.module import TaskModule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +27,9 @@ class DataKind:
     dictionaries: bool = False
     """Whether each of its languages may have a vocabulary of its own."""
 
-    def read(self) -> "ReadCorpus":
-        """The function that reads a corpus of this kind."""
-        found: ReadCorpus = imported(self.reader)
-        return found
+    def read(self) -> Any:
+        """The `kdx.data.corpus.ReadCorpus` of this kind."""
+        return imported(self.reader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +73,6 @@ class Task:
         """What a test gives, and which end of each is good."""
         return {**self.metrics, **self.only_test}
 
-    def module_class(self) -> "type[TaskModule]":
-        """Loss, evaluation, batches and model; imports torch."""
-        found: type[TaskModule] = imported(self.module)
-        return found
+    def module_class(self) -> Any:
+        """The `type[kdx.training.module.TaskModule]` with its loss, evaluation, batches and model; imports torch."""
+        return imported(self.module)

@@ -12,5 +12,5 @@ TASK = Task(
     attentions=(Attention.DECODER_SELF,),
     spaces=(Space.IMAGE, Space.SEQUENCE),
     embeddings=(Embeddings.SEPARATE,),
-    module="kdx.training.image:ImageModule",
+    module="kdx.training.examples.image:ImageModule",
 )

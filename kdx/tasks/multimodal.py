@@ -14,5 +14,5 @@ TASK = Task(
     embeddings=(Embeddings.SEPARATE,),
     # Pairs of features of each modality.
     head_divisor=2 * len(Modality),
-    module="kdx.training.multimodal:MultimodalModule",
+    module="kdx.training.examples.multimodal:MultimodalModule",
 )

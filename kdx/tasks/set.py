@@ -12,5 +12,5 @@ TASK = Task(
     attentions=(Attention.ENCODER_SELF,),
     spaces=(Space.SET,),
     embeddings=(Embeddings.SEPARATE,),
-    module="kdx.training.set:SetModule",
+    module="kdx.training.examples.set:SetModule",
 )

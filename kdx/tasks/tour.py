@@ -12,5 +12,5 @@ TASK = Task(
     attentions=(Attention.ENCODER_SELF,),
     spaces=(Space.SET,),
     embeddings=(Embeddings.SEPARATE,),
-    module="kdx.training.tour:TourModule",
+    module="kdx.training.examples.tour:TourModule",
 )

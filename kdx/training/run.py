@@ -138,7 +138,7 @@ def train(
     training = spec.training
     reseed(seed, "weights")
     corpus = load_corpus(spec.task, spec.data, home)
-    task = TASKS[spec.task].module_class()
+    task: type[TaskModule] = TASKS[spec.task].module_class()
     batches = task.batches(spec, corpus, seed)
     module = task.of(spec, corpus)
     facts, code = environment(training.precision), code_of(spec)

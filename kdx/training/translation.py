@@ -58,6 +58,8 @@ class TranslationModule(TextModule):
 
     def translate(self, sentences: Sequence[str], beam: int | None = None) -> list[str]:
         search = self.search(Split.TEST)
+        if not sentences:
+            return []
         search = search if beam is None else search._replace(beam=beam)
         found: dict[int, str] = {}
         for batch in self._pairs(sentences, [""] * len(sentences)).in_order():
@@ -74,12 +76,14 @@ class TranslationModule(TextModule):
         return self._nats.item(), self._targets
 
     def _pairs(self, sources: Sequence[str], targets: Sequence[str]) -> ParallelBatches:
-        words = self.corpus.source_vocabulary, self.corpus.target_vocabulary
-        sides = [
-            token_lists([*of.encode(line), END] for line in lines)
-            for of, lines in zip(words, (sources, targets), strict=True)
-        ]
-        return ParallelBatches(ParallelText(*sides, references=()), self.spec.training.batch_tokens)
+        return ParallelBatches(
+            ParallelText(
+                token_lists([*self.corpus.source_vocabulary.encode(line), END] for line in sources),
+                token_lists([*self.corpus.target_vocabulary.encode(line), END] for line in targets),
+                references=(),
+            ),
+            self.spec.training.batch_tokens,
+        )
 
     def hidden_and_targets(self, batch: ParallelBatch) -> tuple[Tensor, Tensor]:
         return self.model.hidden(batch.source, batch.source_padding, batch.target_in), batch.target_out

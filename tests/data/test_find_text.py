@@ -77,7 +77,8 @@ def test_unknown_corpus(pairs, home):
     prepare("pets", pairs)
     assert refusal(Data(corpus="multi30"), home) == (
         "data.corpus: unknown corpus `multi30`\n"
-        "  allowed: iwslt14, multi30k, pets, synthetic-language, synthetic-translation, wikitext103, wikitext2,"
+        "  allowed: iwslt14, multi30k, pets, synthetic-language, synthetic-order, synthetic-translation,"
+        " wikitext103, wikitext2,"
         " wmt14-en-de, wmt14-en-fr\n"
         "  hint: did you mean `multi30k`?; your own text: kdx data prepare multi30 --from PATH"
     )
@@ -93,7 +94,7 @@ def test_a_family_is_several_corpora(home):
 def test_examples_are_no_text(home):
     assert refusal(Data(corpus="synthetic-sets"), home) == (
         "data.corpus: `synthetic-sets` is no text: it is for task set\n"
-        "  allowed: synthetic-language, synthetic-translation"
+        "  allowed: synthetic-language, synthetic-order, synthetic-translation"
     )
 
 

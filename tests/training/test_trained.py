@@ -1,6 +1,8 @@
 """A model from its cell and its weights, whatever vocabularies it has."""
 
+import dataclasses
 import io
+import math
 import os
 import pickle
 from pathlib import Path
@@ -9,9 +11,14 @@ import pytest
 import torch
 from runs import cell
 
+from kdx.axes import Split
+from kdx.data.corpus import load_corpus
+from kdx.data.parallel import load_parallel
+from kdx.data.vocabulary import END
 from kdx.errors import KdxError
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
+from kdx.tasks import TASKS
 from kdx.training.trained import Trained, model_of
 
 
@@ -93,3 +100,86 @@ def test_attention_is_what_the_module_itself_says():
         assert torch.equal(weights, module.weights(model.input(tokens)))
     assert weights.shape == (2, 2, 6, 6)
     assert not module._forward_pre_hooks
+
+
+@pytest.fixture
+def trained(unbroken, home):
+    """A run that was trained, by task, with its text."""
+
+    def of(task: str) -> Trained:
+        done = unbroken(task)
+        corpus = load_corpus(task, done.spec.data, home)
+        module = TASKS[task].module_class().of(done.spec, corpus)
+        module.model.load_state_dict(done.weights)
+        return Trained(done.spec, module.model.eval(), corpus)
+
+    return of
+
+
+def test_it_translates_text_as_its_test_did(trained, unbroken, home):
+    lines = tuple(load_parallel(unbroken("translation").spec.data, home).splits[Split.TEST].references)
+    sources = [
+        trained("translation").corpus.source_vocabulary.decode(tokens)
+        for tokens in trained("translation").corpus.splits[Split.TEST].sources
+    ]
+    told = trained("translation").translate(sources)
+    assert len(told) == len(lines) and told == unbroken("translation").lines
+    assert trained("translation").translate(sources[3:5], beam=1) == told[3:5]
+    assert trained("translation").translate([]) == []
+
+
+def test_its_perplexity_is_that_of_its_test(trained, unbroken):
+    rows = {name: value for (name, _), value in unbroken("translation").rows.items()}
+    run = trained("translation")
+    text = run.corpus.splits[Split.TEST]
+    sides = [
+        [words.decode(tokens) for tokens in side]
+        for words, side in ((run.corpus.source_vocabulary, text.sources), (run.corpus.target_vocabulary, text.targets))
+    ]
+    assert run.perplexity(*sides) == pytest.approx(rows["test/perplexity"], rel=1e-5)
+
+
+def test_perplexity_of_a_stream_is_the_mean_over_its_tokens(trained):
+    run = trained("prediction")
+    lines = ["the baker is mira .", "", "she waits ."]
+    tokens = [token for line in lines for token in (*run.corpus.vocabulary.encode(line), END)]
+    read = torch.tensor([[END, *tokens[:-1]]])  # shorter than a segment, so read at once
+    with torch.no_grad():
+        logits = run.model(read)
+    nats = -logits.log_softmax(-1)[0].gather(-1, torch.tensor(tokens)[:, None]).double().mean().item()
+    assert len(tokens) <= run.spec.training.length
+    assert run.perplexity(lines) == pytest.approx(math.exp(nats), rel=1e-5)
+
+
+def test_attention_of_text_is_that_of_its_tokens(trained):
+    run = trained("prediction")
+    line = "the baker is mira ."
+    (weights,) = run.attention(line).values()
+    tokens = torch.tensor([[END, *run.corpus.vocabulary.encode(line)]])
+    assert torch.equal(weights, run.attention(tokens)["decoder.layers.0.self_attention"])
+    found = trained("translation").attention("the dog saw my cat", "la kan")
+    assert found["encoder.layers.0.self_attention"].shape[2:] == (6, 6)
+    assert found["decoder.layers.0.cross_attention"].shape[2:] == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("task", "call", "problem"),
+    [
+        ("prediction", lambda run: run.translate(["a"]), "task prediction does not translate"),
+        (
+            "translation",
+            lambda run: run.perplexity(["a"]),
+            r"task translation takes 2 of text \(source, target\), not 1",
+        ),
+        ("prediction", lambda run: run.attention("a", "b"), r"task prediction takes 1 of text \(text\), not 2"),
+    ],
+)
+def test_what_its_task_cannot_do_is_refused(trained, task, call, problem):
+    with pytest.raises(TypeError, match=problem):
+        call(trained(task))
+
+
+def test_without_its_text_nothing_can_be_read(trained):
+    run = dataclasses.replace(trained("translation"), corpus=None)
+    with pytest.raises(KdxError, match="`synthetic-translation`, which gave the run its vocabulary, is not here"):
+        run.translate(["a"])

@@ -1,0 +1,344 @@
+"""How the fields of a cell fit together."""
+
+import pytest
+from pydantic import ValidationError
+
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
+from kdx.axes import Attention, Embeddings
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
+
+
+def cell(task: str = "translation", **settings) -> CellSpec:
+    if task == "prediction":
+        settings = {"training": {"batch_tokens": 1280}, **settings}
+    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
+
+
+def refusal(task: str = "translation", **settings) -> dict:
+    with pytest.raises(ValidationError) as caught:
+        cell(task, **settings)
+    (detail,) = caught.value.errors()
+    return detail
+
+
+def test_a_test_has_the_metrics_of_validation_and_one_that_selects_nothing():
+    assert set(TASKS["translation"].test_metrics) - set(TASKS["translation"].metrics) == {"bleu_detokenised"}
+    with pytest.raises(ValidationError, match="unknown validation metric `bleu_detokenised`"):
+        cell(select={"metric": "bleu_detokenised"})
+
+
+@pytest.mark.parametrize(
+    ("task", "select", "selection"),
+    [
+        ("translation", None, ("valid/bleu", "max")),
+        ("prediction", None, ("valid/perplexity", "min")),
+        ("image", None, ("valid/bits_per_dimension", "min")),
+        ("tour", None, ("valid/accuracy", "max")),
+        ("tour", {"metric": "length_ratio"}, ("valid/length_ratio", "min")),
+        ("translation", {"metric": "loss"}, ("valid/loss", "min")),
+        ("translation", {"metric": "valid/bleu", "direction": "max"}, ("valid/bleu", "max")),
+    ],
+)
+def test_selection_is_always_on_validation(task, select, selection):
+    assert cell(task, select=select).selection == selection
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "problem"),
+    [
+        ({"data": {"corpus": "t", "vocabulary": "bpe"}}, "vocabulary_size", "byte pairs need a vocabulary size"),
+        ({"data": {"corpus": "t", "source": "de"}}, "source", "source and target go together"),
+        ({"data": {"corpus": "t", "target": "de"}}, "target", "source and target go together"),
+        ({"model": {"width": 65}}, "width", "width 65 does not divide by 4 heads"),
+        ({"model": {"encoder_layers": 0}}, "model.encoder_layers", "translation needs an encoder"),
+        ({"training": {"length": 5}}, "training.length", "translation has no such setting, prediction has"),
+        ({"position": ["product", "product"]}, "position", "a position scheme stands twice"),
+        (
+            {"task": "prediction", "training": {"batch_tokens": 1000}},
+            "training.batch_tokens",
+            "1000 tokens do not divide into streams of 128",
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_at_its_field(settings, field, problem):
+    context = refusal(**settings)["ctx"]
+    assert (context["field"], context["problem"]) == (field, problem)
+
+
+def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhere():
+    lookup = cell(position="lookup")
+    assert (lookup.clip, lookup.sharing, lookup.xl_bias, lookup.encoding) == (16, "per-head", None, None)
+    assert cell(clip=3, sharing="shared", xl_bias="none", stride=4, summary=1, neighbours=2) == cell()
+    relative = cell(position="relative")
+    assert (relative.xl_bias, relative.position_dropout, relative.clip) == ("learned", 0.0, None)
+    assert cell(position="relative", symmetry="symmetric").xl_bias == "none"
+    fixed = cell(filter={"encoder-self": "fixed"})
+    assert (fixed.stride, fixed.summary) == (16, 2)
+    assert cell(filter={"encoder-self": "strided"}).summary is None
+    assert cell(mixer="convolution").neighbours == 2
+
+
+def test_what_has_no_end_may_see_any_number_of_positions():
+    assert (
+        cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
+    )
+    assert (
+        cell("translation", position="lookup", clip="none", data={"corpus": "text", "max_tokens": 1024}).clip == "none"
+    )
+    assert cell("prediction", position="lookup", clip=16, memory=3000).memory == 3000
+    assert cell("prediction", position="lookup", clip="none", memory=896).clip == "none"
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "field", "problem"),
+    [
+        ("translation", {"memory": 8}, "memory", "sentences have nothing before them to remember"),
+        (
+            "prediction",
+            {"memory": 8, "position": "direct-sum"},
+            "memory",
+            "what is remembered would keep the positions of its own segment",
+        ),
+        ("prediction", {"memory": 8, "mixer": "equivariant"}, "memory", "the equivariant mixer has none"),
+        (
+            "prediction",
+            {"memory": 1000, "position": "product", "encoding": "learned"},
+            "encoding",
+            "a learned table has 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 8, "position": "product", "encoding": "learned", "evaluation": {"memory": 900}},
+            "encoding",
+            "a learned table has 1024 positions, and 1028 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "position": "lookup", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "prediction",
+            {"memory": 1000, "value": "table", "clip": "none"},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "direct-sum", "encoding": "learned", "data": {"corpus": "text", "max_tokens": 3000}},
+            "encoding",
+            "a learned table has 1024 positions, and 3000 are in sight",
+        ),
+        (
+            "translation",
+            {"position": "lookup", "clip": "none", "data": {"corpus": "text", "max_tokens": 1025}},
+            "clip",
+            "a table without a clip ends at 1024 positions, and 1025 are in sight",
+        ),
+        (
+            "prediction",
+            {"model": {"cutoffs": [100]}, "training": {"label_smoothing": 0.1}},
+            "training.label_smoothing",
+            "an adaptive softmax cannot be smoothed",
+        ),
+        (
+            "translation",
+            {"position": "relative", "symmetry": "symmetric", "xl_bias": "learned"},
+            "xl_bias",
+            "with u a symmetric kernel is not symmetric",
+        ),
+        ("translation", {"scale": "unscaled", "kernel": "rbf"}, "scale", "the rbf kernel is defined with its scale"),
+        ("translation", {"temperature": 2.0, "kernel": "polynomial"}, "temperature", "the polynomial kernel has none"),
+        (
+            "translation",
+            {"position": "rotary", "model": {"width": 12, "heads": 4}},
+            "model.heads",
+            "rotary turns pairs of features, and a head has 3",
+        ),
+        (
+            "translation",
+            {"position": "relative", "model": {"width": 9, "heads": 3}},
+            "model.width",
+            "sinusoids need an even width, not 9",
+        ),
+        (
+            "translation",
+            {"filter": {"encoder-self": "fixed"}, "stride": 4, "summary": 5},
+            "summary",
+            "5 tokens of a block of 4",
+        ),
+        (
+            "translation",
+            {"filter": {"encoder-self": "strided"}, "mixer": "convolution"},
+            "filter",
+            "the convolution mixer has no filter strided",
+        ),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, field, problem):
+    detail = refusal(task, **settings)
+    assert detail["ctx"]["field"] == field
+    assert detail["ctx"]["problem"] == problem
+
+
+EXAMPLES = {
+    "translation": None,
+    "prediction": None,
+    "image": "image",
+    "set": "set",
+    "multimodal": "multimodal",
+    "tour": "set",
+}
+
+
+@pytest.mark.parametrize(("task", "space"), EXAMPLES.items())
+def test_a_task_has_a_space_of_its_own_and_only_the_layers_of_its_attentions(task, space):
+    spec = cell(task, model={"width": 96})
+    assert spec.space == space
+    layers = {Attention.ENCODER_SELF: spec.model.encoder_layers, Attention.DECODER_SELF: spec.model.decoder_layers}
+    assert {attention for attention, number in layers.items() if number} == set(layers) & set(
+        TASKS[spec.task].attentions
+    )
+    if space:
+        assert spec.model.embeddings is Embeddings.SEPARATE
+        assert cell(task, model={"width": 96}, space=space) == spec
+
+
+def test_the_same_text_is_the_same_cell_whether_its_space_is_named_or_not():
+    assert cell(space="sequence") == cell()
+
+
+def test_images_may_be_read_as_a_sequence_with_every_scheme_of_one():
+    assert cell("image", space="sequence", position="relative", value="table").position == ("relative",)
+
+
+SPACES = {
+    "image": ("image", ["none", "direct-sum", "product"], ["without-position", "with-position"]),
+    "set": ("set", ["none"], ["without-position"]),
+}
+
+
+@pytest.mark.parametrize(("space", "task", "schemes", "values"), [(space, *has) for space, has in SPACES.items()])
+def test_a_space_takes_its_schemes_and_values_and_no_others(space, task, schemes, values):
+    for scheme in ("none", *POSITIONS):
+        if scheme in schemes:
+            assert cell(task, position=scheme).space == space
+        else:
+            assert refusal(task, position=scheme)["ctx"]["allowed"] == ", ".join(schemes)
+    for value in VALUES:
+        if value in values:
+            assert cell(task, value=value).value == value
+        else:
+            assert refusal(task, value=value)["ctx"]["allowed"] == ", ".join(values)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "field", "problem"),
+    [
+        ("prediction", {"space": "image"}, "space", "prediction is not seen as `image`"),
+        ("tour", {"space": "sequence"}, "space", "tour is not seen as `sequence`"),
+        ("set", {"position": "product"}, "position", "the space `set` has no position `product`"),
+        ("image", {"position": "lookup"}, "position", "the space `image` has no position `lookup`"),
+        ("image", {"value": "table"}, "value", "the space `image` has no value `table`"),
+        (
+            "image",
+            {"position": "direct-sum", "inject": "input"},
+            "inject",
+            "image has positions inside each attention only",
+        ),
+        (
+            "image",
+            {"model": {"width": 90, "heads": 2}},
+            "model.width",
+            "row and column share the width, and 4 does not divide 90",
+        ),
+        (
+            "multimodal",
+            {"model": {"width": 96, "heads": 6}},
+            "model.width",
+            "in multimodal each head has a multiple of 6 features, and 36 does not divide 96",
+        ),
+        (
+            "multimodal",
+            {"model": {"width": 96}, "space": "crossmodal", "mixer": "equivariant"},
+            "mixer",
+            "the space `crossmodal` has no mixer `equivariant`",
+        ),
+        ("set", {"scale": "unscaled"}, "scale", "the space `set` has no other scale"),
+        (
+            "tour",
+            {"filter": {"encoder-self": "causal"}},
+            "filter.encoder-self",
+            "a set has no order that a filter could follow",
+        ),
+        (
+            "image",
+            {"filter": {"decoder-self": "full"}},
+            "filter.decoder-self",
+            "the decoder would see what it is to predict",
+        ),
+        ("image", {"memory": 8}, "memory", "examples have nothing before them to remember"),
+        ("image", {"training": {"length": 8}}, "training.length", "image has no such setting, prediction has"),
+        ("image", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "image needs a decoder"),
+        ("set", {"model": {"encoder_layers": 0}}, "model.encoder_layers", "set needs an encoder"),
+        ("translation", {"model": {"decoder_layers": 0}}, "model.decoder_layers", "translation needs a decoder"),
+        ("set", {"model": {"embeddings": "tied"}}, "model.embeddings", "set has no two embeddings to tie"),
+        ("set", {"model": {"cutoffs": [10]}}, "model.cutoffs", "set has no such setting, prediction has"),
+        ("set", {"evaluation": {"beam": 4}}, "evaluation.beam", "set has no such setting, translation has"),
+        ("tour", {"evaluation": {"streams": 4}}, "evaluation.streams", "tour has no such setting, prediction has"),
+        (
+            "set",
+            {"data": {"corpus": "any", "train_lines": 5}},
+            "data.train_lines",
+            "set reads generated examples, not text",
+        ),
+        (
+            "tour",
+            {"data": {"corpus": "any", "vocabulary": "bpe", "vocabulary_size": 9}},
+            "data.vocabulary",
+            "tour reads generated examples, not text",
+        ),
+        (
+            "prediction",
+            {"data": {"corpus": "any", "train_examples": 5}},
+            "data.train_examples",
+            "prediction reads text",
+        ),
+        ("set", {"select": {"metric": "bleu"}}, "select.metric", "unknown validation metric `bleu`"),
+    ],
+)
+def test_what_another_space_or_task_has_is_refused_at_its_field(task, settings, field, problem):
+    context = refusal(task, **settings)["ctx"]
+    assert (context["field"], context["problem"]) == (field, problem)
+
+
+@pytest.mark.parametrize("mixer", ["equivariant", "convolution"])
+@pytest.mark.parametrize(
+    "inert",
+    [
+        {"kernel": "rbf"},
+        {"symmetry": "symmetric"},
+        {"position": "lookup", "clip": 3},
+        {"position": "product", "value": "with-position", "encoding": "learned"},
+        {"value": "table"},
+        {"normaliser": "length"},
+        {"scale": "unscaled"},
+        {"temperature": 2.0},
+        {"filter": {"encoder-self": "causal"}},
+    ],
+    ids=str,
+)
+def test_what_nothing_is_left_to_use_is_no_other_cell(mixer: str, inert: dict) -> None:
+    assert cell("prediction", mixer=mixer, **inert) == cell("prediction", mixer=mixer)
+
+
+def test_filters_of_attentions_that_a_task_does_not_have_come_to_nothing() -> None:
+    assert cell("prediction", filter={"encoder-self": "strided", "encoder-decoder": "fixed"}) == cell("prediction")
+
+
+def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
+    told = refusal("prediction", position="product", placement=["encoder-self", "encoder-decoder"])["ctx"]
+    assert told["field"] == "placement" and "prediction has no encoder-self and no encoder-decoder" in told["problem"]

@@ -1,0 +1,29 @@
+"""An encoder over a line, pooled."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from kdx.data.vocabulary import BEGIN
+from kdx.grid.spec import CellSpec
+from kdx.models.classification import ClassificationModel
+
+
+def cell(**fields) -> CellSpec:
+    model = {"width": 16, "heads": 2, "encoder_layers": 1, "inner": 16, "dropout": 0.0}
+    return CellSpec.model_validate(
+        {"task": "classification", "data": {"corpus": "synthetic-order"}, "model": model, **fields}
+    )
+
+
+@pytest.mark.parametrize(("pooling", "position"), list(product(("mean", "first"), ("none", "product"))))
+def test_padding_changes_nothing_and_order_counts_where_positions_are_known(pooling, position):
+    torch.manual_seed(0)
+    model = ClassificationModel(cell(pooling=pooling, position=position), 20, 3).double().eval()
+    line = torch.tensor([[BEGIN, 5, 6, 7]])
+    alone = model(line, line == 0)
+    padded = torch.cat([line, torch.zeros(1, 3, dtype=torch.long)], 1)
+    torch.testing.assert_close(model(padded, padded == 0), alone)
+    turned = model(line[:, [0, 3, 2, 1]], line == 0)
+    assert torch.allclose(turned, alone) is (position == "none")
