@@ -21,8 +21,9 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"grid"},
     "models": {"attention", "data", "grid"},
     "training": {"models", "data", "attention", "grid"},
-    "sweep": {"training", "data", "store", "grid"},
-    "cli": {"sweep", "report", "store", "grid", "data", "attention"},
+    "runs": {"training", "data", "store", "grid", "sweep"},
+    "sweep": {"training", "runs", "store", "grid"},
+    "cli": {"sweep", "runs", "report", "store", "grid", "data", "attention"},
 }
 OPEN = {"axes", "errors", "files"}
 
@@ -30,7 +31,7 @@ OPEN = {"axes", "errors", "files"}
 HEAVY = {"attention", "models", "training"}
 HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
-LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/server.py", "sweep/load_run.py"}
+LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "runs/load_run.py"}
 
 NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
 

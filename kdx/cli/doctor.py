@@ -11,10 +11,10 @@ from kdx.cli.options import DATABASE, Db, Json, in_database
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kdx.runs.files import RunFile
+    from kdx.runs.repair import Finding
     from kdx.store.check import Checked
     from kdx.store.records import Inventory
-    from kdx.sweep.files import RunFile
-    from kdx.sweep.repair import Finding
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
 SAVE = "take it back from a copy, or save what is left with: sqlite3 FILE .recover"
@@ -35,13 +35,13 @@ def doctor(
 
     Example: kdx doctor --fix
     """
+    from kdx.runs.files import damaged, files_beside, listing
+    from kdx.runs.folder_ownership import settled_here, stranger
+    from kdx.runs.repair import Finding, diagnose
     from kdx.store.database import open_database, path_of
     from kdx.store.reader import inventory
     from kdx.store.records import Inventory
-    from kdx.sweep.files import damaged, files_beside, listing
-    from kdx.sweep.owner import presence
-    from kdx.sweep.ownership import settled_here, stranger
-    from kdx.sweep.repair import Finding, diagnose
+    from kdx.sweep.lease_holder import presence
 
     checked = look_through(db)
     files = files_beside(path_of(db))
@@ -79,11 +79,11 @@ def doctor(
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Does every repair that is still called for; what was mended."""
+    from kdx.runs import files as run_files
+    from kdx.runs.repair import Repair, diagnose
     from kdx.store import reader, writer
     from kdx.store.database import open_database
-    from kdx.sweep import files as run_files
-    from kdx.sweep.owner import Presence, presence
-    from kdx.sweep.repair import Repair, diagnose
+    from kdx.sweep.lease_holder import Presence, presence
 
     mended = set()
     with open_database(db, write=True) as database:
@@ -117,7 +117,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
 
 
 def _journal(db: str, checked: "Checked") -> "list[Finding]":
-    from kdx.sweep.repair import Finding, Repair
+    from kdx.runs.repair import Finding, Repair
 
     problem = "another program put it into WAL mode, which kdx does not use"
     return [Finding(db, problem, Repair.NO_WAL)] if checked.wal else []
@@ -125,7 +125,7 @@ def _journal(db: str, checked: "Checked") -> "list[Finding]":
 
 def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
     from kdx.cli.wording import size
-    from kdx.sweep.repair import Finding
+    from kdx.runs.repair import Finding
 
     free, _ = _free(files)
     needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
@@ -154,9 +154,9 @@ def _facts(
     from importlib.metadata import version
 
     from kdx import __version__
+    from kdx.runs.files import Kind, folder_of
     from kdx.store.check import has_wal_reset_bug
     from kdx.store.version import REVISION
-    from kdx.sweep.files import Kind, folder_of
 
     free, kind = _free(files)
     known = {folder_of(run) for run in runs.runs}
@@ -229,7 +229,7 @@ def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
 
 
 def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
-    from kdx.sweep.repair import Repair
+    from kdx.runs.repair import Repair
 
     if not found:
         return "nothing is wrong"

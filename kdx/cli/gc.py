@@ -6,12 +6,12 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
-from kdx.sweep.keeping import Keep
+from kdx.runs.retention import Keep
 
 if TYPE_CHECKING:
+    from kdx.runs.files import RunFile
+    from kdx.runs.retention import Rule
     from kdx.store.database import Database
-    from kdx.sweep.files import RunFile
-    from kdx.sweep.keeping import Rule
 
 
 def gc(
@@ -37,10 +37,10 @@ def gc(
 
     Example: kdx gc --keep selected --apply
     """
+    from kdx.runs.files import files_beside, remove
+    from kdx.runs.folder_ownership import refuse_stranger
+    from kdx.runs.retention import Rule, asked
     from kdx.store.database import open_database
-    from kdx.sweep.files import files_beside, remove
-    from kdx.sweep.keeping import Rule, asked
-    from kdx.sweep.ownership import refuse_stranger
 
     rules = asked(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
@@ -74,9 +74,9 @@ def gc(
 
 
 def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
+    from kdx.runs.files import files_beside, listing
+    from kdx.runs.retention import removable
     from kdx.store.reader import inventory
-    from kdx.sweep.files import files_beside, listing
-    from kdx.sweep.keeping import removable
 
     return removable(inventory(database), _selected(database), listing(files_beside(database.path)))
 
@@ -104,7 +104,7 @@ def _bytes(listed: "list[RunFile]") -> int:
 def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: bool, db: str) -> str:
     """A line for each rule: files, bytes, and what removes them or that they are removed."""
     from kdx.cli.wording import size
-    from kdx.sweep.keeping import Rule
+    from kdx.runs.retention import Rule
 
     command = {
         Rule.NOT_SELECTED: " --keep selected",

@@ -25,11 +25,11 @@ def resume(
     Example: kdx resume quickstart
     """
     from kdx.cli.sweep import FAILED, run
+    from kdx.data.plan_corpora import prepare_data
     from kdx.store import reader, writer
     from kdx.store.database import open_database
+    from kdx.store.plan_from_records import plan_of
     from kdx.store.records import RunState
-    from kdx.sweep.corpora import prepare_data
-    from kdx.sweep.recorded import plan_of
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     codes = []

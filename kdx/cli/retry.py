@@ -27,12 +27,12 @@ def retry(
     from dataclasses import replace
 
     from kdx.cli.sweep import run as run_plan
+    from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.store import reader, writer
     from kdx.store.database import open_database
+    from kdx.store.plan_from_records import plan_of
     from kdx.store.records import FINAL
-    from kdx.sweep.corpora import prepare_data
-    from kdx.sweep.recorded import plan_of
 
     with open_database(db, write=True) as database:
         record, _, _ = reader.load_one(database, run)

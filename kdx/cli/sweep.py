@@ -57,10 +57,10 @@ def sweep(
     from dataclasses import replace as replaced
 
     from kdx.cli.planned import change_of, leaving
+    from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.writer import register
-    from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
@@ -85,10 +85,10 @@ def run(
     from types import FrameType
 
     from kdx.cli.progress import progress
-    from kdx.sweep.cards import cards
-    from kdx.sweep.files import files_beside
-    from kdx.sweep.local import LocalSweep
-    from kdx.sweep.ownership import take
+    from kdx.runs.files import files_beside
+    from kdx.runs.folder_ownership import take
+    from kdx.sweep.gpus import cards
+    from kdx.sweep.supervisor import LocalSweep
 
     never_wait_for_readers()
     gpus = cards()

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Presence
 
 
 class Action(StrEnum):

@@ -19,7 +19,7 @@ from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, Stora
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
-from kdx.sweep.orders import CRASHED, DONE, STOPPED, TAKEN, Order, send, trouble
+from kdx.sweep.messages import CRASHED, DONE, STOPPED, TAKEN, Order, send, trouble
 from kdx.training.checkpoint import force_names
 from kdx.training.run import let_go, train
 from kdx.training.stopping import Stopped, StopRequest

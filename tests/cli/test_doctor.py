@@ -13,12 +13,12 @@ from looked_after import DB, checkpoints, claimed, completed, names, planned, re
 
 from kdx.cli import doctor as module
 from kdx.errors import KdxError
+from kdx.runs.files import files_beside
+from kdx.runs.folder_ownership import take
+from kdx.runs.load_run import load_run
 from kdx.store import writer
 from kdx.store.database import open_database
-from kdx.sweep.files import files_beside
-from kdx.sweep.load_run import load_run
-from kdx.sweep.owner import owner
-from kdx.sweep.ownership import take
+from kdx.sweep.lease_holder import owner
 from kdx.training.checkpoint import sha256_of
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def gone() -> str:
     """A process that has ended."""
-    script = "from kdx.sweep.owner import owner; print(owner())"
+    script = "from kdx.sweep.lease_holder import owner; print(owner())"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -27,7 +27,7 @@ def typed(command: str):
 
 def changed(terminal: Terminal, change: str) -> int:
     """Of `kdx sweep` with something of kdx made otherwise first."""
-    program = f"import kdx.cli.app as app, kdx.sweep.local as local; {change}; app.main()"
+    program = f"import kdx.cli.app as app, kdx.sweep.supervisor as local; {change}; app.main()"
     return terminal.type(f'{sys.executable} -c "{program}" sweep quickstart').returncode
 
 

@@ -12,7 +12,7 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import decide
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Presence
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("[red]demo\x1b[2J", (PlannedCell("a" * 32, 0, {"kernel": "[b]rbf"}, SPEC),), seeds=(0, 1, 2))

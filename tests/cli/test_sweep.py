@@ -18,7 +18,7 @@ from kdx.axes import Kernel
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.store.records import RunState
-from kdx.sweep.local import LocalSweep
+from kdx.sweep.supervisor import LocalSweep
 
 DATABASE = "my runs.db"
 RESUME = "kdx resume 'long one' --db 'my runs.db'"

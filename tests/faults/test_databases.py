@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
+from kdx.runs.files import files_beside, folder_of
 from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
-from kdx.sweep.files import files_beside, folder_of
-from kdx.sweep.orders import STOPPED, Order, receive, send, trouble
+from kdx.sweep.messages import STOPPED, Order, receive, send, trouble
 from kdx.training.checkpoint import CheckpointFiles, sha256_of
 from kdx.training.run import Outcome
 from kdx.training.stopping import StopRequest
@@ -146,7 +146,7 @@ def workers(monkeypatch, data_home):
         recorder.begin({"torch": "x"}, "data", "code", 0, None, {})
         return Outcome(None, 20, 3.0, 20, 3.0, {})
 
-    monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", Workers())
+    monkeypatch.setattr("kdx.sweep.supervisor.subprocess.Popen", Workers())
     monkeypatch.setattr(worker, "train", train)
     monkeypatch.setattr(worker, "_log_to", lambda path: None)
     # What types the commands has no descriptor for messages.
@@ -158,7 +158,7 @@ def theirs(made, tmp_path, workers, monkeypatch) -> None:
     """The working folder is a copy of the made one."""
     shutil.copytree(made, tmp_path / "theirs")
     monkeypatch.chdir(tmp_path / "theirs")
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("kdx.sweep.supervisor.LOOK_AGAIN", 0.1)
 
 
 def columns() -> list[tuple[str, str]]:
@@ -262,7 +262,7 @@ def test_a_run_that_nobody_will_ever_give_back_is_taken(theirs, change):
 
 
 def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, series, workers, monkeypatch, figure):
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("kdx.sweep.supervisor.LOOK_AGAIN", 0.1)
     before = signal.signal(signal.SIGALRM, endless)
     refused, codes = 0, set()
     rounds = count("DATABASES", 40)

@@ -18,7 +18,7 @@ from kdx.store import reader, schema, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep import worker
-from kdx.sweep.orders import Order
+from kdx.sweep.messages import Order
 from kdx.training import lifecycle
 
 SPECS = {

@@ -6,7 +6,7 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, decide
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Presence
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC)), seeds=(0, 1))

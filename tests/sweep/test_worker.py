@@ -21,8 +21,9 @@ from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep import orders, worker
-from kdx.sweep.orders import Order, receive
+from kdx.sweep import messages as orders
+from kdx.sweep import worker
+from kdx.sweep.messages import Order, receive
 from kdx.training.run import Outcome
 from kdx.training.stopping import Stopped
 

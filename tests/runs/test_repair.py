@@ -3,10 +3,10 @@
 from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
+from kdx.runs.files import Kind, folder_of
+from kdx.runs.repair import Repair, diagnose
 from kdx.store.records import RunState
-from kdx.sweep.files import Kind, folder_of
-from kdx.sweep.owner import Presence
-from kdx.sweep.repair import Repair, diagnose
+from kdx.sweep.lease_holder import Presence
 
 BEST = f"best-000000100.{SHA}.ckpt"
 

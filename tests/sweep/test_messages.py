@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
-from kdx.sweep.orders import Order, receive, send, start, told, trouble
+from kdx.sweep.messages import Order, receive, send, start, told, trouble
 
 texts = st.text(max_size=200)
 orders = st.builds(Order, st.integers(1), st.integers(1), texts, texts, texts, st.integers(0, 2**32), texts)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import DatabaseError, StorageError
+from kdx.runs.files import files_beside
+from kdx.runs.folder_ownership import NOTE, refuse_stranger, settled_here, stranger, take
 from kdx.store.database import Database, open_database
-from kdx.sweep.files import files_beside
-from kdx.sweep.ownership import NOTE, refuse_stranger, settled_here, stranger, take
 
 
 def made(path: Path) -> Database:

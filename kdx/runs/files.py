@@ -1,8 +1,8 @@
 """The files of runs: what each is, and the few things that are done to them.
 
 They lie in one folder beside the database, in a folder for each run and generation, named by both. It belongs to one
-database (`kdx.sweep.ownership`) and may be a link to another disk; no link below it is followed, and nothing that kdx
-did not name is ever touched.
+database (`kdx.runs.folder_ownership`) and may be a link to another disk; no link below it is followed, and nothing
+that kdx did not name is ever touched.
 """
 
 import contextlib

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
+from kdx.runs.files import Kind, folder_of
+from kdx.runs.retention import Keep, Rule, asked, removable
 from kdx.store.records import FINAL, RunState
-from kdx.sweep.files import Kind, folder_of
-from kdx.sweep.keeping import Keep, Rule, asked, removable
 
 EVERYTHING = asked(Keep.NONE, unplanned=True, unknown=True)
 DEFAULT = asked(Keep.ALL, unplanned=False, unknown=False)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from kdx.errors import DatabaseError
 from kdx.files import filling, read_file
+from kdx.runs.files import files_beside, told
 from kdx.store import reader, writer
 from kdx.store.database import Database, id_of
-from kdx.sweep.files import files_beside, told
-from kdx.sweep.owner import machine
+from kdx.sweep.lease_holder import machine
 
 NOTE = "database.json"
 _LONGEST = 1 << 16  # bytes; a path is no longer than 4096

@@ -9,8 +9,8 @@ from kdx.grid import shipped
 from kdx.grid.load import load_grid
 from kdx.store import writer
 from kdx.store.database import Database, open_database
+from kdx.store.plan_from_records import plan_of
 from kdx.store.reader import load_sweep
-from kdx.sweep.recorded import plan_of
 
 SHARING = """
 name: sharing

@@ -6,7 +6,7 @@ import pytest
 from inventories import NAMES, run
 
 from kdx.errors import StorageError
-from kdx.sweep.files import (
+from kdx.runs.files import (
     Kind,
     RunFile,
     content,

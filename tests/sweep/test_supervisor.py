@@ -19,8 +19,8 @@ from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep.local import LocalSweep, _how
-from kdx.sweep.orders import Order, receive, send, trouble
+from kdx.sweep.messages import Order, receive, send, trouble
+from kdx.sweep.supervisor import LocalSweep, _how
 
 
 class Heard:
@@ -271,7 +271,7 @@ class FakeServer:
 @pytest.fixture
 def fake(monkeypatch):
     """Puts a fake server in the place of the real one."""
-    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", kind(end))
+    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.supervisor.subprocess.Popen", kind(end))
 
 
 def complete(order: Order) -> int:
@@ -483,7 +483,7 @@ def test_a_system_that_has_no_process_for_the_server_is_told(database, monkeypat
     def refused(*_, **__):
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", refused)
+    monkeypatch.setattr("kdx.sweep.supervisor.subprocess.Popen", refused)
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
     with pytest.raises(ServerError, match="forked from could not be started: Resource temporarily unavailable"):
         local.run()
@@ -519,7 +519,7 @@ def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database,
 def test_a_server_that_takes_no_order_is_given_up(database, fake, monkeypatch):
     """What it has not read is more than a socket holds."""
     fake(None, Stopped)
-    monkeypatch.setattr("kdx.sweep.local.ENDS_WITHIN", 0.2)
+    monkeypatch.setattr("kdx.sweep.supervisor.ENDS_WITHIN", 0.2)
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
     local.hang_after = 0.2
     start_server = local._start_server

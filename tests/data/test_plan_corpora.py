@@ -7,13 +7,13 @@ import pytest
 from grids import TINY
 
 from kdx.axes import Task
+from kdx.data import plan_corpora as corpora
 from kdx.data.corpus import load_corpus
+from kdx.data.plan_corpora import prepare_data
 from kdx.data.prepare import prepare
 from kdx.errors import Faults, StorageError
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
-from kdx.sweep import corpora
-from kdx.sweep.corpora import prepare_data
 
 GRID = TINY % {"steps": 10, "seeds": 1}
 

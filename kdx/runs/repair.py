@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kdx.runs.files import Kind, RunFile, folder_of, is_of
 from kdx.store.records import Inventory, RunRecord, RunState
 from kdx.sweep.decide import why_lost
-from kdx.sweep.files import Kind, RunFile, folder_of, is_of
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Presence
 
 LOST_WEIGHTS = "completed, but its weights are not there"
 GONE = (

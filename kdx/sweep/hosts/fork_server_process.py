@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.orders import STOPPED, Order, receive, send, trouble
+from kdx.sweep.messages import STOPPED, Order, receive, send, trouble
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_WITHIN = 5.0  # seconds that the system has to give a process

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdx.sweep.cards import cards
+from kdx.sweep.gpus import cards
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,9 @@ from kdx.grid.load import load_grid
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
-from kdx.sweep import server
-from kdx.sweep.orders import Order, receive, send, start
-from kdx.sweep.server import _obey
+from kdx.sweep.hosts import fork_server_process as server
+from kdx.sweep.hosts.fork_server_process import _obey
+from kdx.sweep.messages import Order, receive, send, start
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def orders(database: Database) -> list[Order]:
 
 def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())]
+    command = [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())]
     process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
     there.close()
     killed, stopped = orders(database)
@@ -125,7 +125,7 @@ def test_a_worker_whose_server_died_before_it_could_notice_ends():
 def test_what_a_worker_frees_it_keeps():
     """Else each step would ask the system for the same pages again."""
     code = (
-        "import sys; from pathlib import Path; from kdx.sweep import server\n"
+        "import sys; from pathlib import Path; from kdx.sweep.hosts import fork_server_process as server\n"
         "if sys.argv[1:]: server._keep_memory()\n"
         "held = lambda: int(Path('/proc/self/statm').read_text().split()[1]) * 4096\n"
         "before = held(); freed = b'x' * 2**26; del freed\n"

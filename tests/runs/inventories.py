@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
+from kdx.runs.files import RunFile, folder_of
 from kdx.store.records import Inventory, RunRecord, RunState
-from kdx.sweep.files import RunFile, folder_of
 
 SHA = "ab" * 32
 NAMES = (

@@ -19,13 +19,13 @@ from kdx.axes import IfChanged
 from kdx.errors import DatabaseError, KdxError, ServerEndedError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
+from kdx.runs.files import folder_of, resume_step
 from kdx.store import reader, writer
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep.decide import Action, Decision, decide
-from kdx.sweep.files import folder_of, resume_step
-from kdx.sweep.orders import STOPPED, Order, receive, send, start, told
-from kdx.sweep.owner import Presence, owner, presence
+from kdx.sweep.lease_holder import Presence, owner, presence
+from kdx.sweep.messages import STOPPED, Order, receive, send, start, told
 
 LEASE = 60.0  # seconds
 RENEW_EVERY = 10.0  # seconds
@@ -250,7 +250,7 @@ class LocalSweep:
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
             try:
                 self._server = subprocess.Popen(
-                    [sys.executable, "-m", "kdx.sweep.server", str(there.fileno())],
+                    [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())],
                     pass_fds=[there.fileno()],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,

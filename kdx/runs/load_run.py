@@ -7,11 +7,11 @@ from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.identity import unknown
 from kdx.grid.spec import CellSpec
+from kdx.runs.files import content, files_beside, final_weights
+from kdx.runs.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
 from kdx.store.reader import load_one
 from kdx.store.records import RunRecord
-from kdx.sweep.files import content, files_beside, final_weights
-from kdx.sweep.ownership import refuse_stranger
 from kdx.training.trained import Trained, model_of
 
 

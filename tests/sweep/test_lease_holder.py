@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdx.sweep import owner as module
-from kdx.sweep.owner import Presence, owner, presence
+from kdx.sweep import lease_holder as module
+from kdx.sweep.lease_holder import Presence, owner, presence
 
 
 def test_this_process_is_not_gone_and_names_itself_anew_each_time():
@@ -18,7 +18,7 @@ def test_this_process_is_not_gone_and_names_itself_anew_each_time():
 
 
 def test_a_process_that_ended_is_gone():
-    script = "from kdx.sweep.owner import owner; print(owner())"
+    script = "from kdx.sweep.lease_holder import owner; print(owner())"
     name = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
     assert presence(name) is Presence.GONE
 
@@ -26,7 +26,7 @@ def test_a_process_that_ended_is_gone():
 @pytest.fixture
 def waiting():
     """A process that waits, and its name as an owner."""
-    script = "from kdx.sweep.owner import owner; print(owner(), flush=True); input()"
+    script = "from kdx.sweep.lease_holder import owner; print(owner(), flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
