@@ -1,5 +1,6 @@
 """`kdx doctor`: is everything well with the database, the runs and their files?"""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,7 +42,8 @@ def doctor(
     from kdx.store.database import open_database, path_of
     from kdx.store.reader import inventory
     from kdx.store.records import Inventory
-    from kdx.sweep.lease_holder import presence
+    from kdx.sweep.decide import why_lost
+    from kdx.sweep.lease_holder import liveness
 
     checked = look_through(db)
     files = files_beside(path_of(db))
@@ -61,7 +63,7 @@ def doctor(
         # After the records: what a run leaves when it ends is then there.
         listed = listing(files) if other is None else ()
         there = listed if listed or not settled else None
-        found += diagnose(runs, there, damaged(files, listed), presence)
+        found += diagnose(runs, there, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     facts = _facts(db, checked, runs, files, listed)
@@ -83,7 +85,8 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     from kdx.runs.repair import Repair, diagnose
     from kdx.store import reader, writer
     from kdx.store.database import open_database
-    from kdx.sweep.lease_holder import Presence, presence
+    from kdx.sweep.decide import why_lost
+    from kdx.sweep.lease_holder import Liveness, liveness
 
     mended = set()
     with open_database(db, write=True) as database:
@@ -91,20 +94,21 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
             if one.repair is Repair.NO_WAL:
                 mended.add(one)  # by opening it
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
-                now = presence(one.run.owner)
-                if now is Presence.HERE:
+                now = liveness(one.run.owner)
+                if now is Liveness.HERE:
                     continue
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
+                if writer.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
         with database.write():
             listed = run_files.listing(files)
-            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, presence)}
+            lost = partial(why_lost, liveness=liveness)
+            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, lost)}
             for one in found:
                 if one.file is None or one.file not in still:
                     continue

@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
-from kdx.runs.retention import Keep
+from kdx.runs.retention import Retention
 
 if TYPE_CHECKING:
     from kdx.runs.files import RunFile
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def gc(
     db: Db = DATABASE,
-    keep: Annotated[Keep, typer.Option("--keep", help="Of which finished runs the weights are kept.")] = Keep.ALL,
+    keep: Annotated[
+        Retention, typer.Option("--keep", help="Of which finished runs the weights are kept.")
+    ] = Retention.ALL,
     unplanned: Annotated[
         bool,
         typer.Option("--unplanned", help="Also all files of runs that no sweep plans."),
@@ -39,10 +41,10 @@ def gc(
     """
     from kdx.runs.files import files_beside, remove
     from kdx.runs.folder_ownership import refuse_stranger
-    from kdx.runs.retention import Rule, asked
+    from kdx.runs.retention import Rule, rules_of
     from kdx.store.database import open_database
 
-    rules = asked(keep, unplanned=unplanned, unknown=unknown)
+    rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
         files = files_beside(database.path)
@@ -120,7 +122,7 @@ def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: b
     return "\n".join([header, *lines])
 
 
-def _closing(listed: "list[RunFile]", apply: bool, keep: Keep, unplanned: bool, unknown: bool, db: str) -> str:
+def _closing(listed: "list[RunFile]", apply: bool, keep: Retention, unplanned: bool, unknown: bool, db: str) -> str:
     from kdx.cli.wording import size
 
     told = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
@@ -128,6 +130,6 @@ def _closing(listed: "list[RunFile]", apply: bool, keep: Keep, unplanned: bool, 
         return f"removed {told}"
     if not listed:
         return "nothing was removed, and by these rules nothing would be"
-    options = f" --keep {keep}" if keep is not Keep.ALL else ""
+    options = f" --keep {keep}" if keep is not Retention.ALL else ""
     options += " --unplanned" * unplanned + " --unknown" * unknown
     return f"nothing was removed; {told} would be by: kdx gc{options} --apply{in_database(db)}"

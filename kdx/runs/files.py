@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_half_written, is_set_aside, set_aside_name
 from kdx.errors import KdxError, StorageError, of_the_machine
 from kdx.files import open_file
 from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
-# The name that kdx.training.checkpoint publishes under; what a file is for is its first word.
-_CHECKPOINT = re.compile(r"(?P<what>[a-z]+)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
-_SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
-_RESUME = "step"
-_TO_GO_ON = frozenset({_RESUME, "weights", "copy"})
+_TO_GO_ON = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 
@@ -56,25 +53,29 @@ class RunFile:
     """In bytes."""
 
     @property
+    def checkpoint(self) -> CheckpointName | None:
+        """What its name says; None where it is no checkpoint's."""
+        return CheckpointName.parse(self.name)
+
+    @property
     def sha256(self) -> str | None:
         """Of its content, as its name tells; None where it tells none."""
-        match = _CHECKPOINT.fullmatch(self.name)
-        return match["sha"] if match else None
+        return self.checkpoint and self.checkpoint.sha256
 
     @property
     def resume_step(self) -> int | None:
         """The step that a run can go on from by it; None where it can not."""
-        match = _CHECKPOINT.fullmatch(self.name)
-        return int(match["step"]) if match and match["what"] == _RESUME else None
+        name = self.checkpoint
+        return name.step if name and name.kind is CheckpointKind.STEP else None
 
     @property
     def kind(self) -> Kind:
         """By its name."""
-        if match := _CHECKPOINT.fullmatch(self.name):
-            return Kind.CHECKPOINT if match["what"] in _TO_GO_ON else Kind.WEIGHTS
-        if _SET_ASIDE.fullmatch(self.name):
+        if name := self.checkpoint:
+            return Kind.CHECKPOINT if name.kind in _TO_GO_ON else Kind.WEIGHTS
+        if is_set_aside(self.name):
             return Kind.SET_ASIDE
-        if self.name.startswith(".tmp-"):
+        if is_half_written(self.name):
             return Kind.HALF_WRITTEN
         return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED}.get(self.name, Kind.OTHER)
 
@@ -134,8 +135,7 @@ def content(files: Path, file: RunFile) -> Iterator[bytes]:
                 yield part
     except OSError as error:
         raise StorageError(f"this file cannot be read: {error.strerror}", place=str(path)) from error
-    match = _CHECKPOINT.fullmatch(file.name)
-    if match is None or digest.hexdigest() != match["sha"]:
+    if digest.hexdigest() != file.sha256:
         raise StorageError("this file does not match its checksum", place=str(path), hint="kdx doctor looks after it")
 
 
@@ -153,8 +153,7 @@ def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
     """Those whose content does not match the checksum in their name, or cannot be read at all."""
     bad = set()
     for each in listed:
-        match = _CHECKPOINT.fullmatch(each.name)
-        if match is None:
+        if each.sha256 is None:
             continue
         try:
             with open_file(files / each.folder / each.name, follow=False) as file:
@@ -163,7 +162,7 @@ def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
             continue
         except OSError:
             content = ""
-        if content != match["sha"]:
+        if content != each.sha256:
             bad.add(each)
     return frozenset(bad)
 
@@ -175,8 +174,8 @@ def set_aside(files: Path, file: RunFile) -> None:
         StorageError: it cannot be renamed.
     """
     path = files / file.folder / file.name
-    with told(path):
-        path.rename(path.with_suffix(".corrupt"))
+    with translate_errors(path):
+        path.rename(path.with_name(set_aside_name(file.name)))
 
 
 def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
@@ -189,7 +188,7 @@ def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
         StorageError: it cannot be removed.
     """
     folder = files / file.folder
-    with told(folder / file.name):
+    with translate_errors(folder / file.name):
         if leave_word and file.kind is Kind.WEIGHTS:
             os.close(os.open(folder / _REMOVED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
         (folder / file.name).unlink(missing_ok=True)
@@ -205,7 +204,7 @@ def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Raises AccessError or StorageError where something in the block cannot be done to the file."""
     try:
         yield

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kdx.errors import DatabaseError
-from kdx.files import filling, read_file
-from kdx.runs.files import files_beside, told
+from kdx.files import read_file, write_whole
+from kdx.machine import machine
+from kdx.runs.files import files_beside, translate_errors
 from kdx.store import reader, writer
 from kdx.store.database import Database, id_of
-from kdx.sweep.lease_holder import machine
 
 NOTE = "database.json"
 _LONGEST = 1 << 16  # bytes; a path is no longer than 4096
@@ -45,7 +45,7 @@ def take(database: Database) -> str | None:
     owner, own = _owner(files), _named(database)
     if owner == own:
         return None
-    with told(files):
+    with translate_errors(files):
         if owner is not None and owner.id != own.id:
             more = chain([""], map("-{}".format, count(2)))
             names = (files.with_name(f"{files.name}-of-{owner.id[:8]}{number}") for number in more)
@@ -53,9 +53,7 @@ def take(database: Database) -> str | None:
             files.rename(aside)
             said = f"{files} held files of another database that was here before; they are in {aside} now"
         files.mkdir(exist_ok=True)
-        with filling(files) as note:
-            note.write_text(json.dumps({"id": own.id, "path": str(own.path)}))
-            note.replace(files / NOTE)
+        write_whole(files / NOTE, json.dumps({"id": own.id, "path": str(own.path)}).encode())
     return said
 
 

@@ -10,8 +10,6 @@ from enum import StrEnum
 
 from kdx.runs.files import Kind, RunFile, folder_of, is_of
 from kdx.store.records import Inventory, RunRecord, RunState
-from kdx.sweep.decide import why_lost
-from kdx.sweep.lease_holder import Presence
 
 LOST_WEIGHTS = "completed, but its weights are not there"
 GONE = (
@@ -46,7 +44,10 @@ class Finding:
 
 
 def diagnose(
-    inventory: Inventory, listed: Iterable[RunFile] | None, damaged: Set[RunFile], presence: Callable[[str], Presence]
+    inventory: Inventory,
+    listed: Iterable[RunFile] | None,
+    damaged: Set[RunFile],
+    why_lost: Callable[[RunRecord], str | None],
 ) -> tuple[Finding, ...]:
     """Everything that is wrong, runs first, then files.
 
@@ -54,14 +55,14 @@ def diagnose(
         listed: the files of runs; none where a database was passed on without, which is no fault; None: there are none
             left of those that this database had.
         damaged: those of them that do not match their checksum.
-        presence: what is known of an owner.
+        why_lost: why nobody works at a running run any more; None: somebody does.
     """
     runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
-    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run, presence) is None}
+    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run) is None}
     findings = []
     for name, run in runs.items():
         if run.state is RunState.RUNNING and name not in held:
-            findings.append(Finding(_name(run), f"running, but {why_lost(run, presence)}", Repair.GIVE_BACK, run=run))
+            findings.append(Finding(_name(run), f"running, but {why_lost(run)}", Repair.GIVE_BACK, run=run))
     files = list(listed or ())
     whole = [file for file in files if file.folder in runs and file not in damaged]
     kept = {file.folder for file in whole if file.kind is Kind.REMOVED or is_of(file, runs[file.folder])}

@@ -22,7 +22,7 @@ class Rule(StrEnum):
     UNKNOWN = "files of runs that are not in this database"
 
 
-class Keep(StrEnum):
+class Retention(StrEnum):
     """Whose weights are kept."""
 
     ALL = "all"
@@ -30,11 +30,11 @@ class Keep(StrEnum):
     NONE = "none"
 
 
-def asked(keep: Keep, *, unplanned: bool, unknown: bool) -> frozenset[Rule]:
+def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[Rule]:
     """The rules that are in force; those of the first line always are."""
     rules = {Rule.CHECKPOINTS, Rule.LEFTOVERS}
-    rules |= {Rule.NOT_SELECTED} if keep is not Keep.ALL else set()
-    rules |= {Rule.SELECTED} if keep is Keep.NONE else set()
+    rules |= {Rule.NOT_SELECTED} if retention is not Retention.ALL else set()
+    rules |= {Rule.SELECTED} if retention is Retention.NONE else set()
     rules |= {Rule.UNPLANNED} if unplanned else set()
     return frozenset(rules | ({Rule.UNKNOWN} if unknown else set()))
 

@@ -1,18 +1,22 @@
-"""Who holds a run: a name for this process that cannot be mistaken for another, and the proof that it is gone.
+"""Who holds a lease: a name for this process that cannot be mistaken for another, and the proof that it is gone.
 
 A process id alone is reused, so the name carries the machine, its boot, the id and the start time. Of another machine
 nothing can be proved; there only the lease counts. Nor does it prove anything that something cannot be read.
+
+The start is read from /proc and not by psutil, which makes of its ticks since boot, which databases hold and nothing
+moves, seconds since 1970, which move with the clock.
 """
 
-import hashlib
 import os
 import uuid
 from enum import Enum
 from pathlib import Path
 
+from kdx.machine import machine
 
-class Presence(Enum):
-    """What is known of an owner from here."""
+
+class Liveness(Enum):
+    """What is known of a lease holder from here."""
 
     HERE = "here"
     """It is on this machine and works, or could."""
@@ -25,41 +29,31 @@ class Presence(Enum):
 _UNREAD = "-"
 
 
-def owner() -> str:
+def lease_holder() -> str:
     """This process, as claims name it: machine/boot/namespace/pid/start/random."""
     pid = os.getpid()
     _, start = _look(pid)
     return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
-def presence(name: str) -> Presence:
-    """What is known of the owner of this name."""
+def liveness(name: str) -> Liveness:
+    """What is known of the lease holder of this name."""
     parts = name.split("/")
     if len(parts) != 6 or parts[0] != machine():
-        return Presence.UNKNOWN
+        return Liveness.UNKNOWN
     _, boot, namespace, pid, start, _ = parts
     if _differ(boot, _boot()):
-        return Presence.GONE
+        return Liveness.GONE
     # Containers share the boot but not the process ids.
     if namespace != _namespace():
-        return Presence.UNKNOWN
+        return Liveness.UNKNOWN
     state, found = _look(int(pid))
     if state == _UNREAD:
-        return Presence.GONE if _ended(int(pid)) else Presence.UNKNOWN
+        return Liveness.GONE if _ended(int(pid)) else Liveness.UNKNOWN
     if state in "ZX" or _differ(start, found):  # a zombie does nothing any more
-        return Presence.GONE
+        return Liveness.GONE
     # One that was stopped, as by Ctrl-Z, may be so for days.
-    return Presence.UNKNOWN if state in "Tt" or start == _UNREAD else Presence.HERE
-
-
-def machine() -> str:
-    """This machine, as a hash."""
-    try:
-        name = Path("/etc/machine-id").read_text().strip() or os.uname().nodename
-    except OSError:
-        name = os.uname().nodename
-    # Databases are passed on, and a machine's id is not meant to leave it.
-    return hashlib.sha256(f"kdx {name}".encode()).hexdigest()[:16]
+    return Liveness.UNKNOWN if state in "Tt" or start == _UNREAD else Liveness.HERE
 
 
 def _boot() -> str:

@@ -1,8 +1,8 @@
-"""What a sweep tells its server and hears from it: one JSON object a packet.
+"""The messages between a sweep and the processes of its runs: one JSON object a packet.
 
-To the server: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a step
-takes long, `note`, what whoever watches is to know, and `trouble`, what made a run stop that is no fault of its own.
-From the server: `exit` of a worker.
+To the host's process: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a
+step takes long, `note`, what whoever watches is to know, and `trouble`, what made a run stop that is no fault of its
+own. From the host's process: `exit` of a worker.
 
 A packet holds no more than a socket's buffer does (212,992 bytes by Linux's default), and a cell may be larger. What is
 large lies in memory of its own, a file without a name, and its packet carries the descriptor of that.
@@ -11,13 +11,17 @@ large lies in memory of its own, a file without a name, and its packet carries t
 import array
 import json
 import os
+import signal
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from kdx.axes import IfChanged
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
+from kdx.run_options import RunOptions
 
 LARGEST_PACKET = 1 << 15  # bytes
 DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes of a worker
@@ -25,13 +29,18 @@ _IN_FILE = b"file"
 _KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, KdxError)
 
 
-@dataclass(frozen=True)
-class Order:
-    """A claimed run, with all that a worker process needs to do it."""
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class ClaimedRun:
+    """A claimed run, with all that a worker process needs to do it.
+
+    Raises:
+        pydantic.ValidationError: what it is made of is not of these types, as in a message of another kdx.
+    """
 
     run_id: int
     attempt: int
-    owner: str
+    lease_holder: str
+    """Who claimed it, see `kdx.sweep.lease_holder`."""
     database: str
     """Path or address of the results database."""
     spec: str
@@ -39,9 +48,8 @@ class Order:
     seed: int
     folder: str
     """Where the run's checkpoints and log are."""
-    if_changed: str = IfChanged.REFUSE
-    """Where it has checkpoints that were made under other conditions."""
-    card: str | None = None
+    options: RunOptions = RunOptions()
+    gpu: str | None = None
     """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
 
 
@@ -76,21 +84,45 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
     return json.loads(packet) if packet else None
 
 
-def start(order: Order) -> dict[str, Any]:
-    """The packet that starts a run."""
-    return {"do": "start", "order": asdict(order)}
+def start(claimed: ClaimedRun) -> dict[str, Any]:
+    """The message that starts a run."""
+    return {"do": "start", "claimed": asdict(claimed)}
+
+
+def claimed_run(message: Mapping[str, Any]) -> ClaimedRun:
+    """The run of a `start`.
+
+    Raises:
+        pydantic.ValidationError: it is not one that this kdx sends.
+    """
+    return ClaimedRun(**message["claimed"])
+
+
+def forward(signum: int, run_id: int | None) -> dict[str, Any]:
+    """The message that sends a signal to the worker of a run, or to all."""
+    return {"do": "signal", "signal": signum, "run": run_id}
 
 
 def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
-    """The packet that tells why a run cannot go on, though it could elsewhere or later."""
+    """The message that tells why a run cannot go on, though it could elsewhere or later."""
     place = None if error.place is None else str(error.place)
     kind = next(kind for kind in _KINDS if isinstance(error, kind)).__name__
     fields = {"problem": error.problem, "place": place, "allowed": error.allowed, "hint": error.hint}
     return {"event": "trouble", "run": run_id, "kind": kind, "error": fields}
 
 
-def told(message: Mapping[str, Any]) -> KdxError:
+def error_of(message: Mapping[str, Any]) -> KdxError:
     """The error of a `trouble`."""
     kinds = {kind.__name__: kind for kind in _KINDS}
     fields = dict(message["error"])
     return kinds[message["kind"]](fields.pop("problem"), **fields)
+
+
+def describe_exit(code: int) -> str:
+    """How a process ended, from its exit code: of a signal negative, as of subprocess."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # the real-time signals but two have no name
+        return f"killed by signal {-code}"

@@ -14,6 +14,7 @@ import pytorch_lightning as lightning
 from torch import Tensor
 
 from kdx.axes import Direction
+from kdx.checkpoint_names import CheckpointKind
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.module import Diverged, TaskModule
@@ -200,7 +201,7 @@ class Lifecycle(lightning.Callback):
             self.best = found
         average = module.spec.training.average
         if average or better:
-            path = self.files.write("weights", step, module.model.state_dict())
+            path = self.files.write(CheckpointKind.WEIGHTS, step, module.model.state_dict())
             self.weights = [*self.weights, path.name][-(average or 1) :]
 
     def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

@@ -14,14 +14,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import IfChanged, Precision, Split, Task
+from kdx.checkpoint_names import CheckpointKind
 from kdx.data.batching import ExampleBatches, ParallelBatches, StreamBatches
 from kdx.data.corpus import Corpus, load_examples, load_parallel, load_stream
 from kdx.data.reading import data_facts
 from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
+from kdx.run_options import RunOptions
 from kdx.training import entropy
-from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
+from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import code_fingerprint, environment
@@ -106,14 +108,14 @@ def train(
     recorder: Recorder,
     stop: StopRequest,
     home: Path | None = None,
-    if_changed: IfChanged = IfChanged.REFUSE,
+    options: RunOptions = RunOptions(),
     recorded: int | None = None,
     checkpointed: int | None = None,
 ) -> Outcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
     That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. What the
-    run needed to go on is left until its outcome is recorded, see `let_go`.
+    run needed to go on is left until its outcome is recorded, see `delete_resume_checkpoints`.
 
     Args:
         spec: the resolved cell.
@@ -122,7 +124,7 @@ def train(
         recorder: keeps the metrics.
         stop: asked to, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
-        if_changed: what is done when it began under other conditions.
+        options: what the run is told beside its cell and its seed.
         recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
             hole: the rows are those of an older copy of the database. None: it is not known.
         checkpointed: the step of the newest checkpoint that is known to have been made; where it is gone, that is said.
@@ -144,7 +146,7 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    newest = max(checkpointed or 0, next(map(step_of, files.newest_first("step")), 0))
+    newest = max(checkpointed or 0, *(name_of(path).step for path in files.newest_first(CheckpointKind.STEP)), 0)
     resumed = _newest(files, own, recorded)
     step = resumed.step if resumed else 0
     if files.aside or step < newest:
@@ -152,14 +154,14 @@ def train(
         why = f"{_told(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
         recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
     changed = resumed and changes(resumed.conditions, now)
-    if resumed and changed and if_changed is IfChanged.REFUSE:
+    if resumed and changed and options.if_changed is IfChanged.REFUSE:
         raise ChangedError(
             f"the run came to step {resumed.step} under other conditions: {changed}",
             place=str(folder),
             hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
         )
-    if changed and if_changed is IfChanged.RESTART:
-        let_go(folder)
+    if changed and options.if_changed is IfChanged.RESTART:
+        delete_resume_checkpoints(folder)
         resumed = None
     step = resumed.step if resumed else 0
     recorder.begin(facts, corpus.fingerprint, code, step, changed, data_facts(spec, corpus))
@@ -212,7 +214,7 @@ def train(
     if isinstance(module, TranslationModule):
         recorder.outputs("test/translations", module.lines())
     recorder.flush(training.steps)
-    kind = "average" if training.average else "best"
+    kind = CheckpointKind.AVERAGE if training.average else CheckpointKind.BEST
     files.keep(kind)
     weights = files.write(kind, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
@@ -222,14 +224,14 @@ def train(
         diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
-    named, sha256 = _named(module), sha256_of(weights)
+    named, sha256 = _named(module), name_of(weights).sha256
     return Outcome(diverged, training.steps, score, step, test_score, named, undertrained, sha256)
 
 
-def let_go(folder: Path) -> None:
+def delete_resume_checkpoints(folder: Path) -> None:
     """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
     files = CheckpointFiles(folder)
-    files.keep("step")
+    files.keep(CheckpointKind.STEP)
     files.keep_weights()
 
 
@@ -263,7 +265,7 @@ def _task(spec: CellSpec, seed: int, home: Path | None) -> tuple[TaskModule, Any
 
 def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:
     """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
-    for path in files.newest_first("step"):
+    for path in files.newest_first(CheckpointKind.STEP):
         state = files.read(path)
         if state is None:
             continue

@@ -1,22 +1,28 @@
 """What is wrong with runs and files is found, and nothing else."""
 
+from functools import partial
+
 from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
 from kdx.runs.files import Kind, folder_of
 from kdx.runs.repair import Repair, diagnose
 from kdx.store.records import RunState
-from kdx.sweep.lease_holder import Presence
+from kdx.sweep.decide import why_lost
+from kdx.sweep.lease_holder import Liveness
 
 BEST = f"best-000000100.{SHA}.ckpt"
 
 
-def presence(owner: str) -> Presence:
-    return {"gone": Presence.GONE, "here": Presence.HERE}.get(owner, Presence.UNKNOWN)
+def liveness(owner: str) -> Liveness:
+    return {"gone": Liveness.GONE, "here": Liveness.HERE}.get(owner, Liveness.UNKNOWN)
+
+
+lost = partial(why_lost, liveness=liveness)
 
 
 def told(*arguments, **options) -> list[tuple[str, str, Repair | None]]:
-    return [(one.place, one.problem, one.repair) for one in diagnose(*arguments, presence=presence, **options)]
+    return [(one.place, one.problem, one.repair) for one in diagnose(*arguments, why_lost=lost, **options)]
 
 
 def test_nothing_is_wrong_with_what_is_as_it_should_be():
@@ -44,7 +50,7 @@ def test_a_damaged_file_is_set_aside_and_a_half_written_one_removed():
     folder = folder_of(one)
     assert found == [
         (f"{folder}/{NAMES[0]}", "does not match its checksum", Repair.SET_ASIDE),
-        (f"{folder}/{NAMES[6]}", "left half-written by a killed process", Repair.REMOVE),
+        *((f"{folder}/{name}", "left half-written by a killed process", Repair.REMOVE) for name in NAMES[6:8]),
     ]
 
 
@@ -72,7 +78,7 @@ def test_what_a_live_process_or_an_unknown_run_has_is_left_alone(case):
     known, _, listed = case
     damaged = {file for file in listed if file.kind in (Kind.CHECKPOINT, Kind.WEIGHTS)}
     runs = {folder_of(run): run for run in known.runs}
-    for one in diagnose(known, listed, damaged, presence):
+    for one in diagnose(known, listed, damaged, lost):
         if one.file:
             run = runs[one.file.folder]
             assert run.state is not RunState.RUNNING or run.owner == "gone" or not (run.lease_left or -1) > 0
@@ -86,7 +92,7 @@ def test_every_damaged_file_of_a_run_at_rest_is_found_once(case):
     known, _, listed = case
     damaged = {file for file in listed if file.kind in (Kind.CHECKPOINT, Kind.WEIGHTS)}
     resting = {folder_of(run) for run in known.runs if run.state is not RunState.RUNNING}
-    found = [one.file for one in diagnose(known, listed, damaged, presence) if one.repair is Repair.SET_ASIDE]
+    found = [one.file for one in diagnose(known, listed, damaged, lost) if one.repair is Repair.SET_ASIDE]
     assert len(found) == len(set(found))
     assert {file for file in damaged if file.folder in resting} <= set(found)
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
 from kdx.runs.files import Kind, folder_of
-from kdx.runs.retention import Keep, Rule, asked, removable
+from kdx.runs.retention import Retention, Rule, removable, rules_of
 from kdx.store.records import FINAL, RunState
 
-EVERYTHING = asked(Keep.NONE, unplanned=True, unknown=True)
-DEFAULT = asked(Keep.ALL, unplanned=False, unknown=False)
+EVERYTHING = rules_of(Retention.NONE, unplanned=True, unknown=True)
+DEFAULT = rules_of(Retention.ALL, unplanned=False, unknown=False)
 
 
 def gone(rules, inventory, selected, listed) -> set:
@@ -60,7 +60,7 @@ def test_asking_for_more_never_keeps_more(case):
     known, selected, listed = case
     for unplanned, unknown in product((False, True), repeat=2):
         all_, chosen, none = (
-            gone(asked(keep, unplanned=unplanned, unknown=unknown), known, selected, listed) for keep in Keep
+            gone(rules_of(keep, unplanned=unplanned, unknown=unknown), known, selected, listed) for keep in Retention
         )
         assert gone(DEFAULT, known, selected, listed) <= all_ <= chosen <= none
 
@@ -69,7 +69,7 @@ def test_asking_for_more_never_keeps_more(case):
 def test_with_keep_selected_the_selected_weights_stay(case):
     known, selected, listed = case
     ids = {folder_of(run): run.id for run in known.runs}
-    for file in gone(asked(Keep.SELECTED, unplanned=False, unknown=False), known, selected, listed):
+    for file in gone(rules_of(Retention.SELECTED, unplanned=False, unknown=False), known, selected, listed):
         assert file.kind is not Kind.WEIGHTS or ids[file.folder] not in selected
 
 
@@ -79,7 +79,7 @@ def test_each_file_of_a_finished_run_has_its_rule(state):
     found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[3],)))
     assert {rule: [file.name for file in files] for rule, files in found.items()} == {
         Rule.CHECKPOINTS: [f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")],
-        Rule.LEFTOVERS: [f"step-000000110.{SHA}.corrupt", f".tmp-77-step-000000120.{SHA}.ckpt"],
+        Rule.LEFTOVERS: list(NAMES[5:8]),
         Rule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
         Rule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
         Rule.UNPLANNED: [],
@@ -97,7 +97,7 @@ def test_what_no_sweep_plans_goes_as_a_whole_when_asked_for():
         known = inventory(run(1, state), planned=False)
         assert gone(DEFAULT, known, set(), files(run(1, state))) == set()
         left = set(files(run(1, state))) - gone(
-            asked(Keep.ALL, unplanned=True, unknown=False), known, set(), files(run(1, state))
+            rules_of(Retention.ALL, unplanned=True, unknown=False), known, set(), files(run(1, state))
         )
         assert {file.name for file in left} == {"notes.txt", "weights-removed.txt"}
 

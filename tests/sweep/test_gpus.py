@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdx.sweep.gpus import cards
+from kdx.sweep.gpus import least_used_gpu, visible_gpus
 
 
 @pytest.fixture(autouse=True)
@@ -13,16 +13,16 @@ def unnamed(monkeypatch):
 def test_a_machine_without_a_driver_has_none(tmp_path):
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "null").touch()
-    assert cards(tmp_path) == ()
+    assert visible_gpus(tmp_path) == ()
 
 
 @pytest.mark.parametrize("shown", ["proc/driver/nvidia/gpus/0000:%d:00.0", "dev/nvidia%d"])
-def test_every_card_of_the_machine_is_counted(tmp_path, shown):
+def test_every_gpu_of_the_machine_is_counted(tmp_path, shown):
     for number in range(4):
         (tmp_path / (shown % number)).mkdir(parents=True)
     (tmp_path / "dev").mkdir(exist_ok=True)
     (tmp_path / "dev" / "nvidiactl").touch()
-    assert cards(tmp_path) == ("0", "1", "2", "3")
+    assert visible_gpus(tmp_path) == ("0", "1", "2", "3")
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,12 @@ def test_every_card_of_the_machine_is_counted(tmp_path, shown):
 def test_those_that_the_environment_names_are_taken(tmp_path, monkeypatch, named, found):
     (tmp_path / "dev/nvidia0").mkdir(parents=True)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert cards(tmp_path) == found
+    assert visible_gpus(tmp_path) == found
+
+
+def test_a_run_gets_the_gpu_with_the_fewest_runs_and_the_first_of_several():
+    assert least_used_gpu(("3", "1"), []) == "3"
+    assert least_used_gpu(("3", "1"), ["3"]) == "1"
+    assert least_used_gpu(("3", "1"), ["1", "3", "3"]) == "1"
+    assert least_used_gpu(("3", "1"), [None, "0"]) == "3"  # one that is no longer to be had counts for nobody
+    assert least_used_gpu((), ["0"]) is None

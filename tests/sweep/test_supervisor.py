@@ -15,12 +15,14 @@ from grids import MIXED, TINY
 
 from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
+from kdx.run_options import RunOptions
 from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep.messages import Order, receive, send, trouble
-from kdx.sweep.supervisor import LocalSweep, _how
+from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.messages import ClaimedRun, claimed_run, receive, send, trouble
+from kdx.sweep.supervisor import Supervisor
 
 
 class Heard:
@@ -46,8 +48,8 @@ class Heard:
     def ended(self, run, record):
         self.ended_runs.append(record)
 
-    def server_killed(self, how):
-        self.servers_killed = [*getattr(self, "servers_killed", []), how]
+    def host_lost(self, problem):
+        self.hosts_lost = [*getattr(self, "hosts_lost", []), problem]
 
     def stopping(self):
         self.told_to_stop = True
@@ -62,16 +64,16 @@ def database(tmp_path):
         yield opened
 
 
-def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> LocalSweep:
+def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Supervisor:
     grid = database.path.parent / "grid.yaml"
     grid.write_text(text)
     plan = load_grid(grid)
     files = database.path.with_suffix(".files")
     writer.register(database, plan, plan.grid)
-    return LocalSweep(plan, database, str(database.path), files, workers, heard)
+    return Supervisor(plan, database, str(database.path), files, workers, heard, ForkServer())
 
 
-def records(database: Database, local: LocalSweep):
+def records(database: Database, local: Supervisor):
     return reader.load_sweep(database, local.plan.name).runs
 
 
@@ -230,7 +232,7 @@ def test_two_sweeps_on_one_database_share_the_work(database, data_home):
 
 
 class FakeServer:
-    """In the place of the server's process: a thread that ends each run by `end`, a function from order to exit code.
+    """In the place of the fork server's process: a thread that ends each run by `end`, from claimed run to exit code.
 
     Where that is None, the run goes on until a signal comes.
     """
@@ -248,10 +250,10 @@ class FakeServer:
         going = []
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
-                order = Order(**message["order"])
-                code = self.end(order)
-                ended = {order.run_id: code} if code is not None else {}
-                going += [order.run_id] if code is None else []
+                claimed = claimed_run(message)
+                code = self.end(claimed)
+                ended = {claimed.run_id: code} if code is not None else {}
+                going += [claimed.run_id] if code is None else []
             elif message["signal"] == signal.SIGUSR1:
                 ended = {}
             else:
@@ -271,17 +273,17 @@ class FakeServer:
 @pytest.fixture
 def fake(monkeypatch):
     """Puts a fake server in the place of the real one."""
-    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.supervisor.subprocess.Popen", kind(end))
+    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", kind(end))
 
 
-def complete(order: Order) -> int:
-    with open_database(order.database, write=True) as database:
-        RunWriter(database, order.run_id, order.owner, order.attempt).complete(1.0, 1, 1.0, {}, 1)
+def complete(claimed: ClaimedRun) -> int:
+    with open_database(claimed.database, write=True) as database:
+        RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt).complete(1.0, 1, 1.0, {}, 1)
     return 0
 
 
 def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figure):
-    fake(lambda order: -signal.SIGSEGV)
+    fake(lambda claimed: -signal.SIGSEGV)
     heard = Heard()
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
     assert local.run() is None
@@ -292,11 +294,11 @@ def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figu
 
 
 @pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
-def test_runs_at_work_share_the_cards_evenly(database, fake, workers, given):
-    orders = []
+def test_runs_at_work_share_the_gpus_evenly(database, fake, workers, given):
+    started = []
 
-    def end(order):
-        orders.append(order)
+    def end(claimed):
+        started.append(claimed)
 
     class Stops(Heard):
         def started(self, run, attempt):
@@ -306,17 +308,17 @@ def test_runs_at_work_share_the_cards_evenly(database, fake, workers, given):
 
     fake(end)
     local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
-    local.cards = ("3", "1")
+    local.gpus = ("3", "1")
     assert local.run() == signal.SIGTERM
-    assert [order.card for order in orders] == given
+    assert [claimed.gpu for claimed in started] == given
 
 
-def test_a_card_is_given_again_once_its_run_has_ended(database, fake):
-    cards = {}
+def test_a_gpu_is_given_again_once_its_run_has_ended(database, fake):
+    gpus = {}
 
-    def end(order):
-        cards[order.seed] = order.card
-        return None if order.seed == 0 else complete(order)
+    def end(claimed):
+        gpus[claimed.seed] = claimed.gpu
+        return None if claimed.seed == 0 else complete(claimed)
 
     class Stops(Heard):
         def ended(self, run, record):
@@ -326,23 +328,23 @@ def test_a_card_is_given_again_once_its_run_has_ended(database, fake):
 
     fake(end)
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Stops())
-    local.cards = ("0", "1")
+    local.gpus = ("0", "1")
     assert local.run() == signal.SIGTERM
-    assert cards == {0: "0", 1: "1", 2: "1", 3: "1"}
+    assert gpus == {0: "0", 1: "1", 2: "1", 3: "1"}
 
 
-def test_without_cards_a_run_takes_what_it_finds(database, fake):
-    orders = []
-    fake(lambda order: orders.append(order) or complete(order))
+def test_without_gpus_a_run_takes_what_it_finds(database, fake):
+    started = []
+    fake(lambda claimed: started.append(claimed) or complete(claimed))
     assert sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).run() is None
-    assert [order.card for order in orders] == [None]
+    assert [claimed.gpu for claimed in started] == [None]
 
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
-    def replaces(order):
+    def replaces(claimed):
         smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
         writer.register(database, smaller, smaller.grid)
-        return complete(order)
+        return complete(claimed)
 
     fake(replaces)
     heard = Heard()
@@ -352,10 +354,10 @@ def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake)
 
 
 def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(database, fake, figure):
-    def sleeps(order):
+    def sleeps(claimed):
         with database.write() as connection:
             connection.exec_driver_sql("UPDATE run SET lease_until = 0 WHERE state = 'running'")
-        return None if order.seed == 0 else complete(order)
+        return None if claimed.seed == 0 else complete(claimed)
 
     class StopsAfterTwo(Heard):
         def ended(self, run, record):
@@ -373,10 +375,10 @@ def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(d
 
 
 def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):
-    fake(lambda order: None if (order.seed, order.attempt) == (1, 1) else complete(order))
+    fake(lambda claimed: None if (claimed.seed, claimed.attempt) == (1, 1) else complete(claimed))
     heard = Heard()
     local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
-    local.hang_after = 0.5
+    local.options = RunOptions(hang_after=0.5)
     assert local.run() is None
     assert heard.hung_runs == [1]
     hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
@@ -388,9 +390,9 @@ def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fak
 def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
     class Full(FakeServer):
         def serve(self):
-            order = Order(**receive(self.channel)["order"])
-            send(self.channel, trouble(order.run_id, StorageError("full", place="/somewhere", hint="free some")))
-            send(self.channel, {"event": "exit", "run": order.run_id, "code": 75})
+            claimed = claimed_run(receive(self.channel))
+            send(self.channel, trouble(claimed.run_id, StorageError("full", place="/somewhere", hint="free some")))
+            send(self.channel, {"event": "exit", "run": claimed.run_id, "code": 75})
             while receive(self.channel) is not None:
                 pass
 
@@ -405,7 +407,7 @@ def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database,
 
 
 class Dying(FakeServer):
-    """Ends at its first order, or before it is read."""
+    """Ends at its first run, or before it is read."""
 
     read = True
 
@@ -439,7 +441,7 @@ def test_a_server_that_is_killed_is_started_again_and_not_for_ever(database, fak
         "the process that workers are forked from was killed by SIGKILL 3 times in a row\n"
         "  hint: where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints"
     )
-    assert heard.servers_killed == ["was killed by SIGKILL"] * 2
+    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"] * 2
     # No fault of the run's.
     (record,) = records(database, local)
     assert (record.state, record.attempt, record.stalls) == (RunState.INTERRUPTED, 3, 0)
@@ -463,7 +465,7 @@ def test_runs_of_a_server_that_was_killed_go_on_in_another(database, fake):
     heard = Heard()
     local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard)
     assert local.run() is None
-    assert heard.servers_killed == ["was killed by SIGKILL"]
+    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"]
     assert [(record.state, record.stalls) for record in records(database, local)] == [(RunState.COMPLETED, 0)] * 3
 
 
@@ -483,7 +485,7 @@ def test_a_system_that_has_no_process_for_the_server_is_told(database, monkeypat
     def refused(*_, **__):
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("kdx.sweep.supervisor.subprocess.Popen", refused)
+    monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", refused)
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
     with pytest.raises(ServerError, match="forked from could not be started: Resource temporarily unavailable"):
         local.run()
@@ -516,36 +518,28 @@ def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database,
     assert local.run() == signal.SIGINT
 
 
-def test_a_server_that_takes_no_order_is_given_up(database, fake, monkeypatch):
+def test_a_server_that_takes_no_run_is_given_up(database, fake, monkeypatch):
     """What it has not read is more than a socket holds."""
     fake(None, Stopped)
-    monkeypatch.setattr("kdx.sweep.supervisor.ENDS_WITHIN", 0.2)
+    monkeypatch.setattr("kdx.sweep.hosts.fork_server.ENDS_WITHIN", 0.2)
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    local.hang_after = 0.2
-    start_server = local._start_server
+    local.options = RunOptions(hang_after=0.2)
+    start_process = local.host._start_process
 
     def with_a_full_socket():
-        start_server()
+        start_process()
         with contextlib.suppress(BlockingIOError):
             while True:
-                local._socket.send(b"{}", socket.MSG_DONTWAIT)
+                local.host._channel.send(b"{}", socket.MSG_DONTWAIT)
 
-    monkeypatch.setattr(local, "_start_server", with_a_full_socket)
+    monkeypatch.setattr(local.host, "_start_process", with_a_full_socket)
     with pytest.raises(ServerError, match="3 times in a row"):
         local.run()
     # While it is waited for, a signal is heard.
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
-    start_server = local._start_server
-    monkeypatch.setattr(local, "_start_server", lambda: (with_a_full_socket(), local.stop(signal.SIGTERM)))
+    start_process = local.host._start_process
+    monkeypatch.setattr(local.host, "_start_process", lambda: (with_a_full_socket(), local.stop(signal.SIGTERM)))
     assert local.run() == signal.SIGTERM
-
-
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [(-9, "killed by SIGKILL"), (-40, "killed by signal 40"), (-34, "killed by SIGRTMIN"), (70, "ended with code 70")],
-)
-def test_how_a_worker_ended_is_told_whatever_the_signal(code, told):
-    assert _how(code) == told
 
 
 def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
@@ -554,7 +548,7 @@ def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
             local.stop(signal.SIGHUP)
             local.stop(signal.SIGHUP)
 
-    fake(lambda order: None)
+    fake(lambda claimed: None)
     local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Closes())
     assert local.run() == signal.SIGHUP
     assert not local._at_once
@@ -587,7 +581,7 @@ def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(da
             if self.started_runs:
                 local.stop(signal.SIGINT)
 
-    fake(lambda order: None if order.seed == 0 else complete(order))
+    fake(lambda claimed: None if claimed.seed == 0 else complete(claimed))
     heard = StopsTwice()
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
     assert local.run() == signal.SIGINT

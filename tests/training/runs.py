@@ -11,7 +11,7 @@ from torch import Tensor
 from kdx.grid.spec import CellSpec
 from kdx.training import lifecycle
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.run import Outcome, let_go, train
+from kdx.training.run import Outcome, delete_resume_checkpoints, train
 from kdx.training.stopping import Stopped, StopRequest
 
 STEPS = 12
@@ -144,7 +144,7 @@ def run(
     recorder = recorder or Kept(ask)
     try:
         outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home, **how)
-        let_go(folder)  # as a sweep does, once it has recorded the outcome
+        delete_resume_checkpoints(folder)  # as a sweep does, once it has recorded the outcome
     except Stopped:
         outcome = None
     return Run(spec, folder, recorder.events, outcome)

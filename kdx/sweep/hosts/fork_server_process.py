@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.messages import STOPPED, Order, receive, send, trouble
+from kdx.sweep.messages import STOPPED, ClaimedRun, claimed_run, receive, send, trouble
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_WITHIN = 5.0  # seconds that the system has to give a process
@@ -79,22 +79,22 @@ def _keep_memory() -> None:
 
 def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
-        order = Order(**message["order"])
+        claimed = claimed_run(message)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
         server = os.getpid()
         try:
             pid = _fork(channel, children)
             if pid == 0:
-                _become_worker(order, channel, worker, server)
+                _become_worker(claimed, channel, worker, server)
         except OSError as error:
             problem = f"the system gives no process for another worker: {error.strerror}"
             hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
-            _tell(channel, trouble(order.run_id, ServerError(problem, hint=hint)))
-            _tell(channel, {"event": "exit", "run": order.run_id, "code": STOPPED})
+            _say(channel, trouble(claimed.run_id, ServerError(problem, hint=hint)))
+            _say(channel, {"event": "exit", "run": claimed.run_id, "code": STOPPED})
             return
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        children[pid] = order.run_id
+        children[pid] = claimed.run_id
     elif message["do"] == "signal":
         for pid, run_id in children.items():
             if message["run"] in (None, run_id):
@@ -115,16 +115,16 @@ def _fork(channel: socket.socket, children: dict[int, int]) -> int:
             time.sleep(0.2)
 
 
-def _become_worker(order: Order, channel: socket.socket, worker: Any, server: int) -> NoReturn:
+def _become_worker(claimed: ClaimedRun, channel: socket.socket, worker: Any, server: int) -> NoReturn:
     code = 70
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with(server)
-        if order.card is not None:
+        if claimed.gpu is not None:
             # In time: CUDA reads it when it is first used, and here nobody has used it yet.
-            os.environ["CUDA_VISIBLE_DEVICES"] = order.card
-        code = worker.work(order, channel)
+            os.environ["CUDA_VISIBLE_DEVICES"] = claimed.gpu
+        code = worker.work(claimed, channel)
     except BaseException:
         # The run could not even be recorded as failed.
         with contextlib.suppress(OSError):
@@ -150,10 +150,10 @@ def _reap(channel: socket.socket, children: dict[int, int]) -> None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             run_id = children.pop(pid)
-            _tell(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
+            _say(channel, {"event": "exit", "run": run_id, "code": os.waitstatus_to_exitcode(status)})
 
 
-def _tell(channel: socket.socket, message: Mapping[str, Any]) -> None:
+def _say(channel: socket.socket, message: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError):  # the sweep is gone, which is noticed where it is listened to
         send(channel, message)
 

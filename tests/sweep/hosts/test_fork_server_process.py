@@ -19,7 +19,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
 from kdx.sweep.hosts.fork_server_process import _obey
-from kdx.sweep.messages import Order, receive, send, start
+from kdx.sweep.messages import ClaimedRun, receive, send, start
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def exit_of(channel: socket.socket) -> dict:
     raise AssertionError("the server has ended")
 
 
-def orders(database: Database) -> list[Order]:
+def claimed_runs(database: Database) -> list[ClaimedRun]:
     """Both runs of LONG, claimed."""
     grid = database.path.parent / "grid.yaml"
     grid.write_text(LONG)
@@ -55,7 +55,9 @@ def orders(database: Database) -> list[Order]:
     (cell,), runs = plan.cells, reader.load_sweep(database).runs
     attempts = [writer.claim(database, run.id, "me", 60.0) for run in runs]
     return [
-        Order(run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}")
+        ClaimedRun(
+            run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}"
+        )
         for run, attempt in zip(runs, attempts, strict=True)
         if attempt is not None
     ]
@@ -66,7 +68,7 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     command = [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())]
     process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
     there.close()
-    killed, stopped = orders(database)
+    killed, stopped = claimed_runs(database)
 
     # A worker that is killed leaves its run to the sweep.
     send(here, start(killed))
@@ -77,7 +79,9 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     assert reader.load_sweep(database).runs[0].state is RunState.RUNNING
 
     # One that cannot even open its database says why where the sweep can read it.
-    send(here, start(Order(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder)))
+    send(
+        here, start(ClaimedRun(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder))
+    )
     assert receive(here)["event"] == "trouble"
     assert exit_of(here)["code"] == 75
 
@@ -93,21 +97,21 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     process.stderr.close()
 
 
-@pytest.mark.parametrize(("card", "seen"), [("3", "3"), (None, "0,1,2,3")])
-def test_a_worker_sees_the_card_of_its_order_alone(tmp_path, monkeypatch, card, seen):
+@pytest.mark.parametrize(("gpu", "seen"), [("3", "3"), (None, "0,1,2,3")])
+def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
 
     class Worker:
         @staticmethod
-        def work(order, channel):
-            Path(order.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+        def work(claimed, channel):
+            Path(claimed.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
             return 0
 
-    order = Order(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), card=card)
+    claimed = ClaimedRun(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), gpu=gpu)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     workers: dict[int, int] = {}
     with here, there:
-        _obey(start(order), there, workers, Worker)
+        _obey(start(claimed), there, workers, Worker)
     ((pid, run),) = workers.items()
     assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
     assert (tmp_path / "seen").read_text() == seen
