@@ -61,7 +61,7 @@ class RunRecord(NamedTuple):
     test_score: float | None
     """The same metric on the test split, with those weights."""
     error: str | None
-    """One line: why it failed or diverged."""
+    """One line: why it failed, diverged or was pruned."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
     undertrained: str | None = None

@@ -41,7 +41,7 @@ def decide(
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        liveness: what is known of an owner.
+        liveness: what is known of a lease holder.
         checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
     """
     return tuple(
@@ -53,11 +53,11 @@ def decide(
 
 def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
     """Why nobody works at a running run any more; None: somebody does."""
-    owner = liveness(run.owner) if run.owner else Liveness.GONE
-    if owner is Liveness.GONE:
+    holder = liveness(run.owner) if run.owner else Liveness.GONE
+    if holder is Liveness.GONE:
         return "its process is gone"
-    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
-    if owner is not Liveness.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
+    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every holder is there.
+    if holder is not Liveness.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
         return "its lease has lapsed"
     return None
 
@@ -89,7 +89,7 @@ def _decide(
         case RunState.DIVERGED:
             return Action.SKIP, f"did not converge: {record.error}"
         case RunState.PRUNED:
-            return Action.SKIP, "pruned"
+            return Action.SKIP, f"pruned: {record.error}" if record.error else "pruned"
 
 
 def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | None]) -> tuple[Action, str]:

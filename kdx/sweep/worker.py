@@ -82,16 +82,17 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
             "valid_step": outcome.valid_step,
-            "test_score": outcome.test_score,
             "definitions": outcome.definitions,
             "last_step": outcome.step,
             "weights_sha256": outcome.weights_sha256,
         }
         recorder.flush(outcome.step)
-        if outcome.diverged:
-            writer.diverge(outcome.diverged, **scores)
+        if outcome.pruned is not None:
+            writer.prune(outcome.pruned, **scores)
+        elif outcome.diverged:
+            writer.diverge(outcome.diverged, test_score=outcome.test_score, **scores)
         else:
-            writer.complete(**scores, undertrained=outcome.undertrained)
+            writer.complete(test_score=outcome.test_score, undertrained=outcome.undertrained, **scores)
         # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
         with contextlib.suppress(OSError):
             delete_resume_checkpoints(folder)
@@ -183,6 +184,9 @@ class DatabaseRecorder:
         self.writer.record(self._rows, self.step)
         self._rows.clear()
         self._flushed = time.monotonic()
+
+    def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
+        return None  # a sweep runs every run to its end
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         self.writer.outputs(name, lines)

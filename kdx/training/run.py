@@ -32,7 +32,7 @@ from kdx.training.lifecycle import Lifecycle, own_state
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.prediction import PredictionModule
 from kdx.training.recorder import Recorder
-from kdx.training.stopping import StopRequest
+from kdx.training.stopping import Pruned, StopRequest
 from kdx.training.translation import TranslationModule
 
 PARAMETERS = "model/parameters"
@@ -44,25 +44,28 @@ _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended; a divergence is an outcome like any other."""
+class RunOutcome:
+    """How a run ended; to diverge or to be pruned is an outcome like any other."""
 
     diverged: str | None
     """Why, in one line: a loss is no number, or far above that of the first step at the end; None otherwise."""
     step: int
     """Optimiser steps done."""
     valid_score: float | None
-    """Best value of the selection metric, or that of the mean of weights where the cell asks for one."""
+    """Best value of the selection metric, or that of the mean of weights where the cell asks for one and the run came
+    to its last step."""
     valid_step: int | None
     """The step of that value; its weights are the ones tested."""
     test_score: float | None
-    """The same metric on the test split."""
+    """The same metric on the test split; None where the run did not come to it."""
     definitions: dict[str, str]
     """Metric → what it means, or its signature."""
     undertrained: str | None = None
     """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
     weights_sha256: str | None = None
-    """Of the file with the weights that were tested; None: there is none."""
+    """Of the file with the weights that were tested, or would have been; None: there is none."""
+    pruned: str | None = None
+    """Why the recorder had it stopped after a validation, in one line; None: it did not."""
 
 
 class _Resumed(NamedTuple):
@@ -73,8 +76,19 @@ class _Resumed(NamedTuple):
     """Optimiser steps done."""
     batches: int
     """Batches done."""
-    conditions: dict[str, str]
-    """Under which it was made."""
+    lifecycle: dict[str, Any]
+    """The state of the `Lifecycle`."""
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Under which it was made."""
+        found: dict[str, str] = self.lifecycle["of"]["conditions"]
+        return found
+
+    @property
+    def pruned(self) -> bool:
+        """Whether nothing is left of the run but to end it as pruned."""
+        return self.lifecycle.get("pruned") is not None
 
 
 class _Batches(Dataset[Any]):
@@ -111,11 +125,12 @@ def train(
     options: RunOptions = RunOptions(),
     recorded: int | None = None,
     checkpointed: int | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
-    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. What the
-    run needed to go on is left until its outcome is recorded, see `delete_resume_checkpoints`.
+    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. A run that
+    the recorder has pruned is not tested; it keeps the weights that would have been. What the run needed to go on is
+    left until its outcome is recorded, see `delete_resume_checkpoints`.
 
     Args:
         spec: the resolved cell.
@@ -168,6 +183,9 @@ def train(
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
+    if resumed and resumed.pruned:
+        lifecycle.load_state_dict(resumed.lifecycle)
+        return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
     trainer = lightning.Trainer(
@@ -206,6 +224,8 @@ def train(
             trainer.validate(module, valid, verbose=False)
     except Diverged as error:
         return _diverged(str(error), trainer.global_step, lifecycle, module)
+    except Pruned:
+        return _pruned(trainer.global_step, files, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
     trainer.test(module, DataLoader(evaluation[Split.TEST], batch_size=None), verbose=False)
@@ -214,9 +234,7 @@ def train(
     if isinstance(module, TranslationModule):
         recorder.outputs("test/translations", module.lines())
     recorder.flush(training.steps)
-    kind = CheckpointKind.AVERAGE if training.average else CheckpointKind.BEST
-    files.keep(kind)
-    weights = files.write(kind, step, module.model.state_dict())
+    weights = _keep(files, spec, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
@@ -224,8 +242,7 @@ def train(
         diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
-    named, sha256 = _named(module), name_of(weights).sha256
-    return Outcome(diverged, training.steps, score, step, test_score, named, undertrained, sha256)
+    return RunOutcome(diverged, training.steps, score, step, test_score, _named(module), undertrained, weights)
 
 
 def delete_resume_checkpoints(folder: Path) -> None:
@@ -281,7 +298,7 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed 
                 why = "lists weights that are not there"
             else:
                 batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
-                return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
+                return _Resumed(path, state["global_step"], batches, found)
         except (AttributeError, KeyError, TypeError):
             why = "is of another program"
         files.set_aside(path, why)
@@ -315,6 +332,24 @@ def _named(module: TaskModule) -> dict[str, str]:
     return defined | {PARAMETERS: "numbers that training changes; what is shared counts once"}
 
 
-def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
+def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> RunOutcome:
     best_step, best = lifecycle.best or (None, None)
-    return Outcome(reason, step, best, best_step, None, _named(module))
+    return RunOutcome(reason, step, best, best_step, None, _named(module))
+
+
+def _pruned(step: int, files: CheckpointFiles, lifecycle: Lifecycle, module: TaskModule) -> RunOutcome:
+    """Keeps the weights that would have been tested, had the run ended here."""
+    assert lifecycle.best is not None
+    best_step, best = lifecycle.best
+    kept_step = step if module.spec.training.average else best_step
+    weights = _keep(files, module.spec, kept_step, _mean(files, lifecycle.weights))
+    return RunOutcome(
+        None, step, best, best_step, None, _named(module), weights_sha256=weights, pruned=lifecycle.pruned
+    )
+
+
+def _keep(files: CheckpointFiles, spec: CellSpec, step: int, state: Mapping[str, Any]) -> str:
+    """Writes what a run that has ended keeps, its best weights or their mean; the SHA-256 of the file."""
+    kind = CheckpointKind.AVERAGE if spec.training.average else CheckpointKind.BEST
+    files.keep(kind)
+    return name_of(files.write(kind, step, state)).sha256

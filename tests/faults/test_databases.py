@@ -27,7 +27,7 @@ from kdx.store.records import RunState
 from kdx.sweep import worker
 from kdx.sweep.messages import STOPPED, claimed_run, receive, send, trouble
 from kdx.training.checkpoint import CheckpointFiles, name_of
-from kdx.training.run import Outcome
+from kdx.training.run import RunOutcome
 from kdx.training.stopping import StopRequest
 
 GRID = """
@@ -144,7 +144,7 @@ class Workers:
 def workers(monkeypatch, data_home):
     def train(spec, seed, *, folder, recorder, **_):
         recorder.begin({"torch": "x"}, "data", "code", 0, None, {})
-        return Outcome(None, 20, 3.0, 20, 3.0, {})
+        return RunOutcome(None, 20, 3.0, 20, 3.0, {})
 
     monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", Workers())
     monkeypatch.setattr(worker, "train", train)

@@ -83,6 +83,7 @@ def first(
         (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
         (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
         (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.SKIP, "pruned")),
+        (record(RunState.PRUNED, error="worse"), Liveness.UNKNOWN, (Action.SKIP, "pruned: worse")),
     ],
 )
 def test_each_state_has_its_action_and_reason(recorded, liveness, decided):

@@ -23,7 +23,7 @@ from kdx.store.records import RunRecord, RunState
 from kdx.store.writer import RunWriter
 from kdx.sweep import worker
 from kdx.sweep.messages import ClaimedRun, error_of, receive
-from kdx.training.run import Outcome
+from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
 
 GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
@@ -89,7 +89,7 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
-        return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"}, "it learned too little")
+        return RunOutcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"}, "it learned too little")
 
     code, run = does(claimed, train)
     assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
@@ -109,7 +109,7 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         for name in names:
             (folder / name).touch()
-        return Outcome(diverged, 20, 3.5, 20, 3.0, {})
+        return RunOutcome(diverged, 20, 3.5, 20, 3.0, {})
 
     def full(*_, **__):
         raise StorageError("the disk is full")
@@ -126,8 +126,15 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
 
 
 def test_a_divergence_is_an_outcome(does, claimed):
-    code, run = does(claimed, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+    code, run = does(claimed, lambda *_, **__: RunOutcome("loss is nan", 7, None, None, None, {}))
     assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.DIVERGED, "loss is nan", 7)
+
+
+def test_a_pruned_run_is_an_outcome_with_its_reason(does, claimed):
+    outcome = RunOutcome(None, 7, 3.5, 5, None, {}, pruned="worse than the median", weights_sha256="ab" * 32)
+    code, run = does(claimed, lambda *_, **__: outcome)
+    assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.PRUNED, "worse than the median", 7)
+    assert (run.valid_score, run.valid_step, run.test_score, run.weights_sha256) == (3.5, 5, None, "ab" * 32)
 
 
 def test_a_stopped_run_is_interrupted_where_it_was(does, claimed):
@@ -350,7 +357,7 @@ def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, cl
     thread = threading.Thread(target=lock)
     thread.start()
     locked.wait()
-    code, run = does(claimed, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+    code, run = does(claimed, lambda *_, **__: RunOutcome("loss is nan", 7, None, None, None, {}))
     thread.join()
     assert (code, run.state) == (worker.DONE, RunState.DIVERGED)
 
