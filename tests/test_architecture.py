@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,11 @@ def test_imports_go_one_way(path):
         return
     used = {name.split(".")[1] for name in imports(path) if name.startswith("kdx.")} - {own, *OPEN, "__version__"}
     assert used <= ALLOWED[own], f"{own} may not import {used - ALLOWED[own]}"
+
+
+def test_no_packages_import_each_other_in_a_circle():
+    order = list(TopologicalSorter(ALLOWED).static_order())
+    assert order.index("training") < order.index("runs") < order.index("sweep") < order.index("cli")
 
 
 @pytest.mark.parametrize("path", sources(), ids=place)

@@ -59,7 +59,7 @@ class ForkServer:
         return message
 
     def wake(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it is full of wakes
+        with contextlib.suppress(OSError):  # it is full of wakes, or closed
             os.write(self._wake_end, b"!")
 
     def signal(self, signum: int, run_id: int | None = None) -> None:
@@ -71,8 +71,9 @@ class ForkServer:
     def close(self, *, at_once: bool) -> None:
         if self._process:
             self._end_process(ENDS_AT_ONCE_WITHIN if at_once else ENDS_WITHIN)
+        wake_end, self._wake_end = self._wake_end, -1  # a signal may come yet
         os.close(self._wake)
-        os.close(self._wake_end)
+        os.close(wake_end)
 
     def _start_process(self) -> None:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -57,6 +57,12 @@ def test_a_handler_that_wakes_it_never_waits(host):
         host.wake()
 
 
+def test_a_signal_that_comes_after_the_end_is_heard_by_nobody():
+    host = ForkServer()
+    host.close(at_once=False)
+    host.wake()
+
+
 @pytest.mark.parametrize(
     ("script", "problem", "final"),
     [
