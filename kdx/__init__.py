@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kdx.sweep.load_run import LoadedRun
+    from kdx.runs.load_run import LoadedRun
 
 __version__ = "0.1.0"
 
 
 def load_run(database: "str | Path", run: int) -> "LoadedRun":
-    """The model of a finished run, with the weights that were tested; see `kdx.sweep.load_run.load_run`."""
+    """The model of a finished run, with the weights that were tested; see `kdx.runs.load_run.load_run`."""
     # Imports torch, which `import kdx` must not.
-    from kdx.sweep import load_run as module
+    from kdx.runs import load_run as module
 
     return module.load_run(database, run)

@@ -160,6 +160,44 @@ def filling(place: Path, *, folder: bool = False) -> Iterator[Path]:
         os.close(held)
 
 
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Writes a file that is there whole under its name or not at all, even if the power is cut; one before it goes.
+
+    The content is forced to disk, then takes its name, then the name is forced to disk. Nothing is written through a
+    link, neither at the name nor at the one before it. What killed processes left in the folder is removed first.
+
+    Raises:
+        OSError: it cannot be written; then nothing is left of it.
+    """
+    _remove_left(path.parent)
+    # As `open` makes one: for all whom the umask lets.
+    unfinished, held = _made(path.parent, folder=False, mode=0o666)
+    with os.fdopen(held, "wb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(held)
+            unfinished.rename(path)
+        except BaseException:
+            _remove(unfinished)
+            raise
+    fsync_directory(path.parent)
+
+
+def fsync_directory(folder: Path) -> None:
+    """Forces the names in a folder to disk; until then a cut of the power may take them, whatever they name."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file or folder of this name is being filled, or was when its process was killed."""
+    return _FILLING.fullmatch(name) is not None
+
+
 def nameless(place: Path) -> Path:
     """A new path in `place`, of which the next that makes something there takes whatever has it for left, see above."""
     return place / f".kdx-{secrets.token_hex(8)}"
@@ -206,7 +244,7 @@ def _rename_without_replacing(path: Path, name: Path) -> None:
         raise OSError(number, os.strerror(number), str(name))
 
 
-def _made(place: Path, folder: bool) -> tuple[Path, int]:
+def _made(place: Path, folder: bool, mode: int = 0o644) -> tuple[Path, int]:
     """A file or folder of a name of its own, and a descriptor that holds the lock on it, where locks are to be had."""
     while True:
         path = nameless(place)
@@ -214,7 +252,7 @@ def _made(place: Path, folder: bool) -> tuple[Path, int]:
             path.mkdir()
             held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
-            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         with suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Before it was locked, somebody may have taken it for left.
@@ -226,7 +264,7 @@ def _made(place: Path, folder: bool) -> tuple[Path, int]:
 def _remove_left(place: Path) -> None:
     with suppress(OSError):
         for path in place.iterdir():
-            if _FILLING.fullmatch(path.name):
+            if is_unfinished(path.name):
                 _remove_unless_held(path)
 
 

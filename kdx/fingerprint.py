@@ -26,18 +26,20 @@ _TABLES = frozenset(
         "attention.encodings",
         "attention.mixers",
         "data.corpora",
-        "tasks",
     )
 )
 # What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
 # number of a run. `grid.placement` is read after the grid, by models.
 _ELSEWHERE = (
     "kdx.grid",
-    "kdx.tasks.",
+    "kdx.tasks",
     "kdx.axes",
     "kdx.definitions",
     "kdx.errors",
     "kdx.files",
+    "kdx.machine",
+    "kdx.run_options",
+    "kdx.checkpoint_names",
     "kdx.fingerprint",
     "kdx.cell_code",
 )
@@ -76,7 +78,7 @@ class _Module:
 
 
 def _counts(module: str) -> bool:
-    elsewhere = any(module == other or module.startswith(f"{other.rstrip('.')}.") for other in _ELSEWHERE)
+    elsewhere = any(module == other or module.startswith(f"{other}.") for other in _ELSEWHERE)
     return module != "kdx" and module not in _TABLES and (not elsewhere or module in _READ_LATER)
 
 

@@ -13,7 +13,17 @@ import pytest
 
 from kdx import files
 from kdx.errors import KdxError
-from kdx.files import NotAFileError, TooLargeError, filling, give_name, is_free, open_file, read_file, read_start
+from kdx.files import (
+    NotAFileError,
+    TooLargeError,
+    filling,
+    give_name,
+    is_free,
+    open_file,
+    read_file,
+    read_start,
+    write_whole,
+)
 
 
 @pytest.fixture(params=["renameat2", "link", "neither"])
@@ -145,3 +155,49 @@ def test_what_is_no_file_is_never_opened(tmp_path, monkeypatch):
     with pytest.raises(NotAFileError, match="this is a link, not a file"):
         open_file(Path("link"), follow=False)
     bound.close()
+
+
+def test_a_file_is_written_whole_in_the_place_of_one_before(tmp_path):
+    for content in (b"first", memoryview(b"second")):
+        write_whole(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == content
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.rename"])
+def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch, call):
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    write_whole(tmp_path / "file", b"first")
+    monkeypatch.setattr(call, fails)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "file", b"second")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"first")]
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_it_is_used(tmp_path, monkeypatch):
+    done, sync, rename = [], os.fsync, Path.rename
+
+    def synced(descriptor):
+        sync(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        done.append(("sync", "folder" if path == tmp_path else path.read_bytes()))
+
+    def renamed(path, target):
+        done.append(("rename", path.parent == target.parent))
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    write_whole(tmp_path / "file", b"content")
+    assert done == [("sync", b"content"), ("rename", True), ("sync", "folder")]
+
+
+def test_a_file_is_for_whom_the_umask_lets(tmp_path):
+    before = os.umask(0o002)
+    try:
+        write_whole(tmp_path / "file", b"")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o664

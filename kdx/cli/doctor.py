@@ -1,5 +1,6 @@
 """`kdx doctor`: is everything well with the database, the runs and their files?"""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +12,10 @@ from kdx.cli.options import DATABASE, Db, Json, in_database
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kdx.runs.files import RunFile
+    from kdx.runs.repair import Finding
     from kdx.store.check import Checked
     from kdx.store.records import Inventory
-    from kdx.sweep.files import RunFile
-    from kdx.sweep.repair import Finding
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
 SAVE = "take it back from a copy, or save what is left with: sqlite3 FILE .recover"
@@ -35,13 +36,14 @@ def doctor(
 
     Example: kdx doctor --fix
     """
+    from kdx.runs.files import damaged, files_beside, listing
+    from kdx.runs.folder_ownership import settled_here, stranger
+    from kdx.runs.repair import Finding, diagnose
     from kdx.store.database import open_database, path_of
     from kdx.store.reader import inventory
     from kdx.store.records import Inventory
-    from kdx.sweep.files import damaged, files_beside, listing
-    from kdx.sweep.owner import presence
-    from kdx.sweep.ownership import settled_here, stranger
-    from kdx.sweep.repair import Finding, diagnose
+    from kdx.sweep.decide import why_lost
+    from kdx.sweep.lease_holder import liveness
 
     checked = look_through(db)
     files = files_beside(path_of(db))
@@ -61,7 +63,7 @@ def doctor(
         # After the records: what a run leaves when it ends is then there.
         listed = listing(files) if other is None else ()
         there = listed if listed or not settled else None
-        found += diagnose(runs, there, damaged(files, listed), presence)
+        found += diagnose(runs, there, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     facts = _facts(db, checked, runs, files, listed)
@@ -79,11 +81,12 @@ def doctor(
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Does every repair that is still called for; what was mended."""
+    from kdx.runs import files as run_files
+    from kdx.runs.repair import Repair, diagnose
     from kdx.store import reader, writer
     from kdx.store.database import open_database
-    from kdx.sweep import files as run_files
-    from kdx.sweep.owner import Presence, presence
-    from kdx.sweep.repair import Repair, diagnose
+    from kdx.sweep.decide import why_lost
+    from kdx.sweep.lease_holder import Liveness, liveness
 
     mended = set()
     with open_database(db, write=True) as database:
@@ -91,20 +94,21 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
             if one.repair is Repair.NO_WAL:
                 mended.add(one)  # by opening it
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
-                now = presence(one.run.owner)
-                if now is Presence.HERE:
+                now = liveness(one.run.owner)
+                if now is Liveness.HERE:
                     continue
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
+                if writer.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
         with database.write():
             listed = run_files.listing(files)
-            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, presence)}
+            lost = partial(why_lost, liveness=liveness)
+            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, lost)}
             for one in found:
                 if one.file is None or one.file not in still:
                     continue
@@ -117,7 +121,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
 
 
 def _journal(db: str, checked: "Checked") -> "list[Finding]":
-    from kdx.sweep.repair import Finding, Repair
+    from kdx.runs.repair import Finding, Repair
 
     problem = "another program put it into WAL mode, which kdx does not use"
     return [Finding(db, problem, Repair.NO_WAL)] if checked.wal else []
@@ -125,7 +129,7 @@ def _journal(db: str, checked: "Checked") -> "list[Finding]":
 
 def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
     from kdx.cli.wording import size
-    from kdx.sweep.repair import Finding
+    from kdx.runs.repair import Finding
 
     free, _ = _free(files)
     needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
@@ -154,9 +158,9 @@ def _facts(
     from importlib.metadata import version
 
     from kdx import __version__
+    from kdx.runs.files import Kind, folder_of
     from kdx.store.check import has_wal_reset_bug
     from kdx.store.version import REVISION
-    from kdx.sweep.files import Kind, folder_of
 
     free, kind = _free(files)
     known = {folder_of(run) for run in runs.runs}
@@ -229,7 +233,7 @@ def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
 
 
 def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
-    from kdx.sweep.repair import Repair
+    from kdx.runs.repair import Repair
 
     if not found:
         return "nothing is wrong"

@@ -56,9 +56,9 @@ def export(
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.rows import to_csv, to_json
+    from kdx.runs.folder_ownership import refuse_stranger
     from kdx.store.database import open_database
     from kdx.store.reader import load_sweep, outputs_of
-    from kdx.sweep.ownership import refuse_stranger
 
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
@@ -127,8 +127,8 @@ def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
 
 def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
+    from kdx.runs.files import content, files_beside, final_weights
     from kdx.store.database import path_of
-    from kdx.sweep.files import content, files_beside, final_weights
 
     files = files_beside(path_of(db))
     found = {run.id: final_weights(files, run) for run in runs}

@@ -6,17 +6,19 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
-from kdx.sweep.keeping import Keep
+from kdx.runs.retention import Retention
 
 if TYPE_CHECKING:
+    from kdx.runs.files import RunFile
+    from kdx.runs.retention import Rule
     from kdx.store.database import Database
-    from kdx.sweep.files import RunFile
-    from kdx.sweep.keeping import Rule
 
 
 def gc(
     db: Db = DATABASE,
-    keep: Annotated[Keep, typer.Option("--keep", help="Of which finished runs the weights are kept.")] = Keep.ALL,
+    keep: Annotated[
+        Retention, typer.Option("--keep", help="Of which finished runs the weights are kept.")
+    ] = Retention.ALL,
     unplanned: Annotated[
         bool,
         typer.Option("--unplanned", help="Also all files of runs that no sweep plans."),
@@ -37,12 +39,12 @@ def gc(
 
     Example: kdx gc --keep selected --apply
     """
+    from kdx.runs.files import files_beside, remove
+    from kdx.runs.folder_ownership import refuse_stranger
+    from kdx.runs.retention import Rule, rules_of
     from kdx.store.database import open_database
-    from kdx.sweep.files import files_beside, remove
-    from kdx.sweep.keeping import Rule, asked
-    from kdx.sweep.ownership import refuse_stranger
 
-    rules = asked(keep, unplanned=unplanned, unknown=unknown)
+    rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
         files = files_beside(database.path)
@@ -74,9 +76,9 @@ def gc(
 
 
 def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
+    from kdx.runs.files import files_beside, listing
+    from kdx.runs.retention import removable
     from kdx.store.reader import inventory
-    from kdx.sweep.files import files_beside, listing
-    from kdx.sweep.keeping import removable
 
     return removable(inventory(database), _selected(database), listing(files_beside(database.path)))
 
@@ -104,7 +106,7 @@ def _bytes(listed: "list[RunFile]") -> int:
 def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: bool, db: str) -> str:
     """A line for each rule: files, bytes, and what removes them or that they are removed."""
     from kdx.cli.wording import size
-    from kdx.sweep.keeping import Rule
+    from kdx.runs.retention import Rule
 
     command = {
         Rule.NOT_SELECTED: " --keep selected",
@@ -120,7 +122,7 @@ def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: b
     return "\n".join([header, *lines])
 
 
-def _closing(listed: "list[RunFile]", apply: bool, keep: Keep, unplanned: bool, unknown: bool, db: str) -> str:
+def _closing(listed: "list[RunFile]", apply: bool, keep: Retention, unplanned: bool, unknown: bool, db: str) -> str:
     from kdx.cli.wording import size
 
     told = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
@@ -128,6 +130,6 @@ def _closing(listed: "list[RunFile]", apply: bool, keep: Keep, unplanned: bool, 
         return f"removed {told}"
     if not listed:
         return "nothing was removed, and by these rules nothing would be"
-    options = f" --keep {keep}" if keep is not Keep.ALL else ""
+    options = f" --keep {keep}" if keep is not Retention.ALL else ""
     options += " --unplanned" * unplanned + " --unknown" * unknown
     return f"nothing was removed; {told} would be by: kdx gc{options} --apply{in_database(db)}"

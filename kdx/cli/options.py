@@ -1,11 +1,15 @@
 """Options that several commands share; each can be set by `KDX_…` in the environment."""
 
+import functools
+import inspect
 import shlex
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from kdx.axes import IfChanged
+from kdx.run_options import RunOptions
 
 Db = Annotated[
     str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
@@ -33,31 +37,52 @@ Workers = Annotated[
     ),
 ]
 
-HangAfter = Annotated[
-    float,
-    typer.Option(
-        "--hang-after",
-        envvar="KDX_HANG_AFTER",
-        metavar="SECONDS",
-        min=1,
-        help="End and try again a run that gives no sign of life for so long.",
-    ),
-]
-
-Changed = Annotated[
-    IfChanged,
-    typer.Option(
-        "--if-changed",
-        # Not in the environment, as of --replace: restarting lets checkpoints go.
-        help="What to do with a run that began on another processor, or under other libraries, threads, data or code, "
-        "so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
-    ),
-]
-
 MOST_RUNS = 10_000
-HANG_AFTER = 600.0
 MOST_SEEDS = 1_000_000
 DATABASE = "runs.db"
+
+
+def run_options(
+    hang_after: Annotated[
+        float,
+        typer.Option(
+            "--hang-after",
+            envvar="KDX_HANG_AFTER",
+            metavar="SECONDS",
+            min=1,
+            help="End and try again a run that gives no sign of life for so long.",
+        ),
+    ] = RunOptions.hang_after,
+    if_changed: Annotated[
+        IfChanged,
+        typer.Option(
+            "--if-changed",
+            # Not in the environment, as of --replace: restarting lets checkpoints go.
+            help="What to do with a run that began on another processor, or under other libraries, threads, data or "
+            "code, so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
+        ),
+    ] = RunOptions.if_changed,
+) -> RunOptions:
+    """What every run of a command is told, from the flags that each command has that starts runs."""
+    return RunOptions(hang_after=hang_after, if_changed=if_changed)
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the flags of `run_options` in the place of its parameter `options`."""
+    own, flags = inspect.signature(command), inspect.signature(run_options).parameters
+
+    @functools.wraps(command)
+    def with_flags(**given: Any) -> None:
+        options = run_options(**{name: given.pop(name) for name in flags})
+        command(**given, options=options)
+
+    parameters = [
+        each for one in own.parameters.values() for each in (flags.values() if one.name == "options" else [one])
+    ]
+    # What Typer reads.
+    with_flags.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_flags.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_flags
 
 
 def in_database(db: str) -> str:

@@ -28,13 +28,13 @@ def plan(
     from pathlib import Path
 
     from kdx.cli.planned import change_of, leaving
+    from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
+    from kdx.runs.files import files_beside, resume_step
     from kdx.store.database import open_database
     from kdx.store.reader import recorded
-    from kdx.sweep.corpora import prepare_data
     from kdx.sweep.decide import decide
-    from kdx.sweep.files import files_beside, resume_step
-    from kdx.sweep.owner import presence
+    from kdx.sweep.lease_holder import liveness
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     notes = prepare_data(wanted, large=False)
@@ -44,7 +44,7 @@ def plan(
             change = change_of(database, wanted, grid, db, replaces=replace)
             records = recorded(database, [cell.id for cell in wanted.cells])
             files = files_beside(database.path)
-    decisions = decide(wanted, records, presence, partial(resume_step, files))
+    decisions = decide(wanted, records, liveness, partial(resume_step, files))
     if json:
         runs = [
             {

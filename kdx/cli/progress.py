@@ -65,8 +65,8 @@ class Lines:
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
 
-    def server_killed(self, how: str) -> None:
-        self.note(f"the process that workers are forked from {how}, and they with it: starting another")
+    def host_lost(self, problem: str) -> None:
+        self.note(f"{problem}, and they with it: starting another")
 
     def stopping(self) -> None:
         self.note("stopping at the next safe point; once more ends at once")

@@ -5,18 +5,18 @@ from typing import Annotated
 
 import typer
 
-from kdx.axes import IfChanged
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, HANG_AFTER, Changed, Db, HangAfter, Workers, in_database
+from kdx.cli.options import DATABASE, Db, Workers, in_database, with_run_options
+from kdx.run_options import RunOptions
 
 
+@with_run_options
 def resume(
     sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; every unfinished one if not said.")] = None,
     db: Db = DATABASE,
     workers: Workers = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
-    hang_after: HangAfter = HANG_AFTER,
-    if_changed: Changed = IfChanged.REFUSE,
+    options: RunOptions = RunOptions(),
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
 
@@ -24,12 +24,12 @@ def resume(
 
     Example: kdx resume quickstart
     """
-    from kdx.cli.sweep import FAILED, run
+    from kdx.cli.running import FAILED, run_plan
+    from kdx.data.plan_corpora import prepare_data
     from kdx.store import reader, writer
     from kdx.store.database import open_database
+    from kdx.store.plan_from_records import plan_of
     from kdx.store.records import RunState
-    from kdx.sweep.corpora import prepare_data
-    from kdx.sweep.recorded import plan_of
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     codes = []
@@ -45,7 +45,7 @@ def resume(
                 continue
             plan = plan_of(record)
             prepare_data(plan)
-            codes.append(run(plan, database, db, workers, hang_after, if_changed))
+            codes.append(run_plan(plan, database, db, workers, options))
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"

@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from kdx.axes import IfChanged
-from kdx.cli.options import DATABASE, HANG_AFTER, Changed, Db, HangAfter, Workers
+from kdx.cli.options import DATABASE, Db, Workers, with_run_options
+from kdx.run_options import RunOptions
 
 
+@with_run_options
 def retry(
     run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query tell it.")],
     db: Db = DATABASE,
     workers: Workers = None,
-    hang_after: HangAfter = HANG_AFTER,
-    if_changed: Changed = IfChanged.REFUSE,
+    options: RunOptions = RunOptions(),
 ) -> None:
     """Do one run again, whether it failed or its weights were lost.
 
@@ -26,13 +26,13 @@ def retry(
     """
     from dataclasses import replace
 
-    from kdx.cli.sweep import run as run_plan
+    from kdx.cli.running import run_plan
+    from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.store import reader, writer
     from kdx.store.database import open_database
+    from kdx.store.plan_from_records import plan_of
     from kdx.store.records import FINAL
-    from kdx.sweep.corpora import prepare_data
-    from kdx.sweep.recorded import plan_of
 
     with open_database(db, write=True) as database:
         record, _, _ = reader.load_one(database, run)
@@ -50,4 +50,4 @@ def retry(
                 raise KdxError(f"run {run} has a newer generation already", place=db, hint=hint)
         else:
             writer.reset_failed(database, [run])
-        raise typer.Exit(run_plan(plan, database, db, workers, hang_after, if_changed))
+        raise typer.Exit(run_plan(plan, database, db, workers, options))

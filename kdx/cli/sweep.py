@@ -1,42 +1,22 @@
 """`kdx sweep`: run a grid."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kdx.axes import IfChanged
-from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import (
-    DATABASE,
-    HANG_AFTER,
-    MOST_RUNS,
-    Changed,
-    Db,
-    HangAfter,
-    MaxRuns,
-    Replace,
-    Seeds,
-    Workers,
-    in_database,
-    seeds_of,
-)
-
-if TYPE_CHECKING:
-    from kdx.grid.plan import Plan
-    from kdx.store.database import Database
-
-FAILED = 4
-"""Exit code of a sweep that went to its end, with runs that failed."""
+from kdx.cli.console import say
+from kdx.cli.options import DATABASE, MOST_RUNS, Db, MaxRuns, Replace, Seeds, Workers, seeds_of, with_run_options
+from kdx.run_options import RunOptions
 
 
+@with_run_options
 def sweep(
     grid: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped grid.")],
     db: Db = DATABASE,
     workers: Workers = None,
     seeds: Seeds = None,
     max_runs: MaxRuns = MOST_RUNS,
-    hang_after: HangAfter = HANG_AFTER,
-    if_changed: Changed = IfChanged.REFUSE,
+    options: RunOptions = RunOptions(),
     replace: Replace = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
@@ -57,10 +37,11 @@ def sweep(
     from dataclasses import replace as replaced
 
     from kdx.cli.planned import change_of, leaving
+    from kdx.cli.running import run_plan
+    from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.writer import register
-    from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
@@ -72,64 +53,4 @@ def sweep(
         if change and (told := leaving(change, wanted, db)):
             say(f"note: {told}")
         register(database, wanted, wanted.grid)
-        raise typer.Exit(run(wanted, database, db, workers, hang_after, if_changed))
-
-
-def run(
-    plan: "Plan", database: "Database", db: str, workers: int | None, hang_after: float, if_changed: IfChanged
-) -> int:
-    """Run a plan that is registered, or a part of one, to its end, showing how it goes; the exit code."""
-    import faulthandler
-    import os
-    import signal
-    from types import FrameType
-
-    from kdx.cli.progress import progress
-    from kdx.sweep.cards import cards
-    from kdx.sweep.files import files_beside
-    from kdx.sweep.local import LocalSweep
-    from kdx.sweep.ownership import take
-
-    never_wait_for_readers()
-    gpus = cards()
-    count = workers or len(gpus or os.sched_getaffinity(0))
-    if moved := take(database):
-        say(f"note: {moved}")
-    with progress(plan) as listener:
-        files = files_beside(database.path)
-        local = LocalSweep(
-            plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed, cards=gpus
-        )
-
-        def on_signal(signum: int, frame: FrameType | None) -> None:
-            local.dump() if signum == signal.SIGUSR1 else local.stop(signum)
-
-        heeded = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-            heeded.append(signal.SIGHUP)
-        before = {signum: signal.signal(signum, on_signal) for signum in heeded}
-        # Its own stacks even where it hangs too deep for a handler.
-        faulthandler.register(signal.SIGUSR1, chain=True)
-        try:
-            stopped = local.run()
-        finally:
-            faulthandler.unregister(signal.SIGUSR1)
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
-    return _close(listener.counts, stopped, plan.name, db)
-
-
-def _close(counts: dict[str, int], stopped: int | None, sweep: str, db: str) -> int:
-    """The last line: what was done, and what to type next."""
-    import shlex
-
-    told = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
-    where = shlex.quote(sweep) + in_database(db)
-    if stopped is not None:
-        say(f"{told}; go on with: kdx resume {where}")
-        return 128 + stopped
-    if counts.get("failed"):
-        say(f"{told}; try them again with: kdx resume --failed {where}")
-        return FAILED
-    say(f"{told}; next: kdx report {where}")
-    return 0
+        raise typer.Exit(run_plan(wanted, database, db, workers, options))

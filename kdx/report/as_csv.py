@@ -96,6 +96,7 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "planned": cell.planned,
         "completed": cell.completed,
         "diverged": cell.diverged,
+        "pruned": cell.pruned,
         "undertrained": cell.undertrained,
         "failed": cell.failed,
         "out_of_memory": cell.out_of_memory,

@@ -99,6 +99,7 @@ def _values(cell: Cell) -> dict[str, Any]:
         "completed": cell.completed,
         "diverged": cell.diverged,
         "divergence_rate": list(cell.divergence_rate) if cell.diverged else None,
+        "pruned": cell.pruned,
         "undertrained": cell.undertrained,
         "out_of_memory": cell.out_of_memory,
         "failed": cell.failed,

@@ -153,6 +153,11 @@ class Cell:
         return self._count(RunState.DIVERGED)
 
     @property
+    def pruned(self) -> int:
+        """Runs that were stopped as not worth going on with; they have no test score."""
+        return self._count(RunState.PRUNED)
+
+    @property
     def undertrained(self) -> int:
         """Completed runs that learned no more than how often each token comes."""
         return sum(one.undertrained is not None for one in self.seeds)
@@ -164,8 +169,8 @@ class Cell:
 
     @property
     def unfinished(self) -> int:
-        """Runs that are pending, running, interrupted, cancelled or pruned."""
-        return self.planned - self.completed - self.diverged - self.failed
+        """Runs that are pending, running, interrupted or cancelled."""
+        return self.planned - self.completed - self.diverged - self.pruned - self.failed
 
     @property
     def divergence_rate(self) -> tuple[float, float]:

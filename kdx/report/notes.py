@@ -16,6 +16,10 @@ _WITHOUT_SCORE = {
     State.FAILED: "failed (k/n): k of n seeds ended with an error",
     State.HOLE: "–: no score yet",
 }
+_PRUNED = (
+    "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
+    "mean counts them"
+)
 _UNDERTRAINED = (
     "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
     "unigram distribution of the training set), so their scores say little"
@@ -48,6 +52,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
         told.append(f"{chosen} chosen by this very score, which flatters it.")
     shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
     told += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
+    told += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
     told += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
     return tuple(told)
 

@@ -89,6 +89,8 @@ def words(cell: Cell | None, *, show_n: bool) -> Words:
     broken = cell.failed - cell.out_of_memory
     counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
     notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
+    if cell.pruned:
+        notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
     if cell.undertrained:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
     if cell.state in counts:

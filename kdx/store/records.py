@@ -47,7 +47,7 @@ class RunRecord(NamedTuple):
     attempt: int
     """Number of the last claim; it fences writes of earlier ones. 0: never claimed."""
     owner: str | None
-    """Who claimed it: see `kdx.sweep.owner`."""
+    """Who claimed it: see `kdx.sweep.lease_holder`."""
     lease_left: float | None
     """Seconds until the claim lapses, negative when it has; None unless running."""
     progress_step: int
@@ -61,7 +61,7 @@ class RunRecord(NamedTuple):
     test_score: float | None
     """The same metric on the test split, with those weights."""
     error: str | None
-    """One line: why it failed or diverged."""
+    """One line: why it failed, diverged or was pruned."""
     seconds: float | None
     """Wall time of the attempts that ended, summed."""
     undertrained: str | None = None

@@ -410,6 +410,19 @@ class RunWriter:
         scores = _scores(valid_score, valid_step, test_score, definitions)
         self._end(RunState.DIVERGED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
+    def prune(
+        self,
+        reason: str,
+        last_step: int,
+        valid_score: float | None = None,
+        valid_step: int | None = None,
+        definitions: Mapping[str, str] | None = None,
+        weights_sha256: str | None = None,
+    ) -> None:
+        """Ends the run as one that was not worth going on with, with its best validation so far; final."""
+        scores = _scores(valid_score, valid_step, None, definitions)
+        self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
+
     def interrupt(self, last_step: int) -> None:
         """Ends the attempt at a safe point; the run can be resumed."""
         self._end(RunState.INTERRUPTED, last_step)

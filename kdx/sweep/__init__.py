@@ -1,2 +1,2 @@
-"""From a plan to recorded runs: what to do (`decide`), who does it (`local`, `server`, `worker`), and who holds what
-(`owner`)."""
+"""From a plan to recorded runs: what to do (`decide`), who has it done (`supervisor`, through one of `hosts`), who does
+it (`worker`), and who holds what (`lease_holder`, `held_leases`)."""

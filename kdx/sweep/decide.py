@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Liveness
 
 
 class Action(StrEnum):
@@ -34,36 +34,36 @@ class Decision:
 def decide(
     plan: Plan,
     records: Mapping[tuple[str, int], RunRecord],
-    presence: Callable[[str], Presence],
+    liveness: Callable[[str], Liveness],
     checkpoint: Callable[[RunRecord], int | None],
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        presence: what is known of an owner.
+        liveness: what is known of a lease holder.
         checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
     """
     return tuple(
-        Decision(run, record, *_decide(record, presence, checkpoint))
+        Decision(run, record, *_decide(record, liveness, checkpoint))
         for run in plan.runs
         for record in [records.get(run.key)]
     )
 
 
-def why_lost(run: RunRecord, presence: Callable[[str], Presence]) -> str | None:
+def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
     """Why nobody works at a running run any more; None: somebody does."""
-    owner = presence(run.owner) if run.owner else Presence.GONE
-    if owner is Presence.GONE:
+    holder = liveness(run.owner) if run.owner else Liveness.GONE
+    if holder is Liveness.GONE:
         return "its process is gone"
-    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every owner is there.
-    if owner is not Presence.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
+    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every holder is there.
+    if holder is not Liveness.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
         return "its lease has lapsed"
     return None
 
 
 def _decide(
-    record: RunRecord | None, presence: Callable[[str], Presence], checkpoint: Callable[[RunRecord], int | None]
+    record: RunRecord | None, liveness: Callable[[str], Liveness], checkpoint: Callable[[RunRecord], int | None]
 ) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
@@ -75,7 +75,7 @@ def _decide(
         case RunState.INTERRUPTED:
             return _again("interrupted at", record, checkpoint)
         case RunState.RUNNING:
-            lost = why_lost(record, presence)
+            lost = why_lost(record, liveness)
             if lost is None:
                 return Action.WAIT, "running in another kdx"
             return _again(f"{lost}, at", record, checkpoint)
@@ -89,7 +89,7 @@ def _decide(
         case RunState.DIVERGED:
             return Action.SKIP, f"did not converge: {record.error}"
         case RunState.PRUNED:
-            return Action.SKIP, "pruned"
+            return Action.SKIP, f"pruned: {record.error}" if record.error else "pruned"
 
 
 def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | None]) -> tuple[Action, str]:

@@ -1,4 +1,4 @@
-"""One claimed run, in a process of its own: from the order to the run's final state in the database."""
+"""One claimed run, in a process of its own: from the claim to the run's final state in the database."""
 
 import contextlib
 import faulthandler
@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kdx.axes import IfChanged
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
+from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.writer import Fenced, RunWriter
-from kdx.sweep.orders import CRASHED, DONE, STOPPED, TAKEN, Order, send, trouble
-from kdx.training.checkpoint import force_names
-from kdx.training.run import let_go, train
+from kdx.sweep.messages import CRASHED, DONE, STOPPED, TAKEN, ClaimedRun, send, trouble
+from kdx.training.run import delete_resume_checkpoints, train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds
@@ -31,7 +30,7 @@ PROGRESS_EVERY = 0.2  # seconds
 _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
-def work(order: Order, channel: socket.socket) -> int:
+def work(claimed: ClaimedRun, channel: socket.socket) -> int:
     """Do the run and record how it ended; the exit code of the process."""
     stop = StopRequest()
     stop.listen()
@@ -39,22 +38,22 @@ def work(order: Order, channel: socket.socket) -> int:
     # Blocked since before the fork, so that a signal that came early waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        with open_database(order.database, write=True, patient=True) as database:
-            return _attempt(order, channel, database, stop)
+        with open_database(claimed.database, write=True, patient=True) as database:
+            return _attempt(claimed, channel, database, stop)
     except Fenced:
         return TAKEN
     except _OF_THE_MACHINE as error:
         with contextlib.suppress(OSError):  # the sweep is gone
-            send(channel, trouble(order.run_id, error))
+            send(channel, trouble(claimed.run_id, error))
         return STOPPED
 
 
-def _attempt(order: Order, channel: socket.socket, database: Database, stop: StopRequest) -> int:
-    folder = Path(order.folder)
-    writer = RunWriter(database, order.run_id, order.owner, order.attempt)
-    recorder = DatabaseRecorder(writer, order.run_id, channel)
+def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, stop: StopRequest) -> int:
+    folder = Path(claimed.folder)
+    writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt)
+    recorder = DatabaseRecorder(writer, claimed.run_id, channel)
     try:
-        # An order may come late, when another attempt already has the run, and its files.
+        # A message may come late, when another attempt already has the run, and its files.
         with writer.holding() as come_to:
             if folder.is_symlink():
                 raise KdxError(
@@ -62,40 +61,41 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
                     place=str(folder),
                     hint="remove the link, then kdx resume --failed",
                 )
-            if order.attempt == 1 and folder.exists():
+            if claimed.attempt == 1 and folder.exists():
                 # Left by a run of a database that is gone; going on from it would give curves without a beginning.
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
             for above in (folder.parent, folder.parent.parent):
-                force_names(above)
+                fsync_directory(above)
         _log_to(folder / "log.txt")
-        spec = CellSpec.model_validate(json.loads(order.spec))
+        spec = CellSpec.model_validate(json.loads(claimed.spec))
         outcome = train(
             spec,
-            order.seed,
+            claimed.seed,
             folder=folder,
             recorder=recorder,
             stop=stop,
-            if_changed=IfChanged(order.if_changed),
+            options=claimed.options,
             recorded=come_to.rows,
             checkpointed=come_to.checkpoint,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
             "valid_step": outcome.valid_step,
-            "test_score": outcome.test_score,
             "definitions": outcome.definitions,
             "last_step": outcome.step,
             "weights_sha256": outcome.weights_sha256,
         }
         recorder.flush(outcome.step)
-        if outcome.diverged:
-            writer.diverge(outcome.diverged, **scores)
+        if outcome.pruned is not None:
+            writer.prune(outcome.pruned, **scores)
+        elif outcome.diverged:
+            writer.diverge(outcome.diverged, test_score=outcome.test_score, **scores)
         else:
-            writer.complete(**scores, undertrained=outcome.undertrained)
+            writer.complete(test_score=outcome.test_score, undertrained=outcome.undertrained, **scores)
         # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
         with contextlib.suppress(OSError):
-            let_go(folder)
+            delete_resume_checkpoints(folder)
         return DONE
     except Stopped:
         writer.interrupt(recorder.step)
@@ -103,27 +103,27 @@ def _attempt(order: Order, channel: socket.socket, database: Database, stop: Sto
     except Fenced:
         raise
     except Exception as error:
-        told = of_the_machine(error, order.folder) if isinstance(error, OSError) else error
-        if isinstance(told, _OF_THE_MACHINE):
+        translated = of_the_machine(error, claimed.folder) if isinstance(error, OSError) else error
+        if isinstance(translated, _OF_THE_MACHINE):
             # Where not even this can be written, the sweep does it once it can.
             with contextlib.suppress(Fenced, KdxError):
                 writer.interrupt(recorder.step)
-            raise told from error
+            raise translated from error
         trace = traceback.format_exc()
         with contextlib.suppress(OSError):  # the database has it too
             print(trace, file=sys.stderr, flush=True)
         # It may be a row that cannot be recorded which ended the run; then it still cannot.
         with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
-        writer.fail(_told(error), trace, recorder.step)
+        writer.fail(_describe(error), trace, recorder.step)
         return CRASHED
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """In one line."""
-    told = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-    line = told.partition("\n")[0]
-    # torch has a class of its own for the memory of a card alone, but words for both.
+    text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
+    line = text.partition("\n")[0]
+    # torch has a class of its own for the memory of a GPU alone, but words for both.
     refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
     return f"out of memory: {line}" if refused else line
 
@@ -137,7 +137,7 @@ class DatabaseRecorder:
         self.channel = channel
         self.step = 0
         self._rows: list[tuple[str, int, float]] = []
-        self._flushed = self._told = time.monotonic()
+        self._flushed = self._said = time.monotonic()
 
     def begin(
         self,
@@ -163,15 +163,15 @@ class DatabaseRecorder:
         self.step = step
         if time.monotonic() - self._flushed >= FLUSH_EVERY:
             self.flush(step)
-        self._tell({"event": "progress", "run": self.run_id, "step": step, "loss": loss})
+        self._say({"event": "progress", "run": self.run_id, "step": step, "loss": loss})
 
     def alive(self) -> None:
-        self._tell({"event": "alive", "run": self.run_id})
+        self._say({"event": "alive", "run": self.run_id})
 
-    def _tell(self, message: Mapping[str, Any]) -> None:
+    def _say(self, message: Mapping[str, Any]) -> None:
         now = time.monotonic()
-        if now - self._told >= PROGRESS_EVERY:
-            self._told = now
+        if now - self._said >= PROGRESS_EVERY:
+            self._said = now
             # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
             with contextlib.suppress(OSError):
                 send(self.channel, message, socket.MSG_DONTWAIT)
@@ -184,6 +184,9 @@ class DatabaseRecorder:
         self.writer.record(self._rows, self.step)
         self._rows.clear()
         self._flushed = time.monotonic()
+
+    def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
+        return None  # a sweep runs every run to its end
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         self.writer.outputs(name, lines)

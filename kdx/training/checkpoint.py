@@ -1,8 +1,8 @@
 """Checkpoint files that are whole or not there.
 
-A file is written under a temporary name, forced to disk, and renamed to a name that carries its kind, its step and the
-SHA-256 of its content; then the folder is forced to disk too. One rename publishes file and checksum together. On
-reading, the content must match the name: of 300 single flipped bits, torch.load alone accepted 283 with wrong weights.
+A file is written whole under a name that carries its kind, its step and the SHA-256 of its content
+(`kdx.checkpoint_names`), so one rename publishes file and checksum together. On reading, the content must match the
+name: of 300 single flipped bits, torch.load alone accepted 283 with wrong weights.
 
 Two resume checkpoints are kept, and of each weights file that one of them lists a copy. So one damaged file, whichever
 it is, costs one checkpoint at most. With P the bytes of the weights, a resume checkpoint has 3 P and a copy P, written
@@ -14,8 +14,6 @@ import contextlib
 import errno
 import hashlib
 import io
-import os
-import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -25,10 +23,10 @@ import torch
 from lightning_fabric.plugins import CheckpointIO
 from torch import Tensor
 
+from kdx.checkpoint_names import CheckpointKind, CheckpointName, is_half_written, set_aside_name
 from kdx.errors import StorageError
-from kdx.files import open_file
+from kdx.files import open_file, write_whole
 
-_NAME = re.compile(r"(?P<kind>step|weights|copy|best|average)-(?P<step>\d{9})\.(?P<sha>[0-9a-f]{64})\.ckpt")
 KEPT = 2  # resume checkpoints; should the newest turn out bad, the one before serves
 # Of a file that cannot be opened these say nothing: its mode forbids it, or this process has no more to spend.
 _NOT_OF_THE_FILE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -45,17 +43,13 @@ class CheckpointFiles(CheckpointIO):
         self.aside: dict[str, str] = {}
         """What was set aside → why."""
 
-    def write(self, kind: str, step: int, state: Mapping[str, Any]) -> Path:
-        """Publish `state` as `kind`.
-
-        `step` is to resume from, `weights` are those at a validation, which a `step` may list, and `best` or `average`
-        those that a run ends with.
-        """
+    def write(self, kind: CheckpointKind, step: int, state: Mapping[str, Any]) -> Path:
+        """Publish `state` as a file of this kind."""
         self.folder.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
         content = buffer.getbuffer()
-        path = self.folder / f"{kind}-{step:09d}.{hashlib.sha256(content).hexdigest()}.ckpt"
+        path = self.folder / str(CheckpointName(kind, step, hashlib.sha256(content).hexdigest()))
         self._publish(path, content)
         return path
 
@@ -72,20 +66,9 @@ class CheckpointFiles(CheckpointIO):
                     self._publish(path, content)
 
     def _publish(self, path: Path, content: bytes | memoryview) -> None:
-        temporary = self.folder / f".tmp-{os.getpid()}-{path.name}"
-        try:
-            with temporary.open("xb") as file:  # never through a link that somebody put there
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if path.is_dir():  # nothing of kdx, and in the way
-                self.set_aside(path)
-            temporary.rename(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        force_names(self.folder)
+        if path.is_dir():  # nothing of kdx, and in the way
+            self.set_aside(path)
+        write_whole(path, content)
 
     def read(self, path: Path) -> dict[str, Any] | None:
         """The state in a file; None, and the file set aside as `.corrupt`, when it does not match its name or form.
@@ -105,7 +88,7 @@ class CheckpointFiles(CheckpointIO):
 
     def is_whole(self, name: str) -> bool:
         """Whether the weights file of this name or its copy is there and whole; what is there and is not goes aside."""
-        if not _NAME.fullmatch(name):
+        if CheckpointName.parse(name) is None:
             return False
         whole = [path.exists() and self._content(path) is not None for path in self._both(name)]
         return any(whole)
@@ -130,7 +113,7 @@ class CheckpointFiles(CheckpointIO):
 
     def _content(self, path: Path) -> bytes | None:
         """What is in a file; None, and it is set aside, where that does not match its name or cannot be read."""
-        match = _NAME.fullmatch(path.name)
+        name = CheckpointName.parse(path.name)
         try:
             with open_file(path, follow=False) as file:
                 content = file.read()
@@ -140,7 +123,7 @@ class CheckpointFiles(CheckpointIO):
             if error.errno in _NOT_OF_THE_FILE:
                 raise
             content = None
-        if content is None or match is None or hashlib.sha256(content).hexdigest() != match["sha"]:
+        if content is None or name is None or hashlib.sha256(content).hexdigest() != name.sha256:
             self.set_aside(path)
             return None
         return content
@@ -152,7 +135,7 @@ class CheckpointFiles(CheckpointIO):
             StorageError: its folder does not let it be renamed.
         """
         try:
-            path.rename(path.with_suffix(".corrupt"))
+            path.rename(path.with_name(set_aside_name(path.name)))
         except OSError as error:
             raise StorageError(
                 f"this checkpoint {why}, and cannot be set aside: {error.strerror}",
@@ -161,15 +144,15 @@ class CheckpointFiles(CheckpointIO):
             ) from error
         self.aside[path.name] = why
 
-    def newest_first(self, kind: str) -> list[Path]:
+    def newest_first(self, kind: CheckpointKind) -> list[Path]:
         """The files of a kind, highest step first."""
         if not self.folder.is_dir():
             return []
-        found = [(match, path) for path in self.folder.iterdir() if (match := _NAME.fullmatch(path.name))]
-        steps = [(int(match["step"]), path) for match, path in found if match["kind"] == kind]
+        found = [(name, path) for path in self.folder.iterdir() if (name := CheckpointName.parse(path.name))]
+        steps = [(name.step, path) for name, path in found if name.kind == kind]
         return [path for _, path in sorted(steps, reverse=True)]
 
-    def keep(self, kind: str, kept: Collection[str] = ()) -> None:
+    def keep(self, kind: CheckpointKind, kept: Collection[str] = ()) -> None:
         """Remove all files of a kind but those of these names."""
         for path in self.newest_first(kind):
             if path.name in kept:
@@ -181,19 +164,20 @@ class CheckpointFiles(CheckpointIO):
 
     def keep_weights(self, kept: Collection[str] = ()) -> None:
         """Remove all weights files but those of these names and their copies."""
-        self.keep("weights", kept)
-        self.keep("copy", [_copy_of(name) for name in kept])
+        self.keep(CheckpointKind.WEIGHTS, kept)
+        self.keep(CheckpointKind.COPY, [_copy_of(name) for name in kept])
 
     def sweep(self) -> None:
         """Remove what killed writers left behind; the caller owns the run."""
-        for path in self.folder.glob(".tmp-*") if self.folder.is_dir() else ():
-            if not path.is_dir():
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if is_half_written(path.name) and not path.is_dir():
                 path.unlink(missing_ok=True)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         """Lightning's way in; the path that it gives is not used."""
-        self.write("step", checkpoint["global_step"], checkpoint)
-        self.keep("step", [path.name for path in self.newest_first("step")[:KEPT]])
+        kind = CheckpointKind.STEP
+        self.write(kind, checkpoint["global_step"], checkpoint)
+        self.keep(kind, [path.name for path in self.newest_first(kind)[:KEPT]])
 
     def load_checkpoint(self, path: Any, map_location: Any | None = None, weights_only: bool | None = None) -> Any:
         """Lightning's way out; `run.train` has verified the file before."""
@@ -210,18 +194,11 @@ class CheckpointFiles(CheckpointIO):
         Path(path).unlink(missing_ok=True)
 
 
-def sha256_of(path: Path) -> str:
-    """Of what a checkpoint file holds, as its name tells."""
-    match = _NAME.fullmatch(path.name)
-    assert match is not None, path
-    return match["sha"]
-
-
-def step_of(path: Path) -> int:
-    """The step in the name of a checkpoint."""
-    match = _NAME.fullmatch(path.name)
-    assert match
-    return int(match["step"])
+def name_of(path: Path) -> CheckpointName:
+    """What the name of a checkpoint file says."""
+    name = CheckpointName.parse(path.name)
+    assert name is not None, path
+    return name
 
 
 def unpacked(content: bytes) -> dict[str, Any]:
@@ -243,7 +220,7 @@ def unpacked(content: bytes) -> dict[str, Any]:
 
 
 def _copy_of(name: str) -> str:
-    return name.replace("weights", "copy", 1)
+    return name.replace(CheckpointKind.WEIGHTS, CheckpointKind.COPY, 1)
 
 
 def _lost(path: Path) -> StorageError:
@@ -252,12 +229,3 @@ def _lost(path: Path) -> StorageError:
         place=str(path),
         hint="look after the disk; kdx resume goes on from an older one",
     )
-
-
-def force_names(folder: Path) -> None:
-    """Force the names in a folder to disk; until then a cut of the power may take them, whatever they name."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,12 +14,13 @@ import pytorch_lightning as lightning
 from torch import Tensor
 
 from kdx.axes import Direction
+from kdx.checkpoint_names import CheckpointKind
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
 from kdx.training.module import Diverged, TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.schedule import rate_factor
-from kdx.training.stopping import Stopped, StopRequest
+from kdx.training.stopping import Pruned, Stopped, StopRequest
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most
@@ -42,7 +43,7 @@ def own_state(checkpoint: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 class Lifecycle(lightning.Callback):
-    """Reseeds, records, keeps the weights of the validations that count, checkpoints, and stops on request.
+    """Reseeds, records, keeps the weights of the validations that count, checkpoints, stops on request, and prunes.
 
     Weights lie in files of their own, beside the resume checkpoints, which list them by name and so by hash; of those
     that a checkpoint lists there is a copy.
@@ -73,6 +74,8 @@ class Lifecycle(lightning.Callback):
         """Of the optimiser step under way: what its batches have added so far to the mean over them."""
         self.first_loss: float | None = None
         """Training loss of the first step; travels in the checkpoints, and is None after one of an older kdx."""
+        self.pruned: str | None = None
+        """Why the run is to end as pruned; travels in the checkpoints, and is lacking in one of an older kdx."""
         self.saved_step = -1
         self.saved_at = time.monotonic()
         self.save_cost = 0.0
@@ -88,12 +91,14 @@ class Lifecycle(lightning.Callback):
             "weights": self.weights,
             "of": self.of,
             "first_loss": self.first_loss,
+            "pruned": self.pruned,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best = state_dict["best"] and Best(**state_dict["best"])
         self.weights = self.listed = list(state_dict["weights"])
         self.first_loss = state_dict.get("first_loss")
+        self.pruned = state_dict.get("pruned")
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()
@@ -200,8 +205,15 @@ class Lifecycle(lightning.Callback):
             self.best = found
         average = module.spec.training.average
         if average or better:
-            path = self.files.write("weights", step, module.model.state_dict())
+            path = self.files.write(CheckpointKind.WEIGHTS, step, module.model.state_dict())
             self.weights = [*self.weights, path.name][-(average or 1) :]
+        # Of a run that is done there is nothing to prune.
+        if step < module.spec.training.steps:
+            self.pruned = self.recorder.why_pruned(step, metrics)
+            if self.pruned is not None:
+                # Another time the recorder might say otherwise.
+                self._save(trainer)
+                raise Pruned
 
     def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.stop.listen()

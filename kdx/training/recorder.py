@@ -1,4 +1,4 @@
-"""What training tells of itself, and to whom: the sweep hands in something that keeps it."""
+"""What training tells of itself, and to whom: the sweep hands in something that keeps it, and may prune the run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -40,6 +40,17 @@ class Recorder(Protocol):
 
     def flush(self, step: int) -> None:
         """Make all rows so far durable."""
+
+    def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
+        """Why the run is to stop here as pruned, in one line; None: it goes on.
+
+        Asked on the main thread after each validation but the last, once its rows are durable and its weights are
+        kept. A yes is kept in a checkpoint before it is acted upon, so that a run which is killed meanwhile ends
+        pruned as well and does not ask again.
+
+        Args:
+            metrics: of that validation, by name without split.
+        """
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         """A run's text, such as `test/translations`, one line a sentence."""

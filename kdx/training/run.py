@@ -15,22 +15,24 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.axes import IfChanged, Precision, Split
 from kdx.cell_code import code_of
+from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
 from kdx.data.reading import data_facts
 from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
+from kdx.run_options import RunOptions
 from kdx.tasks import TASKS
 from kdx.training import entropy
-from kdx.training.checkpoint import CheckpointFiles, sha256_of, step_of
+from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import changes, conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle, own_state
 from kdx.training.module import Diverged, TaskModule, TrainBatches
 from kdx.training.recorder import Recorder
-from kdx.training.stopping import StopRequest
+from kdx.training.stopping import Pruned, StopRequest
 
 PARAMETERS = "model/parameters"
 WORSE = 1.25
@@ -41,25 +43,28 @@ _PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended; a divergence is an outcome like any other."""
+class RunOutcome:
+    """How a run ended; to diverge or to be pruned is an outcome like any other."""
 
     diverged: str | None
     """Why, in one line: a loss is no number, or far above that of the first step at the end; None otherwise."""
     step: int
     """Optimiser steps done."""
     valid_score: float | None
-    """Best value of the selection metric, or that of the mean of weights where the cell asks for one."""
+    """Best value of the selection metric, or that of the mean of weights where the cell asks for one and the run came
+    to its last step."""
     valid_step: int | None
     """The step of that value; its weights are the ones tested."""
     test_score: float | None
-    """The same metric on the test split."""
+    """The same metric on the test split; None where the run did not come to it."""
     definitions: dict[str, str]
     """Metric → what it means, or its signature."""
     undertrained: str | None = None
     """Of a run that did not diverge, in one line: its final loss is not below the unigram distribution's."""
     weights_sha256: str | None = None
-    """Of the file with the weights that were tested; None: there is none."""
+    """Of the file with the weights that were tested, or would have been; None: there is none."""
+    pruned: str | None = None
+    """Why the recorder had it stopped after a validation, in one line; None: it did not."""
 
 
 class _Resumed(NamedTuple):
@@ -70,8 +75,19 @@ class _Resumed(NamedTuple):
     """Optimiser steps done."""
     batches: int
     """Batches done."""
-    conditions: dict[str, str]
-    """Under which it was made."""
+    lifecycle: dict[str, Any]
+    """The state of the `Lifecycle`."""
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Under which it was made."""
+        found: dict[str, str] = self.lifecycle["of"]["conditions"]
+        return found
+
+    @property
+    def pruned(self) -> bool:
+        """Whether nothing is left of the run but to end it as pruned."""
+        return self.lifecycle.get("pruned") is not None
 
 
 class _Batches(Dataset[Any]):
@@ -105,14 +121,15 @@ def train(
     recorder: Recorder,
     stop: StopRequest,
     home: Path | None = None,
-    if_changed: IfChanged = IfChanged.REFUSE,
+    options: RunOptions = RunOptions(),
     recorded: int | None = None,
     checkpointed: int | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
-    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. What the
-    run needed to go on is left until its outcome is recorded, see `let_go`.
+    That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. A run that
+    the recorder has pruned is not tested; it keeps the weights that would have been. What the run needed to go on is
+    left until its outcome is recorded, see `delete_resume_checkpoints`.
 
     Args:
         spec: the resolved cell.
@@ -121,7 +138,7 @@ def train(
         recorder: keeps the metrics.
         stop: asked to, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
-        if_changed: what is done when it began under other conditions.
+        options: what the run is told beside its cell and its seed.
         recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
             hole: the rows are those of an older copy of the database. None: it is not known.
         checkpointed: the step of the newest checkpoint that is known to have been made; where it is gone, that is said.
@@ -147,7 +164,7 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    newest = max(checkpointed or 0, next(map(step_of, files.newest_first("step")), 0))
+    newest = max(checkpointed or 0, *(name_of(path).step for path in files.newest_first(CheckpointKind.STEP)), 0)
     resumed = _newest(files, own, recorded)
     step = resumed.step if resumed else 0
     if files.aside or step < newest:
@@ -155,14 +172,14 @@ def train(
         why = f"{_told(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
         recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
     changed = resumed and changes(resumed.conditions, now)
-    if resumed and changed and if_changed is IfChanged.REFUSE:
+    if resumed and changed and options.if_changed is IfChanged.REFUSE:
         raise ChangedError(
             f"the run came to step {resumed.step} under other conditions: {changed}",
             place=str(folder),
             hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
         )
-    if changed and if_changed is IfChanged.RESTART:
-        let_go(folder)
+    if changed and options.if_changed is IfChanged.RESTART:
+        delete_resume_checkpoints(folder)
         resumed = None
     step = resumed.step if resumed else 0
     recorder.begin(
@@ -171,6 +188,9 @@ def train(
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
     lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
+    if resumed and resumed.pruned:
+        lifecycle.load_state_dict(resumed.lifecycle)
+        return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
     trainer = lightning.Trainer(
@@ -209,6 +229,8 @@ def train(
             trainer.validate(module, valid, verbose=False)
     except Diverged as error:
         return _diverged(str(error), trainer.global_step, lifecycle, module)
+    except Pruned:
+        return _pruned(trainer.global_step, files, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
     trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
@@ -217,9 +239,7 @@ def train(
     for name, lines in module.outputs().items():
         recorder.outputs(f"test/{name}", lines)
     recorder.flush(training.steps)
-    kind = "average" if training.average else "best"
-    files.keep(kind)
-    weights = files.write(kind, step, module.model.state_dict())
+    weights = _keep(files, spec, step, module.model.state_dict())
     test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
@@ -227,20 +247,19 @@ def train(
         diverged = f"final validation loss {final:.3f} is above {WORSE} × {first:.3f}, the first step's training loss"
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
-    named, sha256 = _named(module), sha256_of(weights)
-    return Outcome(diverged, training.steps, score, step, test_score, named, undertrained, sha256)
+    return RunOutcome(diverged, training.steps, score, step, test_score, _named(module), undertrained, weights)
 
 
-def let_go(folder: Path) -> None:
+def delete_resume_checkpoints(folder: Path) -> None:
     """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
     files = CheckpointFiles(folder)
-    files.keep("step")
+    files.keep(CheckpointKind.STEP)
     files.keep_weights()
 
 
 def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:
     """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
-    for path in files.newest_first("step"):
+    for path in files.newest_first(CheckpointKind.STEP):
         state = files.read(path)
         if state is None:
             continue
@@ -256,7 +275,7 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed 
                 why = "lists weights that are not there"
             else:
                 batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
-                return _Resumed(path, state["global_step"], batches, found["of"]["conditions"])
+                return _Resumed(path, state["global_step"], batches, found)
         except (AttributeError, KeyError, TypeError):
             why = "is of another program"
         files.set_aside(path, why)
@@ -290,6 +309,24 @@ def _named(module: TaskModule) -> dict[str, str]:
     return defined | {PARAMETERS: "numbers that training changes; what is shared counts once"}
 
 
-def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> Outcome:
+def _diverged(reason: str, step: int, lifecycle: Lifecycle, module: TaskModule) -> RunOutcome:
     best_step, best = lifecycle.best or (None, None)
-    return Outcome(reason, step, best, best_step, None, _named(module))
+    return RunOutcome(reason, step, best, best_step, None, _named(module))
+
+
+def _pruned(step: int, files: CheckpointFiles, lifecycle: Lifecycle, module: TaskModule) -> RunOutcome:
+    """Keeps the weights that would have been tested, had the run ended here."""
+    assert lifecycle.best is not None
+    best_step, best = lifecycle.best
+    kept_step = step if module.spec.training.average else best_step
+    weights = _keep(files, module.spec, kept_step, _mean(files, lifecycle.weights))
+    return RunOutcome(
+        None, step, best, best_step, None, _named(module), weights_sha256=weights, pruned=lifecycle.pruned
+    )
+
+
+def _keep(files: CheckpointFiles, spec: CellSpec, step: int, state: Mapping[str, Any]) -> str:
+    """Writes what a run that has ended keeps, its best weights or their mean; the SHA-256 of the file."""
+    kind = CheckpointKind.AVERAGE if spec.training.average else CheckpointKind.BEST
+    files.keep(kind)
+    return name_of(files.write(kind, step, state)).sha256

@@ -1,4 +1,4 @@
-"""Asking a run to stop at its next safe point."""
+"""How a run ends before its last step without having failed: it is asked to stop, or it is pruned."""
 
 import signal
 from types import FrameType
@@ -6,6 +6,10 @@ from types import FrameType
 
 class Stopped(BaseException):
     """The run has stopped where it can go on later. Not an `Exception`, so that no handler on the way swallows it."""
+
+
+class Pruned(Exception):
+    """The recorder said after a validation that the run is not worth going on: an outcome of the run, not an error."""
 
 
 class StopRequest:

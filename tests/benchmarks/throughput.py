@@ -191,7 +191,8 @@ class Turns:
     def begin(self, *told: object) -> None:
         pass
 
-    alive = metric = flush = outputs = begin
+    # `why_pruned` too: None lets the run go on.
+    alive = metric = flush = outputs = why_pruned = begin
 
 
 class Stop(StopRequest):

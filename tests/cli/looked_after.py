@@ -8,10 +8,10 @@ from typer.testing import CliRunner, Result
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
+from kdx.runs.files import files_beside, folder_of
 from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord
-from kdx.sweep.files import files_beside, folder_of
 from kdx.training.checkpoint import CheckpointFiles
 
 DB = Path("runs.db")

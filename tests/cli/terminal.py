@@ -63,7 +63,7 @@ class Terminal:
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 there = (process / "cwd").readlink() == self.folder
-                if there and b"kdx.sweep.server" in (process / "cmdline").read_bytes():
+                if there and b"kdx.sweep.hosts.fork_server_process" in (process / "cmdline").read_bytes():
                     found.append(int(process.name))
             except OSError:
                 continue

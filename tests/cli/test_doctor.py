@@ -13,13 +13,13 @@ from looked_after import DB, checkpoints, claimed, completed, names, planned, re
 
 from kdx.cli import doctor as module
 from kdx.errors import KdxError
+from kdx.runs.files import files_beside
+from kdx.runs.folder_ownership import take
+from kdx.runs.load_run import load_run
 from kdx.store import writer
 from kdx.store.database import open_database
-from kdx.sweep.files import files_beside
-from kdx.sweep.load_run import load_run
-from kdx.sweep.owner import owner
-from kdx.sweep.ownership import take
-from kdx.training.checkpoint import sha256_of
+from kdx.sweep.lease_holder import lease_holder
+from kdx.training.checkpoint import name_of
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def gone() -> str:
     """A process that has ended."""
-    script = "from kdx.sweep.owner import owner; print(owner())"
+    script = "from kdx.sweep.lease_holder import lease_holder; print(lease_holder())"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -59,7 +59,7 @@ def test_when_nothing_is_wrong_it_says_what_there_is():
 def test_a_run_whose_process_is_gone_is_given_back(gone):
     dead, alive = planned(2)
     claimed(dead, gone)
-    claimed(alive, owner())
+    claimed(alive, lease_holder())
     before = DB.read_bytes()
     done = typed("doctor")
     assert (done.exit_code, done.stderr) == (5, "1 found; next: kdx doctor --fix\n")
@@ -117,7 +117,7 @@ def test_damaged_and_half_written_files_are_mended_and_weights_are_missed():
 
 def test_what_a_live_process_writes_is_left_alone():
     (run,) = planned(1)
-    claimed(run, owner())
+    claimed(run, lease_holder())
     damage(checkpoints(run).write("step", 5, {}))
     (checkpoints(run).folder / ".tmp-1-x").touch()
     assert typed("doctor", "--fix").exit_code == 0
@@ -130,7 +130,7 @@ def test_a_file_that_is_taken_up_between_finding_and_mending_is_left_alone(monke
     mend = module._mend
 
     def late(db, found):
-        claimed(run, owner())
+        claimed(run, lease_holder())
         return mend(db, found)
 
     monkeypatch.setattr(module, "_mend", late)
@@ -212,7 +212,7 @@ def finished(runs) -> None:
         path = checkpoints(run).write("best", 10, {"seed": run.seed})
         with open_database(DB, write=True) as database:
             hand = writer.RunWriter(database, run.id, "me", 1)
-            hand.complete(1.0, 10, 1.0, {}, 10, weights_sha256=sha256_of(path))
+            hand.complete(1.0, 10, 1.0, {}, 10, weights_sha256=name_of(path).sha256)
     with open_database(DB, write=True) as database:
         take(database)
 

@@ -27,7 +27,7 @@ def typed(command: str):
 
 def changed(terminal: Terminal, change: str) -> int:
     """Of `kdx sweep` with something of kdx made otherwise first."""
-    program = f"import kdx.cli.app as app, kdx.sweep.local as local; {change}; app.main()"
+    program = f"import kdx.cli.app as app, kdx.sweep.hosts.fork_server as host; {change}; app.main()"
     return terminal.type(f'{sys.executable} -c "{program}" sweep quickstart').returncode
 
 
@@ -52,7 +52,7 @@ def killed_server(terminal: Terminal) -> int:
     dies = terminal.folder / "dies"
     dies.write_text("#!/bin/sh\nkill -9 $$\n")
     dies.chmod(0o755)
-    return changed(terminal, "local.sys.executable = './dies'")
+    return changed(terminal, "host.sys.executable = './dies'")
 
 
 def stopped(signum: int):

@@ -7,9 +7,9 @@ import threading
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
 
+from kdx.runs import files as run_files
 from kdx.store import writer
 from kdx.store.database import open_database
-from kdx.sweep import files as run_files
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.grid.load import load_grid
+from kdx.runs.files import files_beside, folder_of
 from kdx.store import reader, writer
 from kdx.store.database import open_database
-from kdx.sweep.files import files_beside, folder_of
 from kdx.training.checkpoint import CheckpointFiles
 
 GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"

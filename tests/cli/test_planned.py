@@ -7,7 +7,7 @@ import pytest
 from grids import TINY
 from looked_after import DB, completed, refused, typed
 
-from kdx.cli import sweep as sweeping
+from kdx.cli import running
 from kdx.cli.planned import leaving
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
@@ -45,7 +45,7 @@ def started(monkeypatch) -> list[list[tuple[str, int]]]:
         plans.append([run.key for run in plan.runs])
         return 0
 
-    monkeypatch.setattr(sweeping, "run", run)
+    monkeypatch.setattr(running, "run_plan", run)
     return plans
 
 

@@ -12,7 +12,7 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import decide
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("[red]demo\x1b[2J", (PlannedCell("a" * 32, 0, {"kernel": "[b]rbf"}, SPEC),), seeds=(0, 1, 2))
@@ -28,7 +28,7 @@ def record(run: PlannedRun, state: RunState, **fields) -> RunRecord:
 
 def decided(*records: RunRecord):
     return decide(
-        PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: Presence.GONE, lambda run: 380
+        PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: Liveness.GONE, lambda run: 380
     )
 
 
@@ -42,7 +42,7 @@ def walk(listener: Lines) -> None:
     done = record(FIRST, RunState.COMPLETED, valid_score=31.237, test_score=30.1)
     listener.ended(FIRST, done)
     listener.decided(decided(over, done))
-    listener.server_killed("was killed by SIGKILL")
+    listener.host_lost("the process that workers are forked from was killed by SIGKILL")
     listener.stopping()
     failed = record(SECOND, RunState.FAILED, error="ValueError: \x1b[31mno")
     listener.ended(SECOND, failed)

@@ -6,7 +6,7 @@ import pytest
 from grids import TINY
 from typer.testing import CliRunner
 
-from kdx.cli import sweep as sweeping
+from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
@@ -31,11 +31,11 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, hang_after, if_changed):
+    def run(plan, database, db, workers, options):
         ran.append((plan, db, workers))
         return ran.codes.get(plan.name, 0)
 
-    monkeypatch.setattr(sweeping, "run", run)
+    monkeypatch.setattr(running, "run_plan", run)
     return ran
 
 
@@ -103,7 +103,7 @@ def test_failed_runs_are_tried_again_only_when_asked(ran):
 def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all(ran):
     planned("one", steps=1)
     planned("two", steps=2)
-    ran.codes = {"two": sweeping.FAILED}
+    ran.codes = {"two": running.FAILED}
     assert resume().exit_code == 4
     assert [plan.name for plan, _, _ in ran] == ["two", "one"]
     ran.clear()

@@ -3,7 +3,7 @@
 import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
-from kdx.cli import sweep as sweeping
+from kdx.cli import running
 from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.records import RunState
@@ -19,7 +19,7 @@ def ran(tmp_path, monkeypatch):
         plans.append(plan)
         return 0
 
-    monkeypatch.setattr(sweeping, "run", run)
+    monkeypatch.setattr(running, "run_plan", run)
     return plans
 
 

@@ -18,7 +18,6 @@ from kdx.attention.kernels import KERNELS
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.store.records import RunState
-from kdx.sweep.local import LocalSweep
 
 DATABASE = "my runs.db"
 RESUME = "kdx resume 'long one' --db 'my runs.db'"
@@ -202,32 +201,9 @@ def test_what_is_to_be_said_of_the_text_comes_first(tmp_path, data_home, monkeyp
     monkeypatch.chdir(tmp_path)
     short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
     Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
-    monkeypatch.setattr("kdx.cli.sweep.run", lambda *_: 0)
+    monkeypatch.setattr("kdx.cli.running.run_plan", lambda *_: 0)
     told = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
     assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", told)
-
-
-@pytest.mark.parametrize(
-    ("named", "options", "wanted"),
-    [
-        ("0,2", [], (2, ("0", "2"))),
-        ("0,2", ["--workers", "5"], (5, ("0", "2"))),
-        ("", [], (len(os.sched_getaffinity(0)), ())),
-    ],
-)
-def test_there_are_as_many_workers_as_gpus_or_else_as_cores(tmp_path, data_home, monkeypatch, named, options, wanted):
-    seen = []
-
-    def keep(local):
-        seen.append((local.workers, local.cards))
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(LocalSweep, "run", keep)
-    monkeypatch.setattr("faulthandler.register", lambda *_, **__: None)  # the runner's stderr is no file
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": 1})
-    result = CliRunner().invoke(app, ["sweep", "grid.yaml", *options])
-    assert (result.exit_code, seen) == (0, [wanted]), result.output
 
 
 def test_a_corpus_that_is_not_prepared_starts_nothing(terminal):

@@ -19,10 +19,10 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
+from kdx.runs.files import files_beside, final_weights, folder_of
 from kdx.store import reader, schema
 from kdx.store.database import open_database
 from kdx.store.records import FINAL, RunRecord, RunState
-from kdx.sweep.files import files_beside, final_weights, folder_of
 
 REPOSITORY = Path(__file__).parents[2]
 # Translation tells texts too; the mean over three validations lists three files of weights.

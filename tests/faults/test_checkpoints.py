@@ -11,7 +11,7 @@ from victims import SPECS, Run, killed
 
 from kdx.store import reader
 from kdx.store.database import open_database
-from kdx.training.checkpoint import CheckpointFiles, step_of
+from kdx.training.checkpoint import CheckpointFiles, name_of
 
 
 def test_every_flipped_bit_in_a_checkpoint_is_caught(series, figure, tmp_path, data_home):
@@ -103,10 +103,10 @@ def test_any_one_damaged_file_of_a_killed_run_costs_one_checkpoint_at_most(serie
         run.to_the_end()
         with open_database(run.path, write=False) as database:
             (_, again) = reader.attempts(database, 1)
-        assert again.resumed_step == step_of(Path(before if name == newest else newest)), (name, damage)
-        lost = max(lost, step_of(Path(newest)) - again.resumed_step)
+        assert again.resumed_step == name_of(Path(before if name == newest else newest)).step, (name, damage)
+        lost = max(lost, name_of(Path(newest)).step - again.resumed_step)
         assert run.left() == whole.left(), (name, damage)
     figure(
         f"{len(chosen)} times one of {len(names)} files damaged ({', '.join(sorted({one for _, one in chosen}))}): "
-        f"{lost} of {step_of(Path(newest))} steps lost at most, {len(chosen)} of {len(chosen)} identical"
+        f"{lost} of {name_of(Path(newest)).step} steps lost at most, {len(chosen)} of {len(chosen)} identical"
     )

@@ -20,14 +20,14 @@ from typer.testing import CliRunner
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
+from kdx.runs.files import files_beside, folder_of
 from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
-from kdx.sweep.files import files_beside, folder_of
-from kdx.sweep.orders import STOPPED, Order, receive, send, trouble
-from kdx.training.checkpoint import CheckpointFiles, sha256_of
-from kdx.training.run import Outcome
+from kdx.sweep.messages import STOPPED, claimed_run, receive, send, trouble
+from kdx.training.checkpoint import CheckpointFiles, name_of
+from kdx.training.run import RunOutcome
 from kdx.training.stopping import StopRequest
 
 GRID = """
@@ -98,7 +98,7 @@ def made(tmp_path_factory) -> Path:
             checkpoints.write("step", 10, {})
             hand.checkpoint(10)
             if end == "done":
-                weights = sha256_of(checkpoints.write("best", 20, {"seed": run.seed}))
+                weights = name_of(checkpoints.write("best", 20, {"seed": run.seed})).sha256
                 definitions = {"test/perplexity": "e to the loss"}
                 hand.complete(3.0, 20, 20.0 + run.seed, definitions, 20, weights_sha256=weights)
             elif end == "diverged":
@@ -122,14 +122,14 @@ class Workers:
     def serve(self):
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
-                order = Order(**message["order"])
+                claimed = claimed_run(message)
                 try:
-                    with open_database(order.database, write=True) as database:
-                        code = worker._attempt(order, self.channel, database, StopRequest())
+                    with open_database(claimed.database, write=True) as database:
+                        code = worker._attempt(claimed, self.channel, database, StopRequest())
                 except KdxError as error:
-                    send(self.channel, trouble(order.run_id, error))
+                    send(self.channel, trouble(claimed.run_id, error))
                     code = STOPPED
-                send(self.channel, {"event": "exit", "run": order.run_id, "code": code})
+                send(self.channel, {"event": "exit", "run": claimed.run_id, "code": code})
 
     def kill(self):
         pass
@@ -144,9 +144,9 @@ class Workers:
 def workers(monkeypatch, data_home):
     def train(spec, seed, *, folder, recorder, **_):
         recorder.begin({"torch": "x"}, "data", "code", 0, None, {})
-        return Outcome(None, 20, 3.0, 20, 3.0, {})
+        return RunOutcome(None, 20, 3.0, 20, 3.0, {})
 
-    monkeypatch.setattr("kdx.sweep.local.subprocess.Popen", Workers())
+    monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", Workers())
     monkeypatch.setattr(worker, "train", train)
     monkeypatch.setattr(worker, "_log_to", lambda path: None)
     # What types the commands has no descriptor for messages.
@@ -158,7 +158,7 @@ def theirs(made, tmp_path, workers, monkeypatch) -> None:
     """The working folder is a copy of the made one."""
     shutil.copytree(made, tmp_path / "theirs")
     monkeypatch.chdir(tmp_path / "theirs")
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("kdx.sweep.supervisor.LOOK_AGAIN", 0.1)
 
 
 def columns() -> list[tuple[str, str]]:
@@ -262,7 +262,7 @@ def test_a_run_that_nobody_will_ever_give_back_is_taken(theirs, change):
 
 
 def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, series, workers, monkeypatch, figure):
-    monkeypatch.setattr("kdx.sweep.local.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("kdx.sweep.supervisor.LOOK_AGAIN", 0.1)
     before = signal.signal(signal.SIGALRM, endless)
     refused, codes = 0, set()
     rounds = count("DATABASES", 40)

@@ -107,7 +107,7 @@ def wrong(draw) -> str:
 
 def test_every_wrong_grid_is_refused_and_leaves_nothing(seed, figure, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kdx.sweep.local.LocalSweep.run", lambda self: pytest.fail("it started"))
+    monkeypatch.setattr("kdx.sweep.supervisor.Supervisor.run", lambda self: pytest.fail("it started"))
     monkeypatch.setattr(sys, "argv", ["kdx", "sweep", "grid.yaml"])
     file, tried = tmp_path / "grid.yaml", []
 

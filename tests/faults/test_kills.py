@@ -15,7 +15,9 @@ from victims import SPECS, Run, killed
 from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.records import FINAL, RunState
+from kdx.store.writer import RunWriter
 from kdx.sweep import worker
+from kdx.sweep.worker import DatabaseRecorder
 
 # Operation → what it is called by. A kill comes before it or after it.
 POINTS = {
@@ -185,3 +187,38 @@ def test_every_named_point_exists():
         for step in name.split("."):
             holder = getattr(holder, step)
     assert Path.rename and os.fsync
+
+
+@pytest.mark.parametrize("point", ["why_pruned", "checkpointed", "prune"])
+def test_a_run_killed_while_it_is_pruned_ends_pruned(point, figure, tmp_path):
+    """Once it has answered, the recorder is not asked again: another time it might say otherwise."""
+
+    def prunes_and_dies() -> None:
+        def why_pruned(recorder, step, metrics):
+            return "worse than the median" if step == 22 else None
+
+        DatabaseRecorder.why_pruned = why_pruned
+        holder = RunWriter if point == "prune" else DatabaseRecorder
+        original = getattr(holder, point)
+
+        def dies(*given, **named):
+            if point == "prune" or 22 in given:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(*given, **named)
+
+        setattr(holder, point, dies)
+
+    def prunes() -> None:
+        DatabaseRecorder.why_pruned = lambda recorder, step, metrics: "again" if step == 22 else None
+
+    run = Run(tmp_path / "run", SPECS["prediction"])
+    assert os.waitstatus_to_exitcode(os.waitpid(run.attempt(prunes_and_dies), 0)[1]) == -signal.SIGKILL
+    assert run.record().state is RunState.RUNNING
+    os.waitpid(run.attempt(prunes if point == "why_pruned" else lambda: None), 0)
+    record = run.record()
+    told = "again" if point == "why_pruned" else "worse than the median"
+    assert (record.state, record.error, record.progress_step, record.test_score) == (RunState.PRUNED, told, 22, None)
+    (weights,) = run.files.glob("*.ckpt")
+    assert record.weights_sha256 in weights.name
+    assert max(step for _, step in run.rows()) == 22
+    figure(f"killed at {point}: {record.state}: {record.error}")

@@ -12,10 +12,10 @@ from conftest import count
 from processes import GRID, SECRET, alive, family, kdx, rows, wait_for_rows
 from victims import SPECS, Run
 
+from kdx.runs.files import folder_of
 from kdx.store import reader
 from kdx.store.database import open_database
 from kdx.store.records import RunState
-from kdx.sweep.files import folder_of
 
 # Python runs this before anything else: the first worker to come to step 20 sleeps for ever, as one does whose disk or
 # device never answers, and hears no signal that asks it to stop.
@@ -23,7 +23,7 @@ HANGS = """
 import sys, time
 from pathlib import Path
 
-if sys.orig_argv[2:3] == ["kdx.sweep.server"]:
+if sys.orig_argv[2:3] == ["kdx.sweep.hosts.fork_server_process"]:
     from kdx.training.module import TaskModule
 
     step, hung = TaskModule.training_step, Path(__file__).with_name("hung")
@@ -37,9 +37,9 @@ if sys.orig_argv[2:3] == ["kdx.sweep.server"]:
 
     TaskModule.training_step = hangs
 else:
-    import kdx.sweep.local
+    import kdx.sweep.supervisor
 
-    kdx.sweep.local.HANG_GRACE = 1.0
+    kdx.sweep.supervisor.HANG_GRACE = 1.0
 """
 
 

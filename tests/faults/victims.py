@@ -12,13 +12,14 @@ from pathlib import Path
 
 import torch
 
+from kdx.checkpoint_names import is_half_written
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.store import reader, schema, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep import worker
-from kdx.sweep.orders import Order
+from kdx.sweep.messages import ClaimedRun
 from kdx.training import lifecycle
 
 SPECS = {
@@ -104,7 +105,9 @@ class Run:
         with open_database(self.path, write=True) as database:
             number = claim(database, self.record().id, owner, f"attempt {self.attempts - 1}")
         assert number == self.attempts
-        order = Order(self.record().id, number, owner, str(self.path), canonical(self.cell.spec), 0, str(self.files))
+        claimed = ClaimedRun(
+            self.record().id, number, owner, str(self.path), canonical(self.cell.spec), 0, str(self.files)
+        )
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid:
@@ -118,7 +121,7 @@ class Run:
             lifecycle.Lifecycle.on_train_end = lambda _, trainer, module: self._digest(trainer, module)
             torch.set_num_threads(1)
             before()
-            code = worker.work(order, here)
+            code = worker.work(claimed, here)
         finally:
             os._exit(code)
 
@@ -138,7 +141,7 @@ class Run:
             with database.read() as connection:
                 assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
         assert ends.count("completed") == 1
-        assert not list(self.files.glob(".tmp*")), "a temporary file was left behind"
+        assert not any(is_half_written(path.name) for path in self.files.iterdir()), "a temporary file was left behind"
         # A kill after the end leaves checkpoints too, which kdx gc removes.
         kept = [
             hashlib.sha256(path.read_bytes()).hexdigest()

@@ -36,8 +36,17 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
     assert list(first) == [
         *("table", "task", "kernel", "norm", "metric", "direction", "shown", "state", "score", "best", "near_best"),
         *("not_compared_with_best", "seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low"),
-        *("mean_high", "expected_best", "expected_best_of", "planned", "completed", "diverged", "undertrained"),
-        *("failed", "out_of_memory", "unfinished", "against", "better_by", "better_by_low", "better_by_high"),
+        *("mean_high", "expected_best", "expected_best_of", "planned", "completed", "diverged", "pruned"),
+        *(
+            "undertrained",
+            "failed",
+            "out_of_memory",
+            "unfinished",
+            "against",
+            "better_by",
+            "better_by_low",
+            "better_by_high",
+        ),
         *("p_corrected", "effect", "margin", "p_equivalent", "sentences_better_by", "sentences_p", "cell"),
         *("published", "published_state"),
     ]

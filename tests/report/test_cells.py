@@ -114,3 +114,11 @@ def test_a_run_that_learned_only_frequencies_keeps_its_score_and_is_counted() ->
     found = of(run("a", 0, 1.0, 2.0), flat, run("a", 2, state=DIVERGED))
     assert (found.undertrained, found.completed, found.score) == (1, 2, 4.0)
     assert [one.undertrained for one in found.seeds] == [None, "5.2 nats, 5.1 by frequencies", None]
+
+
+def test_a_pruned_run_is_over_and_no_seed_of_the_mean():
+    runs = [run("a", 0, 1.0, 2.0), run("a", 1, 9.0, 9.0, state=RunState.PRUNED), run("a", 2, state=RunState.RUNNING)]
+    found = cell_of(cell("a"), runs, {})
+    assert (found.planned, found.completed, found.pruned, found.unfinished) == (3, 1, 1, 1)
+    assert (found.score, found.summary.n, found.summary.mean) == (2.0, 1, 2.0)
+    assert found.divergence_rate == cell_of(cell("a"), runs[:1], {}).divergence_rate

@@ -148,6 +148,10 @@ def test_a_validation_metric_has_the_definition_of_its_own_split() -> None:
 
 
 LOST = "not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above where it began."
+PRUNED = (
+    "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
+    "mean counts them."
+)
 FLAT = (
     "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
     "unigram distribution of the training set), so their scores say little."
@@ -168,6 +172,7 @@ FLAT = (
         ([run("rbf", 0, state=RunState.RUNNING)], ["–: no score yet."]),
         ([run("rbf", 0, nan, 2.0)], ["–: no score yet."]),
         ([*scored("rbf", (1.0, 2.0)), run("rbf", 1, 1.0, 2.0, undertrained="5.2 nats, 5.1 by frequencies")], [FLAT]),
+        ([*scored("rbf", (1.0, 2.0)), run("rbf", 1, 1.0, state=RunState.PRUNED)], [PRUNED]),
         (scored("rbf", (1.0, 2.0)), []),
     ],
 )

@@ -28,7 +28,7 @@ from kdx.report.wording import (
 from kdx.store.records import Provenance, RunState
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
-DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
+DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState.PENDING, RunState.PRUNED
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,11 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: st
             Words("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
         ),
         ([run("a", 0, nan, 30.0)], Words("–", note="1/1 without a score", aligned=True)),
+        ([run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)], Words("–", note="2/2 pruned", aligned=True)),
+        (
+            [run("a", 0, 1.0, 30.0), run("a", 1, 2.0, 40.0, state=PRUNED), run("a", 2, 1.0, 32.0)],
+            Words("30.00", "31.00", "1.41", "(2)", "1/3 pruned", aligned=True),
+        ),
         (
             [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
             Words("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),

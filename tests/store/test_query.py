@@ -132,7 +132,7 @@ def test_whoever_reads_an_answer_at_leisure_holds_up_nobody(filled):
 
 
 def reader_plan(database):
-    from kdx.sweep.recorded import plan_of
+    from kdx.store.plan_from_records import plan_of
 
     record = reader.load_sweep(database)
     grid = {"seeds": [0], "tables": [], "axes": [], "description": ""}

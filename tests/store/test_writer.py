@@ -188,6 +188,16 @@ def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
     assert writer.claim(database, 1, "me", 60) == 2
 
 
+def test_a_pruned_run_keeps_its_best_validation_and_why_it_was_pruned(database: Database, sweep_id: int):
+    start(database).prune("worse than the median", 10, 3.5, 5, {"valid/loss": "in nats"}, "ab" * 32)
+    pruned = record(database)
+    assert (pruned.state, pruned.error, pruned.progress_step) == (RunState.PRUNED, "worse than the median", 10)
+    assert (pruned.valid_score, pruned.valid_step, pruned.test_score) == (3.5, 5, None)
+    assert pruned.weights_sha256 == "ab" * 32
+    assert [attempt.outcome for attempt in reader.attempts(database, 1)] == ["pruned"]
+    assert writer.repeat(database, [1]) == (5,)  # final, so that it can be done again
+
+
 # Claiming
 
 
@@ -208,12 +218,13 @@ def test_a_claimed_run_is_not_to_be_had(database: Database, sweep_id: int):
     assert writer.claim(database, 1, "you", 60, dead_owners=["him"]) is None
 
 
-@pytest.mark.parametrize("outcome", ["complete", "diverge", "fail"])
+@pytest.mark.parametrize("outcome", ["complete", "diverge", "prune", "fail"])
 def test_an_ended_run_is_not_to_be_had(database: Database, sweep_id: int, outcome: str):
     hand = start(database)
     {
         "complete": lambda: hand.complete(1.0, 5, 1.0, {}, 10),
         "diverge": lambda: hand.diverge("nan", 10),
+        "prune": lambda: hand.prune("worse than the median", 10),
         "fail": lambda: hand.fail("no", "Traceback", 10),
     }[outcome]()
     assert writer.claim(database, 1, "you", 60, dead_owners=["me"]) is None
@@ -604,6 +615,7 @@ WRITES = {
     "outputs": lambda hand: hand.outputs("test/translations", ["x"]),
     "complete": lambda hand: hand.complete(1.0, 1, 1.0, {}, 1),
     "diverge": lambda hand: hand.diverge("nan", 1),
+    "prune": lambda hand: hand.prune("worse than the median", 1),
     "interrupt": lambda hand: hand.interrupt(1),
     "fail": lambda hand: hand.fail("no", "Traceback", 1),
 }

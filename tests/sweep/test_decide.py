@@ -6,7 +6,7 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, decide
-from kdx.sweep.owner import Presence
+from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
 PLAN = Plan("plan", (PlannedCell("a", 0, {}, SPEC), PlannedCell("b", 1, {}, SPEC)), seeds=(0, 1))
@@ -34,59 +34,60 @@ def record(state: RunState, **fields) -> RunRecord:
 
 
 def first(
-    recorded: RunRecord | None, presence: Presence = Presence.UNKNOWN, checkpoint: int | None = 38
+    recorded: RunRecord | None, liveness: Liveness = Liveness.UNKNOWN, checkpoint: int | None = 38
 ) -> tuple[Action, str]:
     records = {("a", 0): recorded} if recorded else {}
-    decision = decide(PLAN, records, lambda owner: presence, lambda run: checkpoint)[0]
+    decision = decide(PLAN, records, lambda owner: liveness, lambda run: checkpoint)[0]
     return decision.action, decision.reason
 
 
 @pytest.mark.parametrize(
-    ("recorded", "presence", "decided"),
+    ("recorded", "liveness", "decided"),
     [
-        (None, Presence.UNKNOWN, (Action.START, "new")),
-        (record(RunState.PENDING, attempt=0), Presence.UNKNOWN, (Action.START, "not started yet")),
+        (None, Liveness.UNKNOWN, (Action.START, "new")),
+        (record(RunState.PENDING, attempt=0), Liveness.UNKNOWN, (Action.START, "not started yet")),
         (
             record(RunState.PENDING),
-            Presence.UNKNOWN,
+            Liveness.UNKNOWN,
             (Action.CONTINUE, "from step 38: to be tried again after step 40"),
         ),
-        (record(RunState.INTERRUPTED), Presence.UNKNOWN, (Action.CONTINUE, "from step 38: interrupted at step 40")),
+        (record(RunState.INTERRUPTED), Liveness.UNKNOWN, (Action.CONTINUE, "from step 38: interrupted at step 40")),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
-            Presence.UNKNOWN,
+            Liveness.UNKNOWN,
             (Action.WAIT, "running in another kdx"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=9.0),
-            Presence.GONE,
+            Liveness.GONE,
             (Action.CONTINUE, "from step 38: its process is gone, at step 40"),
         ),
         (
             record(RunState.RUNNING, owner="x", lease_left=-1.0),
-            Presence.UNKNOWN,
+            Liveness.UNKNOWN,
             (Action.CONTINUE, "from step 38: its lease has lapsed, at step 40"),
         ),
         # A machine that slept, or whose clock was put forward.
         (
             record(RunState.RUNNING, owner="x", lease_left=-3600.0),
-            Presence.HERE,
+            Liveness.HERE,
             (Action.WAIT, "running in another kdx"),
         ),
-        (record(RunState.FAILED, error="boom"), Presence.UNKNOWN, (Action.SKIP, "failed: boom")),
-        (record(RunState.CANCELLED), Presence.UNKNOWN, (Action.SKIP, "cancelled")),
+        (record(RunState.FAILED, error="boom"), Liveness.UNKNOWN, (Action.SKIP, "failed: boom")),
+        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled")),
         (
             record(RunState.COMPLETED, valid_score=30.123),
-            Presence.UNKNOWN,
+            Liveness.UNKNOWN,
             (Action.SKIP, "completed, validation score 30.12"),
         ),
-        (record(RunState.COMPLETED), Presence.UNKNOWN, (Action.SKIP, "completed, without a score")),
-        (record(RunState.DIVERGED, error="NaN"), Presence.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
-        (record(RunState.PRUNED), Presence.UNKNOWN, (Action.SKIP, "pruned")),
+        (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
+        (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
+        (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.SKIP, "pruned")),
+        (record(RunState.PRUNED, error="worse"), Liveness.UNKNOWN, (Action.SKIP, "pruned: worse")),
     ],
 )
-def test_each_state_has_its_action_and_reason(recorded, presence, decided):
-    assert first(recorded, presence) == decided
+def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
+    assert first(recorded, liveness) == decided
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_each_state_has_its_action_and_reason(recorded, presence, decided):
     ids=lambda value: value.state.value if isinstance(value, RunRecord) else "",
 )
 def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
-    decided = first(recorded, Presence.GONE, checkpoint=None)
+    decided = first(recorded, Liveness.GONE, checkpoint=None)
     assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
 
 
@@ -109,7 +110,7 @@ def test_every_state_is_decided():
 
 
 def test_runs_are_decided_one_seed_of_every_cell_first():
-    decisions = decide(PLAN, {}, lambda owner: Presence.UNKNOWN, lambda run: None)
+    decisions = decide(PLAN, {}, lambda owner: Liveness.UNKNOWN, lambda run: None)
     # Both cells of this plan have one spec but two ids.
     assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
         ("a", 0),

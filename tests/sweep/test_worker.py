@@ -21,9 +21,9 @@ from kdx.store import reader, writer
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunRecord, RunState
 from kdx.store.writer import RunWriter
-from kdx.sweep import orders, worker
-from kdx.sweep.orders import Order, receive
-from kdx.training.run import Outcome
+from kdx.sweep import worker
+from kdx.sweep.messages import ClaimedRun, error_of, receive
+from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
 
 GRID = "name: one\ntask: translation\ndata: {corpus: synthetic-translation}\n"
@@ -44,21 +44,21 @@ def channels():
 
 
 @pytest.fixture
-def order(database, tmp_path) -> Order:
+def claimed(database, tmp_path) -> ClaimedRun:
     """A claimed run."""
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
     plan = load_grid(grid)
     writer.register(database, plan, plan.grid)
-    return claimed(database, tmp_path)
+    return claim(database, tmp_path)
 
 
-def claimed(database: Database, folder: Path) -> Order:
+def claim(database: Database, folder: Path) -> ClaimedRun:
     sweep = reader.load_sweep(database)
     (cell,), (run,) = sweep.cells, sweep.runs
     attempt = writer.claim(database, run.id, "me", 60.0)
     assert attempt is not None
-    return Order(
+    return ClaimedRun(
         run.id,
         attempt,
         "me",
@@ -71,27 +71,27 @@ def claimed(database: Database, folder: Path) -> Order:
 
 @pytest.fixture
 def does(monkeypatch, channels, database):
-    """Works at an order with training replaced; the exit code and the run's record."""
+    """Works at an claimed with training replaced; the exit code and the run's record."""
     monkeypatch.setattr(worker, "_log_to", lambda path: None)
     monkeypatch.setattr("kdx.training.stopping.StopRequest.listen", lambda self: None)
 
-    def does(order: Order, train) -> tuple[int, RunRecord]:
+    def does(claimed: ClaimedRun, train) -> tuple[int, RunRecord]:
         monkeypatch.setattr(worker, "train", train)
-        code = worker.work(order, channels[0])
+        code = worker.work(claimed, channels[0])
         return code, reader.load_sweep(database).runs[0]
 
     return does
 
 
-def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
-        assert canonical(spec) == order.spec
+def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
+        assert canonical(spec) == claimed.spec
         recorder.begin({"torch": "2"}, "data", "code", 0, None, {"vocabulary_size": 9})
         recorder.metric("train/learning_rate", 20, 1.5)
         recorder.outputs("test/translations", ["a", "b"])
-        return Outcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"}, "it learned too little")
+        return RunOutcome(None, 20, 3.5, 20, 3.0, {"test/bleu": "signature"}, "it learned too little")
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
     assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
     assert (run.error, run.undertrained) == (None, "it learned too little")
@@ -102,14 +102,14 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
 
 @pytest.mark.parametrize("diverged", [None, "loss is nan"])
 def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
-    does, order, database, tmp_path, monkeypatch, diverged
+    does, claimed, database, tmp_path, monkeypatch, diverged
 ):
     names = [f"{kind}-000000020.{'ab' * 32}.ckpt" for kind in ("best", "step", "weights")]
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         for name in names:
             (folder / name).touch()
-        return Outcome(diverged, 20, 3.5, 20, 3.0, {})
+        return RunOutcome(diverged, 20, 3.5, 20, 3.0, {})
 
     def full(*_, **__):
         raise StorageError("the disk is full")
@@ -117,25 +117,32 @@ def test_what_a_run_goes_on_from_stays_until_its_outcome_is_recorded(
     with monkeypatch.context() as patch:
         patch.setattr(RunWriter, "complete", full)
         patch.setattr(RunWriter, "diverge", full)
-        code, run = does(order, train)
+        code, run = does(claimed, train)
     assert (code, run.state) == (worker.STOPPED, RunState.INTERRUPTED)
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
-    code, run = does(claimed(database, tmp_path), train)
+    code, run = does(claim(database, tmp_path), train)
     assert (code, run.state) == (worker.DONE, RunState.DIVERGED if diverged else RunState.COMPLETED)
     assert [path.name for path in (tmp_path / "files").iterdir()] == names[:1]
 
 
-def test_a_divergence_is_an_outcome(does, order):
-    code, run = does(order, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+def test_a_divergence_is_an_outcome(does, claimed):
+    code, run = does(claimed, lambda *_, **__: RunOutcome("loss is nan", 7, None, None, None, {}))
     assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.DIVERGED, "loss is nan", 7)
 
 
-def test_a_stopped_run_is_interrupted_where_it_was(does, order):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+def test_a_pruned_run_is_an_outcome_with_its_reason(does, claimed):
+    outcome = RunOutcome(None, 7, 3.5, 5, None, {}, pruned="worse than the median", weights_sha256="ab" * 32)
+    code, run = does(claimed, lambda *_, **__: outcome)
+    assert (code, run.state, run.error, run.progress_step) == (worker.DONE, RunState.PRUNED, "worse than the median", 7)
+    assert (run.valid_score, run.valid_step, run.test_score, run.weights_sha256) == (3.5, 5, None, "ab" * 32)
+
+
+def test_a_stopped_run_is_interrupted_where_it_was(does, claimed):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         recorder.flush(12)
         raise Stopped
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
 
 
@@ -147,12 +154,12 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, order):
         (MemoryError(), "out of memory: MemoryError"),
     ],
 )
-def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, database, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed, database, capsys, error, told):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, told)
     (attempt,) = reader.attempts(database, run.id)
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
@@ -161,8 +168,8 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
 
 
 @pytest.mark.parametrize("asks", [lambda: bytearray(2**60), lambda: torch.empty(2**58)], ids=["python", "torch"])
-def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure, asks):
-    code, run = does(order, lambda *_, **__: asks())
+def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figure, asks):
+    code, run = does(claimed, lambda *_, **__: asks())
     assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
     assert run.error.startswith("out of memory: ")
     figure(run.error)
@@ -181,19 +188,19 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, order, figure,
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
     ],
 )
-def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, order, channels, capsys, error, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, channels, capsys, error, told):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         recorder.flush(12)
         raise error
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
-    assert str(orders.told(message)).startswith(told.format(folder=order.folder))
+    assert str(error_of(message)).startswith(told.format(folder=claimed.folder))
 
 
-def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, order, database, figure):
+def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, claimed, database, figure):
     """It lies on the disk that is full, and so does what is still buffered for it."""
 
     def train(*_, **__):
@@ -201,95 +208,95 @@ def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, or
 
     # Closing it would write what is still buffered.
     with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
-        code, run = does(order, train)
+        code, run = does(claimed, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
     assert "in train" in reader.attempts(database, run.id)[0].traceback
     figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
 
-def test_a_database_that_is_gone_is_told(order, channels):
-    code = worker.work(replace(order, database=f"{order.database}.gone"), channels[0])
+def test_a_database_that_is_gone_is_told(claimed, channels):
+    code = worker.work(replace(claimed, database=f"{claimed.database}.gone"), channels[0])
     assert code == worker.STOPPED
-    assert isinstance(orders.told(receive(channels[1])), DatabaseError)
+    assert isinstance(error_of(receive(channels[1])), DatabaseError)
 
 
-def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, tmp_path):
+def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, claimed, tmp_path):
     (tmp_path / "files").touch()
-    code, run = does(order, None)
+    code, run = does(claimed, None)
     assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
     assert "files" in run.error
 
 
-def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
-        writer.abandon(database, order.run_id, "me", order.attempt, "gone")
-        assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
+def test_a_run_that_was_taken_away_is_left_alone(does, claimed, database):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
+        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
+        assert writer.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
         recorder.flush(1)
         raise AssertionError("fenced")
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
     assert reader.curve(database, run.id, "train/loss") == []
 
 
-def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, database, tmp_path):
+def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, claimed, database, tmp_path):
     """Checkpoints that lie there before a run's first attempt are of a database that is gone."""
     old = tmp_path / "files" / "step-000000100.ckpt"
     old.parent.mkdir()
     old.touch()
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         found.append(sorted(path.name for path in folder.glob("*.ckpt")))
         (folder / "step-000000005.ckpt").touch()
         raise Stopped
 
-    does(order, train)
-    does(claimed(database, tmp_path), train)
+    does(claimed, train)
+    does(claim(database, tmp_path), train)
     assert found == [[], ["step-000000005.ckpt"]]
 
 
-def test_an_order_that_comes_late_touches_no_file(does, order, database, tmp_path):
-    """As of a sweep that was stopped between claim and order for longer than its lease."""
-    writer.abandon(database, order.run_id, "me", order.attempt, "silent")
-    assert writer.claim(database, order.run_id, "other", 60.0)
+def test_an_order_that_comes_late_touches_no_file(does, claimed, database, tmp_path):
+    """As of a sweep that was stopped between claim and claimed for longer than its lease."""
+    writer.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
+    assert writer.claim(database, claimed.run_id, "other", 60.0)
     theirs = tmp_path / "files" / "step-000000005.ckpt"
     theirs.parent.mkdir()
     theirs.touch()
-    code, run = does(order, None)
+    code, run = does(claimed, None)
     assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
     assert theirs.exists()
 
 
-def test_training_is_told_how_far_the_rows_have_come(does, order, database, tmp_path):
+def test_training_is_told_how_far_the_rows_have_come(does, claimed, database, tmp_path):
     found = []
 
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         found.append((recorded, checkpointed))
         recorder.flush(12)
         recorder.checkpointed(10)
         raise Stopped
 
-    does(order, train)
-    does(claimed(database, tmp_path), train)
+    does(claimed, train)
+    does(claim(database, tmp_path), train)
     assert found == [(0, None), (12, 10)]
 
 
 @pytest.mark.parametrize(("link", "attempt"), [("files", 1), ("files", 2), ("files/log.txt", 2)])
 def test_nothing_is_written_through_a_link_that_somebody_planted(
-    order, database, channels, tmp_path, link, attempt, figure
+    claimed, database, channels, tmp_path, link, attempt, figure
 ):
     if attempt == 2:
-        writer.abandon(database, order.run_id, "me", order.attempt, "killed")
-        order = claimed(database, tmp_path)
+        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+        claimed = claim(database, tmp_path)
     elsewhere, planted = tmp_path / "elsewhere", tmp_path / link
     if link == "files":
         elsewhere.mkdir()
     else:
         planted.parent.mkdir()
     planted.symlink_to(elsewhere)
-    assert worker.work(order, channels[0]) == worker.CRASHED
+    assert worker.work(claimed, channels[0]) == worker.CRASHED
     state = reader.load_sweep(database).runs[0].state
     assert state is RunState.FAILED
     assert not elsewhere.exists() or not list(elsewhere.iterdir())
@@ -297,12 +304,12 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     figure(f"{state}, {len(written)} files written elsewhere")
 
 
-def test_a_log_that_is_a_pipe_is_not_waited_for(order, database, channels, tmp_path):
-    writer.abandon(database, order.run_id, "me", order.attempt, "killed")
-    order = claimed(database, tmp_path)
-    Path(order.folder).mkdir()
-    os.mkfifo(Path(order.folder) / "log.txt")
-    assert worker.work(order, channels[0]) == worker.CRASHED
+def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp_path):
+    writer.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+    claimed = claim(database, tmp_path)
+    Path(claimed.folder).mkdir()
+    os.mkfifo(Path(claimed.folder) / "log.txt")
+    assert worker.work(claimed, channels[0]) == worker.CRASHED
     assert reader.load_sweep(database).runs[0].state is RunState.FAILED
 
 
@@ -317,27 +324,27 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(order, database, channels, tmp_p
     ],
     ids=["no number", "too many names"],
 )
-def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, rows, told):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
+def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed, rows, told):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         for row in rows:
             recorder.metric(*row)
         recorder.flush(1)
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
     assert run.error.startswith(told)
 
 
-def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
-    def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
-        writer.abandon(database, order.run_id, "me", order.attempt, "silent")
+def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):
+    def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
+        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
         raise Stopped
 
-    code, run = does(order, train)
+    code, run = does(claimed, train)
     assert (code, run.state) == (worker.TAKEN, RunState.INTERRUPTED)
 
 
-def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, order, database, monkeypatch):
+def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, claimed, database, monkeypatch):
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.1)
     monkeypatch.setattr("kdx.store.database._SLICE", 0.1)
     locked, done = threading.Event(), threading.Event()
@@ -350,7 +357,7 @@ def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, or
     thread = threading.Thread(target=lock)
     thread.start()
     locked.wait()
-    code, run = does(order, lambda *_, **__: Outcome("loss is nan", 7, None, None, None, {}))
+    code, run = does(claimed, lambda *_, **__: RunOutcome("loss is nan", 7, None, None, None, {}))
     thread.join()
     assert (code, run.state) == (worker.DONE, RunState.DIVERGED)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from kdx.grid.spec import CellSpec
 from kdx.training import lifecycle
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.run import Outcome, let_go, train
+from kdx.training.run import RunOutcome, delete_resume_checkpoints, train
 from kdx.training.stopping import Stopped, StopRequest
 
 STEPS = 12
@@ -52,10 +52,14 @@ def cell(
 
 
 class Kept:
-    """A recorder that keeps all it is told, in order, and calls `after` when a step is done."""
+    """A recorder that keeps all it is told and asked, in order, and calls `after` when a step is done."""
 
-    def __init__(self, after: Callable[[int], None] = lambda step: None) -> None:
+    def __init__(
+        self, after: Callable[[int], None] = lambda step: None, prune_at: dict[int, str] | None = None
+    ) -> None:
         self.after = after
+        self.prune_at = prune_at or {}
+        """Validation → why the run is pruned there."""
         self.events: list[tuple] = []
 
     def begin(self, environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts):
@@ -81,6 +85,10 @@ class Kept:
     def flush(self, step):
         self.events.append(("flush", step))
 
+    def why_pruned(self, step, metrics):
+        self.events.append(("asked", step, dict(metrics)))
+        return self.prune_at.get(step)
+
     def outputs(self, name, lines):
         self.events.append(("outputs", name, list(lines)))
 
@@ -92,7 +100,7 @@ class Run:
     spec: CellSpec
     folder: Path
     events: list[tuple]
-    outcome: Outcome | None
+    outcome: RunOutcome | None
     """None for a run that was stopped."""
 
     @property
@@ -144,7 +152,7 @@ def run(
     recorder = recorder or Kept(ask)
     try:
         outcome = train(spec, seed, folder=folder, recorder=recorder, stop=stop, home=home, **how)
-        let_go(folder)  # as a sweep does, once it has recorded the outcome
+        delete_resume_checkpoints(folder)  # as a sweep does, once it has recorded the outcome
     except Stopped:
         outcome = None
     return Run(spec, folder, recorder.events, outcome)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from kdx.checkpoint_names import is_half_written
 from kdx.errors import StorageError
 from kdx.training import checkpoint
 from kdx.training.checkpoint import CheckpointFiles
@@ -209,6 +210,7 @@ def test_a_folder_that_has_the_name_of_a_checkpoint_is_in_nobodys_way(files, kin
     path.unlink()
     (files.folder / name).mkdir()
     (files.folder / ".tmp-1-step").mkdir()
+    (files.folder / f".kdx-{'7' * 16}").mkdir()
     files.sweep()
     assert files.write(kind, 7, STATE).is_file()
     (files.folder / name).unlink()
@@ -234,7 +236,7 @@ def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypat
     done, sync, rename, unlink = [], os.fsync, Path.rename, Path.unlink
 
     def kind(path) -> str:
-        return "temporary" if path.name.startswith(".tmp-") else "folder" if path == files.folder else path.name[:14]
+        return "temporary" if is_half_written(path.name) else "folder" if path == files.folder else path.name[:14]
 
     def synced(descriptor):
         sync(descriptor)
@@ -261,7 +263,8 @@ def test_a_cut_power_finds_a_checkpoint_on_the_disk_at_any_time(files, monkeypat
 
 def test_what_a_killed_writer_left_is_swept(files):
     files.write("step", 1, STATE)
-    (files.folder / ".tmp-99-step-000000002.ckpt").write_bytes(b"half")
+    for name in (f".kdx-{'7' * 16}", ".tmp-99-step-000000002.ckpt"):  # an older kdx named it so
+        (files.folder / name).write_bytes(b"half")
     files.sweep()
     assert len(list(files.folder.iterdir())) == 1
 
@@ -309,13 +312,14 @@ def test_a_whole_file_that_holds_no_state_is_set_aside(files, content):
 
 
 def test_nothing_is_written_through_a_link_that_somebody_planted(files, tmp_path, monkeypatch, figure):
-    monkeypatch.setattr(os, "getpid", lambda: 7)
     path = files.write("step", 1, STATE)
     path.unlink()
-    (files.folder / f".tmp-7-{path.name}").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr("secrets.token_hex", lambda count: "7" * 2 * count)
+    (files.folder / f".kdx-{'7' * 16}").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
         files.write("step", 1, STATE)
     assert not (tmp_path / "elsewhere").exists()
+    monkeypatch.undo()
     # The name itself: a link there is replaced, not followed.
     path.symlink_to(tmp_path / "elsewhere")
     files.write("step", 1, STATE)

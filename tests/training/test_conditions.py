@@ -5,6 +5,7 @@ from runs import STEPS, cell, run, same_bits, save_every_step
 
 from kdx.axes import IfChanged, Precision
 from kdx.errors import ChangedError
+from kdx.run_options import RunOptions
 from kdx.training import run as running
 from kdx.training.conditions import changes, conditions
 from kdx.training.environment import environment
@@ -56,7 +57,7 @@ def test_under_other_conditions_a_run_is_refused_and_nothing_changes(stopped, ho
 
 
 def test_it_begins_anew_when_told_to_and_ends_as_one_that_was_never_stopped(stopped, home, unbroken):
-    again = run(cell("prediction"), stopped, home, if_changed=IfChanged.RESTART)
+    again = run(cell("prediction"), stopped, home, options=RunOptions(IfChanged.RESTART))
     (begin,) = again.of("begin")
     assert begin[4] == 0 and "torch" in begin[5]
     whole = unbroken("prediction")
@@ -65,7 +66,7 @@ def test_it_begins_anew_when_told_to_and_ends_as_one_that_was_never_stopped(stop
 
 
 def test_it_goes_on_when_told_to_and_says_what_changed(stopped, home):
-    more = run(cell("prediction"), stopped, home, if_changed=IfChanged.CONTINUE)
+    more = run(cell("prediction"), stopped, home, options=RunOptions(IfChanged.CONTINUE))
     (begin,) = more.of("begin")
     assert begin[4] == 7 and "→ 3.0.0" in begin[5]
     assert min(more.column("train/loss")) == 8
@@ -87,7 +88,7 @@ def test_a_checkpoint_without_a_canary_is_gone_on_from_and_the_next_has_one(home
 
 
 def test_the_next_attempt_is_compared_with_the_last_checkpoint(stopped, home):
-    run(cell("prediction"), stopped, home, stop_after=9, if_changed=IfChanged.CONTINUE)
+    run(cell("prediction"), stopped, home, stop_after=9, options=RunOptions(IfChanged.CONTINUE))
     (begin,) = run(cell("prediction"), stopped, home).of("begin")
     assert begin[4:6] == (9, None)
 

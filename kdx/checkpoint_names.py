@@ -1,0 +1,68 @@
+"""The names of checkpoint files: what each holds, its optimiser step, and the SHA-256 of its content.
+
+Training writes these files and whoever looks after the files of runs reads their names, without torch; neither of the
+two imports the other for this, so the names lie below both.
+"""
+
+import re
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from kdx.files import is_unfinished
+
+
+class CheckpointKind(StrEnum):
+    """What a checkpoint file holds."""
+
+    STEP = "step"
+    """All that a run needs to go on from its step, but the weights that it lists."""
+    WEIGHTS = "weights"
+    """Weights at a validation, which a `STEP` may list."""
+    COPY = "copy"
+    """A copy of such weights, for `STEP`s that list them."""
+    BEST = "best"
+    """What a finished run keeps: the weights of its best validation."""
+    AVERAGE = "average"
+    """What a finished run keeps: the mean of the weights at its last validations."""
+
+
+_KINDS = "|".join(CheckpointKind)
+_NAME = re.compile(rf"(?P<kind>{_KINDS})-(?P<step>\d{{9}})\.(?P<sha256>[0-9a-f]{{64}})\.ckpt")
+_SET_ASIDE = re.compile(r"[a-z]+-\d{9}\.[0-9a-f]{64}\.corrupt")
+
+
+class CheckpointName(NamedTuple):
+    """A file name such as `step-000000120.….ckpt`."""
+
+    kind: CheckpointKind
+    step: int
+    """Optimiser steps done."""
+    sha256: str
+    """Of the file's content."""
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """What the name says; None: it is not of a checkpoint file."""
+        match = _NAME.fullmatch(name)
+        return match and cls(CheckpointKind(match["kind"]), int(match["step"]), match["sha256"])
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.step:09d}.{self.sha256}.ckpt"
+
+
+def set_aside_name(name: str) -> str:
+    """The name under which a checkpoint file of this name is kept, but never read again."""
+    return f"{name.removesuffix('.ckpt')}.corrupt"
+
+
+def is_set_aside(name: str) -> bool:
+    """Whether a file has a name that `set_aside_name` gave."""
+    return _SET_ASIDE.fullmatch(name) is not None
+
+
+def is_half_written(name: str) -> bool:
+    """Whether a file of this name beside checkpoints is one that is being written, or was when its process was killed.
+
+    An older kdx named them `.tmp-…`.
+    """
+    return is_unfinished(name) or name.startswith(".tmp-")

@@ -1,0 +1,25 @@
+"""What a run is told beside its cell and its seed."""
+
+from dataclasses import dataclass
+
+from kdx.axes import IfChanged
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything that a run is told beside its cell and its seed, from the command line to whoever uses it.
+
+    It is no part of a run's identity. Between processes it travels as JSON, see `kdx.sweep.messages.ClaimedRun`.
+
+    Raises:
+        ValueError: an option has a value that it cannot have.
+    """
+
+    if_changed: IfChanged = IfChanged.REFUSE
+    """What is done with a run that began under other conditions."""
+    hang_after: float = 600.0
+    """Seconds without a sign of life, after which a run counts as hung, is ended, and tried again."""
+
+    def __post_init__(self) -> None:
+        if not self.hang_after > 0:
+            raise ValueError(f"a run cannot hang after {self.hang_after} s")

@@ -1,0 +1,119 @@
+"""Whose the folder of run files is: a note in it names one database, by its own id and its path.
+
+Two databases on one folder would remove each other's files, and hand out each other's weights.
+"""
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from itertools import chain, count
+from pathlib import Path
+from typing import NamedTuple
+
+from kdx.errors import DatabaseError
+from kdx.files import read_file, write_whole
+from kdx.machine import machine
+from kdx.runs.files import files_beside, translate_errors
+from kdx.store import reader, writer
+from kdx.store.database import Database, id_of
+
+NOTE = "database.json"
+_LONGEST = 1 << 16  # bytes; a path is no longer than 4096
+
+
+class Owner(NamedTuple):
+    """A database, as the note in a folder names it."""
+
+    id: str
+    path: Path
+
+
+def take(database: Database) -> str | None:
+    """Makes the folder of a database's files and notes in it whose it is; what there is to say of that.
+
+    A folder of another database that stood here before is moved aside whole, for its weights may be all that is left.
+
+    Raises:
+        DatabaseError: another database uses it.
+        StorageError: it cannot be written.
+    """
+    files, said = files_beside(database.path), None
+    refuse_shared(database)
+    if not settled_here(database):
+        writer.settle(database, _place(database))
+    owner, own = _owner(files), _named(database)
+    if owner == own:
+        return None
+    with translate_errors(files):
+        if owner is not None and owner.id != own.id:
+            more = chain([""], map("-{}".format, count(2)))
+            names = (files.with_name(f"{files.name}-of-{owner.id[:8]}{number}") for number in more)
+            aside = next(name for name in names if not os.path.lexists(name))
+            files.rename(aside)
+            said = f"{files} held files of another database that was here before; they are in {aside} now"
+        files.mkdir(exist_ok=True)
+        write_whole(files / NOTE, json.dumps({"id": own.id, "path": str(own.path)}).encode())
+    return said
+
+
+def settled_here(database: Database) -> bool:
+    """Whether it last kept its files beside where it lies now, and was not passed on since."""
+    return reader.place(database) == _place(database)
+
+
+def stranger(database: Database) -> Owner | None:
+    """The other database that the folder beside this one belongs to, or that uses it too; None: there is none."""
+    owner, own = _owner(files_beside(database.path)), _named(database)
+    if owner is None or owner == own or not (owner.id != own.id or _uses(owner, files_beside(database.path))):
+        return None
+    return owner
+
+
+def refuse_shared(database: Database) -> None:
+    """Raises DatabaseError where another database uses the folder of this one's files."""
+    files = files_beside(database.path)
+    owner = stranger(database)
+    if owner and _uses(owner, files):
+        raise DatabaseError(
+            f"another database keeps the files of its runs here: {owner.path}",
+            place=str(files),
+            hint="each has a folder of its own, beside it: remove the link, or move one of the databases elsewhere",
+        )
+
+
+def refuse_stranger(database: Database) -> None:
+    """Raises DatabaseError where the folder beside this database is another's, so that no file in it is one's own."""
+    if owner := stranger(database):
+        raise DatabaseError(
+            f"these are the files of another database, which was at {owner.path}",
+            place=str(files_beside(database.path)),
+            hint="put the folder beside its own database; kdx doctor tells more",
+        )
+
+
+def _named(database: Database) -> Owner:
+    assert database.id is not None, "not opened"
+    return Owner(database.id, Path(os.path.realpath(database.path)))
+
+
+def _place(database: Database) -> str:
+    # A hash, for databases are passed on, and paths are nobody else's business.
+    return hashlib.sha256(f"{machine()} {os.path.realpath(database.path)}".encode()).hexdigest()
+
+
+def _owner(files: Path) -> Owner | None:
+    """None where nobody has noted anything, as an older kdx did not."""
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = json.loads(read_file(files / NOTE, _LONGEST, follow=False))
+        # Half of the id becomes a file name.
+        return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]))
+    return None
+
+
+def _uses(owner: Owner, files: Path) -> bool:
+    """Whether that database is still there, and has its files in this folder."""
+    try:
+        return owner.path.is_file() and id_of(owner.path) == owner.id and files_beside(owner.path).samefile(files)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,65 @@
+"""A run of the database as a model in Python."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdx.data.corpus import Corpus, load_corpus
+from kdx.errors import KdxError
+from kdx.grid.identity import unknown
+from kdx.grid.spec import CellSpec
+from kdx.runs.files import content, files_beside, final_weights
+from kdx.runs.folder_ownership import refuse_stranger
+from kdx.store.database import open_database
+from kdx.store.reader import load_one
+from kdx.store.records import RunRecord
+from kdx.training.trained import Trained, model_of
+
+
+@dataclass(frozen=True)
+class LoadedRun(Trained):
+    """A trained model, with the run that trained it."""
+
+    record: RunRecord
+
+
+def load_run(database: str | Path, run: int, *, home: Path | None = None) -> LoadedRun:
+    """The model of a finished run, with the weights that were tested.
+
+    Args:
+        run: its id, which `kdx trace` and `kdx query` tell.
+        home: folder of prepared corpora; None: the user's.
+
+    Raises:
+        KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
+            kdx does not know.
+        DatabaseError: see `kdx.store.database.open_database`; or the files beside it are another database's.
+        StorageError: the weights cannot be read or are damaged.
+    """
+    with open_database(database, write=False) as opened:
+        record, text, origin = load_one(opened, run)
+        refuse_stranger(opened)
+    files = files_beside(opened.path)
+    weights = final_weights(files, record)
+    if weights is None:
+        raise KdxError(
+            f"run {run}, which is {record.state}, has no weights that were tested",
+            place=str(files),
+            hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
+        )
+    if words := unknown(text):
+        raise KdxError(
+            f"the cell of run {run} has what this kdx does not know: {', '.join(words)}",
+            place=str(opened.path),
+            hint="load it with the kdx that trained it",
+        )
+    spec = CellSpec.model_validate_json(text)
+    model = model_of(spec, b"".join(content(files, weights)), files / weights.folder / weights.name)
+    return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
+
+
+def _corpus(spec: CellSpec, fingerprint: str | None, home: Path | None) -> Corpus | None:
+    try:
+        corpus = load_corpus(spec.task, spec.data, home)
+    except KdxError:
+        return None
+    return corpus if corpus.fingerprint == fingerprint else None

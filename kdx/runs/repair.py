@@ -1,0 +1,104 @@
+"""What is wrong with runs and their files, and what would mend it: a pure function of both.
+
+Nothing here deletes a result. A run whose process is gone is given back, a damaged file is set aside under another
+name, and only what a writer that was killed left half-written is removed.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kdx.runs.files import Kind, RunFile, folder_of, is_of
+from kdx.store.records import Inventory, RunRecord, RunState
+
+LOST_WEIGHTS = "completed, but its weights are not there"
+GONE = (
+    "put it back beside the database; without it the numbers stand, what was stopped begins anew, and kdx retry RUN "
+    "makes the weights of a run"
+)
+ANEW = "put its files back; kdx resume begins it anew else"
+
+
+class Repair(StrEnum):
+    """What `kdx doctor --fix` does."""
+
+    GIVE_BACK = "give the run back, so that kdx resume goes on with it"
+    SET_ASIDE = "set the file aside"
+    REMOVE = "remove the file"
+    NO_WAL = "put the database back into the mode that kdx uses"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong."""
+
+    place: str
+    """The run, or the file within the folder of files."""
+    problem: str
+    repair: Repair | None = None
+    """None: kdx cannot mend it."""
+    hint: str | None = None
+    """What to do about it, where there is no repair."""
+    run: RunRecord | None = None
+    file: RunFile | None = None
+
+
+def diagnose(
+    inventory: Inventory,
+    listed: Iterable[RunFile] | None,
+    damaged: Set[RunFile],
+    why_lost: Callable[[RunRecord], str | None],
+) -> tuple[Finding, ...]:
+    """Everything that is wrong, runs first, then files.
+
+    Args:
+        listed: the files of runs; none where a database was passed on without, which is no fault; None: there are none
+            left of those that this database had.
+        damaged: those of them that do not match their checksum.
+        why_lost: why nobody works at a running run any more; None: somebody does.
+    """
+    runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
+    held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run) is None}
+    findings = []
+    for name, run in runs.items():
+        if run.state is RunState.RUNNING and name not in held:
+            findings.append(Finding(_name(run), f"running, but {why_lost(run)}", Repair.GIVE_BACK, run=run))
+    files = list(listed or ())
+    whole = [file for file in files if file.folder in runs and file not in damaged]
+    kept = {file.folder for file in whole if file.kind is Kind.REMOVED or is_of(file, runs[file.folder])}
+    resumable = {file.folder for file in whole if file.resume_step is not None}
+    newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
+    lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]
+    stopped = [
+        run
+        for name, run in runs.items()
+        if run.state in (RunState.PENDING, RunState.INTERRUPTED)
+        and run.checkpoint_step is not None
+        and name not in resumable
+    ]
+    if listed is None and (lost or stopped):
+        problem = f"is gone, with the weights of {len(lost)} runs and the checkpoints of {len(stopped)}"
+        findings.append(Finding("the folder of run files", problem, hint=GONE))
+    elif files:
+        findings += [Finding(_name(run), LOST_WEIGHTS, hint=f"kdx retry {run.id} makes them anew") for run in lost]
+        findings += [
+            Finding(_name(run), f"{run.state} at step {run.progress_step}, but it has no checkpoint left", hint=ANEW)
+            for run in stopped
+        ]
+    for file in files:
+        place = f"{file.folder}/{file.name}"
+        # What a live process has in hand is its own to mend.
+        if file.folder not in runs or file.folder in held:
+            continue
+        if file in damaged:
+            findings.append(Finding(place, "does not match its checksum", Repair.SET_ASIDE, file=file))
+        elif file.kind is Kind.WEIGHTS and not is_of(file, runs[file.folder]):
+            problem = "are not the weights that this run was tested with"
+            findings.append(Finding(place, problem, Repair.SET_ASIDE, file=file))
+        elif file.kind is Kind.HALF_WRITTEN:
+            findings.append(Finding(place, "left half-written by a killed process", Repair.REMOVE, file=file))
+    return tuple(findings)
+
+
+def _name(run: RunRecord) -> str:
+    return f"run {run.id} ({run.cell_id[:8]}, seed {run.seed})"

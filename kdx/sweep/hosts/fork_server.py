@@ -1,0 +1,125 @@
+"""Processes on this machine, forked from one that has imported torch: see `kdx.sweep.hosts.fork_server_process`."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from kdx.errors import KdxError, ServerEndedError, ServerError
+from kdx.sweep import messages
+from kdx.sweep.hosts.host import HostLost
+from kdx.sweep.messages import ClaimedRun, describe_exit
+
+ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
+ENDS_AT_ONCE_WITHIN = 1.0  # seconds, where the workers are killed
+
+# What the process does not let end it; blocked until it says so itself.
+_TO_ALL = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
+
+
+class ForkServer:
+    """A `Host`: its process is started with the first run, and again after it was lost."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._wake, self._wake_end = os.pipe()
+        os.set_blocking(self._wake_end, False)
+
+    def start(self, claimed: ClaimedRun, within: float) -> bool:
+        try:
+            if self._process is None:
+                self._start_process()
+            # One that was stopped reads nothing, and what it has not read is all that a socket holds.
+            woken, ready, _ = select.select([self._wake], [self._channel], [], within)
+            if ready:
+                messages.send(self._channel, messages.start(claimed), socket.MSG_DONTWAIT)
+                return True
+        except OSError as error:
+            raise self._lost(error) from error
+        if woken:
+            return False
+        raise self._lost(at_once=True)
+
+    def listen(self, seconds: float) -> Mapping[str, Any] | None:
+        sources: list[Any] = [self._wake, *([self._channel] if self._process else [])]
+        ready, _, _ = select.select(sources, [], [], seconds)
+        if self._wake in ready:
+            os.read(self._wake, 64)
+            return None
+        if not ready:
+            return None
+        message = messages.receive(self._channel)
+        if message is None:
+            raise self._lost()
+        return message
+
+    def wake(self) -> None:
+        with contextlib.suppress(OSError):  # it is full of wakes, or closed
+            os.write(self._wake_end, b"!")
+
+    def signal(self, signum: int, run_id: int | None = None) -> None:
+        if self._process:
+            # That the process is gone is told where it is listened to; one that was stopped has to be killed.
+            with contextlib.suppress(OSError):
+                messages.send(self._channel, messages.forward(signum, run_id), socket.MSG_DONTWAIT)
+
+    def close(self, *, at_once: bool) -> None:
+        if self._process:
+            self._end_process(ENDS_AT_ONCE_WITHIN if at_once else ENDS_WITHIN)
+        wake_end, self._wake_end = self._wake_end, -1  # a signal may come yet
+        os.close(self._wake)
+        os.close(wake_end)
+
+    def _start_process(self) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())],
+                    pass_fds=[there.fileno()],
+                    start_new_session=True,
+                    stdin=subprocess.DEVNULL,
+                    env=environment,
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._channel = here
+
+    def _lost(self, error: OSError | None = None, *, at_once: bool = False) -> HostLost:
+        """That the process has ended, does not heed, or could not be started."""
+        if self._process is None:
+            how = f"could not be started: {error and error.strerror}"
+            final: KdxError | None = ServerError(
+                _problem(how), hint="fewer --workers, or a higher limit (ulimit -u), then kdx resume"
+            )
+        elif (code := self._end_process(0.0 if at_once else ENDS_WITHIN)) < 0:
+            how, final = f"was {describe_exit(code)}", None
+        else:
+            how = describe_exit(code)
+            final = ServerEndedError(
+                f"{_problem(how)}, and they with it",
+                hint="its traceback is above; kdx resume goes on from their checkpoints",
+            )
+        return HostLost(_problem(how), f"the process that it was forked from {how}", final)
+
+    def _end_process(self, seconds: float) -> int:
+        """Ends the process, whose workers have so long to come to a safe point; its exit code."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        self._channel.close()
+        try:
+            return process.wait(seconds)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()  # its workers die with it
+            return process.wait()
+
+
+def _problem(how: str) -> str:
+    return f"the process that workers are forked from {how}"

@@ -1,0 +1,301 @@
+"""What does a plan: claims runs, has a host start them, listens, and asks `decide` again after every event."""
+
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from kdx.errors import DatabaseError, KdxError, ServerError
+from kdx.grid.identity import canonical
+from kdx.grid.plan import Plan, PlannedRun
+from kdx.run_options import RunOptions
+from kdx.runs.files import folder_of, resume_step
+from kdx.store import reader
+from kdx.store.database import Database
+from kdx.store.records import FINAL, RunRecord
+from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.gpus import least_used_gpu
+from kdx.sweep.held_leases import HeldLeases
+from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.lease_holder import liveness
+from kdx.sweep.messages import STOPPED, ClaimedRun, describe_exit, error_of
+
+LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
+HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point all the same
+HOSTS = 3  # times that all of a host's processes are killed, with no run finished in between, before it is given up
+
+
+class Listener(Protocol):
+    """Hears what happens in a sweep; the command line shows it."""
+
+    def decided(self, decisions: tuple[Decision, ...]) -> None:
+        """At the start and after every event."""
+
+    def started(self, run: PlannedRun, attempt: int) -> None:
+        """A run was claimed and handed to a worker."""
+
+    def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
+        """A worker has done another step."""
+
+    def noted(self, run: PlannedRun, text: str) -> None:
+        """A worker has something to say of its run, such as that it goes on from an older checkpoint."""
+
+    def ended(self, run: PlannedRun, record: RunRecord) -> None:
+        """A worker has ended; the record tells how."""
+
+    def host_lost(self, problem: str) -> None:
+        """All workers of the host were killed, and it begins anew."""
+
+    def stopping(self) -> None:
+        """The sweep was asked to stop, or cannot go on, and waits for its workers."""
+
+    def hung(self, run: PlannedRun, seconds: float) -> None:
+        """A worker gave no sign of life for so long and is being ended."""
+
+
+@dataclass
+class _Running:
+    """A run that a worker of this sweep has."""
+
+    run: PlannedRun
+    attempt: int
+    gpu: str | None
+    """Which it has alone or with others."""
+    heard: float
+    """When its worker last gave a sign of life, by the monotonic clock."""
+    hung_since: float | None = None
+    """When it was asked to end because it gave none."""
+
+
+@dataclass
+class Supervisor:
+    """One plan, through one host, into the database that it is registered in; several may share a plan."""
+
+    plan: Plan
+    database: Database
+    address: str
+    """Of the database, as workers open it."""
+    files: Path
+    """Folder of the runs' checkpoints and logs."""
+    workers: int
+    listener: Listener
+    host: Host
+    """It is closed when the plan is done."""
+    options: RunOptions = RunOptions()
+    gpus: tuple[str, ...] = ()
+    """As `CUDA_VISIBLE_DEVICES` names them; each run gets one. Empty: runs take what they find."""
+
+    def __post_init__(self) -> None:
+        self._leases = HeldLeases(self.database)
+        self._stopping: int | None = None
+        self._stop_passed_on = False
+        self._at_once = False
+        self._hosts_lost = 0
+        """How often in a row, since a run was last finished."""
+        self._trouble: KdxError | None = None
+        self._active: dict[int, _Running] = {}
+        self._looked = time.monotonic()
+
+    def run(self) -> int | None:
+        """Until nothing is left to do here; the signal that stopped it before that, or None.
+
+        Raises:
+            DatabaseError: workers could no longer write the database.
+            AccessError: they may no longer read or write a file.
+            StorageError: they could no longer write the disk.
+            ChangedError: a run began under other conditions, and that is to be refused. In each of these cases the
+                runs at work are interrupted.
+            ServerError: the host's processes were killed again and again, or the system gives no process.
+            ServerEndedError: the host ended of its own accord, as it never should.
+        """
+        try:
+            while True:
+                try:
+                    if self._goes_on():
+                        continue
+                    return self._stopping
+                except HostLost as lost:
+                    self._go_on_without(lost)
+        except KeyboardInterrupt:
+            self.host.signal(signal.SIGKILL)
+            if self._stopping is None:
+                raise
+            return self._stopping
+        finally:
+            self.host.close(at_once=self._at_once)
+
+    def stop(self, signum: int) -> None:
+        """Claim nothing more and let the runs stop at a safe point; asked twice, end at once. Safe in a handler."""
+        if self._stopping is None:
+            self._stopping = signum
+            self.host.wake()
+        # A terminal that closes says so several times: by its shell and by the system.
+        elif signum != signal.SIGHUP and not self._at_once:
+            self._at_once = True
+            raise KeyboardInterrupt
+
+    def dump(self) -> None:
+        """Have every worker write the stacks of its threads to its log."""
+        self.host.signal(signal.SIGUSR1)
+
+    def _goes_on(self) -> bool:
+        """Decides, starts what is to be started, and listens for a while; whether there is more to do."""
+        decisions = self._decide()
+        if self._stopping is None and self._trouble is None:
+            self._start(decisions)
+        if not self._active:
+            if self._trouble is not None:
+                raise self._trouble
+            if not _unfinished(decisions):
+                self._stopping = None  # done when it was asked
+                return False
+            if self._stopping is not None:
+                return False
+        self._listen(LOOK_AGAIN if not self._active else 1.0)
+        self._end_hung()
+        self._leases.renew()
+        return True
+
+    def _decide(self) -> tuple[Decision, ...]:
+        decisions = decide(self.plan, self._records(), liveness, partial(resume_step, self.files))
+        for decision in decisions:
+            if decision.record is None:
+                cell, seed = decision.run.key
+                raise DatabaseError(
+                    f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
+                    place=str(self.database.path),
+                    hint="kdx sweep GRID adds what is missing",
+                )
+        self.listener.decided(decisions)
+        return decisions
+
+    def _start(self, decisions: tuple[Decision, ...]) -> None:
+        for decision in decisions:
+            if len(self._active) >= self.workers:
+                return
+            run, record = decision.run, decision.record
+            assert record is not None
+            if decision.action not in (Action.START, Action.CONTINUE):
+                continue
+            if record.id in self._active:
+                # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
+                continue
+            attempt = self._leases.claim(record)
+            if attempt is None:
+                continue
+            gpu = least_used_gpu(self.gpus, (running.gpu for running in self._active.values()))
+            claimed = ClaimedRun(
+                run_id=record.id,
+                attempt=attempt,
+                lease_holder=self._leases.holder,
+                database=self.address,
+                spec=canonical(run.cell.spec),
+                seed=run.seed,
+                folder=str(self.files / folder_of(record)),
+                options=self.options,
+                gpu=gpu,
+            )
+            running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
+            self.listener.started(run, attempt)
+            if not self.host.start(claimed, self.options.hang_after):
+                del self._active[record.id]
+                self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
+                return
+
+    def _listen(self, seconds: float) -> None:
+        """Takes messages until one calls for a decision, `seconds` at most."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            message = self.host.listen(left)
+            if message is None:
+                if self._stopping is not None and not self._stop_passed_on:
+                    self._stop_passed_on = True
+                    self.host.signal(signal.SIGTERM)
+                    self.listener.stopping()
+                return
+            if self._hear(message):
+                return
+
+    def _hear(self, message: Mapping[str, Any]) -> bool:
+        """Whether the event calls for a decision."""
+        running = self._active.get(message["run"])
+        if running is None:
+            return False
+        running.heard = time.monotonic()
+        match message["event"]:
+            case "progress":
+                self.listener.progressed(running.run, message["step"], message["loss"])
+            case "note":
+                self.listener.noted(running.run, message["text"])
+            case "trouble":
+                self._give_up(error_of(message))
+            case "exit":
+                self._ended(message["run"], self._active.pop(message["run"]), message["code"])
+                return True
+        return False
+
+    def _give_up(self, trouble: KdxError) -> None:
+        """What one worker cannot write, none can: the others stop where they can go on later."""
+        if self._trouble is None:
+            self._trouble = trouble
+            self.host.signal(signal.SIGTERM)
+            self.listener.stopping()
+
+    def _ended(self, run_id: int, running: _Running, code: int) -> None:
+        hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
+        reason = describe_exit(code) if running.hung_since is None else hung
+        # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
+        if self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
+            self._hosts_lost = 0
+
+    def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
+        """What is recorded of the run now."""
+        self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
+        record = self._records()[running.run.key]
+        self.listener.ended(running.run, record)
+        return record
+
+    def _end_hung(self) -> None:
+        """A heartbeat proves a process, not its progress: one that does nothing would hold its run for ever."""
+        now = time.monotonic()
+        slept, self._looked = now - self._looked, now
+        for run_id, running in self._active.items():
+            if slept > LOOK_AGAIN + 5:
+                # This process was stopped, and its workers perhaps with it: their silence proves nothing.
+                running.heard += slept
+            if running.hung_since is None and now - running.heard > self.options.hang_after:
+                running.hung_since = now
+                self.listener.hung(running.run, now - running.heard)
+                self.host.signal(signal.SIGUSR1, run_id)
+                self.host.signal(signal.SIGTERM, run_id)
+            elif running.hung_since is not None and now - running.hung_since > HANG_GRACE:
+                self.host.signal(signal.SIGKILL, run_id)
+
+    def _records(self) -> dict[tuple[str, int], RunRecord]:
+        """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
+        return reader.recorded(self.database, {cell.id for cell in self.plan.cells})
+
+    def _go_on_without(self, lost: HostLost) -> None:
+        """Gives up the runs that the host had; it begins anew with them, unless that is of no use."""
+        for run_id, running in [*self._active.items()]:
+            del self._active[run_id]
+            # No fault of theirs.
+            self._abandon(run_id, running, lost.of_a_run, stalled=False)
+        if self._stopping is not None or self._trouble is not None:
+            return
+        if lost.final is not None:
+            raise lost.final
+        self._hosts_lost += 1
+        if self._hosts_lost == HOSTS:
+            raise ServerError(
+                f"{lost.problem} {HOSTS} times in a row",
+                hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints",
+            )
+        self.listener.host_lost(lost.problem)
+
+
+def _unfinished(decisions: tuple[Decision, ...]) -> bool:
+    return any(decision.action is not Action.SKIP for decision in decisions)

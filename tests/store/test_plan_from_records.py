@@ -1,0 +1,83 @@
+"""A sweep read back from the database is the plan that was registered."""
+
+from dataclasses import replace
+
+import pytest
+
+from kdx.errors import KdxError
+from kdx.grid import shipped
+from kdx.grid.load import load_grid
+from kdx.store import writer
+from kdx.store.database import Database, open_database
+from kdx.store.plan_from_records import plan_of
+from kdx.store.reader import load_sweep
+
+SHARING = """
+name: sharing
+description: two choices that come to one cell
+task: translation
+data: {corpus: synthetic-translation}
+axes:
+  position: [none, product]
+  placement: [[decoder-self], [encoder-self, encoder-decoder]]
+seeds: [9, 0, 4]
+tables:
+  - {name: t, caption: c, rows: [position, placement], metric: loss}
+"""
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def again(database: Database, plan) -> None:
+    writer.register(database, plan, plan.grid)
+    read = plan_of(load_sweep(database, plan.name))
+    assert read == plan
+    assert [run.key for run in read.runs] == [run.key for run in plan.runs]
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_a_shipped_grid_comes_back_as_it_was_planned(database, name):
+    again(database, load_grid(name))
+
+
+def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
+    grid = tmp_path / "grid.yaml"
+    for text in (SHARING, SHARING.replace("[none, product]", "[product]"), SHARING.replace("[9, 0, 4]", "2"), SHARING):
+        grid.write_text(text)
+        again(database, load_grid(grid))
+
+
+def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, plan.grid)
+    with database.write() as connection:
+        reword(connection, lambda cell: cell.update(depth=3))
+        reword(connection, lambda cell: cell.update(kernel="mine") if cell["kernel"] == "rbf" else None)
+    with pytest.raises(KdxError) as caught:
+        plan_of(load_sweep(database))
+    assert str(caught.value) == (
+        "sweep quickstart: it has what this kdx does not know: key `depth`, kernel `mine`\n"
+        "  hint: go on with the kdx that planned it; report, trace, query and export read its results here too"
+    )
+
+
+def test_nor_is_one_with_a_table_that_it_does_not_know(database):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
+    with pytest.raises(KdxError, match="this kdx cannot read one of its tables: folds: "):
+        plan_of(load_sweep(database))
+
+
+def test_so_does_the_command_that_planned_it(database):
+    again(database, replace(load_grid("quickstart"), command="kdx sweep quickstart"))
+
+
+def test_a_plan_that_lacks_a_part_is_told(database):
+    plan = load_grid("quickstart")
+    writer.register(database, plan, {"seeds": [0], "axes": []})
+    with pytest.raises(KdxError, match="its plan has no tables, description"):
+        plan_of(load_sweep(database))

@@ -1,0 +1,96 @@
+"""The fork server as a host: what it does with a real process, which `tests/sweep/test_supervisor.py` has in sweeps."""
+
+import errno
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from kdx.errors import ServerEndedError, ServerError
+from kdx.sweep.hosts import fork_server
+from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.hosts.host import HostLost
+from kdx.sweep.messages import STOPPED, ClaimedRun
+
+
+@pytest.fixture
+def host():
+    host = ForkServer()
+    yield host
+    host.close(at_once=True)
+
+
+@pytest.fixture
+def claimed(tmp_path):
+    """A run whose worker ends as soon as it looks for its database."""
+    return ClaimedRun(7, 1, "me", str(tmp_path / "absent.db"), "{}", 0, str(tmp_path / "files"))
+
+
+def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, claimed):
+    assert host.start(claimed, 30.0)
+    process = host._process
+    told = [host.listen(60.0), host.listen(60.0)]
+    assert [(message["event"], message["run"]) for message in told] == [("trouble", 7), ("exit", 7)]
+    assert told[1]["code"] == STOPPED
+    host.signal(signal.SIGTERM, 7)  # nobody hears it
+    assert host.start(claimed, 30.0) and host._process is process
+    host._end_process(10.0)
+    assert process.poll() == 0
+
+
+def test_it_waits_as_long_as_it_is_told_or_until_it_is_woken(host):
+    begun = time.monotonic()
+    assert host.listen(0.2) is None
+    assert 0.2 <= time.monotonic() - begun < 5
+    host.wake()
+    host.wake()
+    begun = time.monotonic()
+    assert host.listen(60.0) is None
+    assert time.monotonic() - begun < 5
+    assert host.listen(0.0) is None  # woken twice before it listened is woken once
+
+
+def test_a_handler_that_wakes_it_never_waits(host):
+    for _ in range(2**17):  # more than a pipe holds
+        host.wake()
+
+
+def test_a_signal_that_comes_after_the_end_is_heard_by_nobody():
+    host = ForkServer()
+    host.close(at_once=False)
+    host.wake()
+
+
+@pytest.mark.parametrize(
+    ("script", "problem", "final"),
+    [
+        ("kill -9 $$", "the process that workers are forked from was killed by SIGKILL", None),
+        ("exit 3", "the process that workers are forked from ended with code 3", ServerEndedError),
+    ],
+)
+def test_a_process_that_ends_is_told_and_started_again(host, claimed, tmp_path, monkeypatch, script, problem, final):
+    dies = tmp_path / "dies"
+    dies.write_text(f"#!/bin/sh\n{script}\n")
+    dies.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr(fork_server.sys, "executable", str(dies))
+        with pytest.raises(HostLost) as lost:
+            host.start(claimed, 30.0)
+            host.listen(30.0)
+    assert lost.value.problem == problem
+    assert lost.value.of_a_run == problem.replace("workers are", "it was")
+    assert type(lost.value.final) is (final or type(None))
+    assert sys.executable and host.start(claimed, 30.0)
+    assert host.listen(60.0)["event"] == "trouble"
+
+
+def test_a_process_that_cannot_be_started_is_told(host, claimed, monkeypatch):
+    def refused(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(fork_server.subprocess, "Popen", refused)
+    with pytest.raises(HostLost, match="could not be started: Resource temporarily unavailable") as lost:
+        host.start(claimed, 30.0)
+    assert isinstance(lost.value.final, ServerError)

@@ -1,0 +1,140 @@
+"""The server forks workers, tells how they end, and leaves none behind when its sweep is gone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from grids import LONG
+
+from kdx.grid.identity import canonical
+from kdx.grid.load import load_grid
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
+from kdx.sweep.hosts import fork_server_process as server
+from kdx.sweep.hosts.fork_server_process import _obey
+from kdx.sweep.messages import ClaimedRun, receive, send, start
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def wait_until(true: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def exit_of(channel: socket.socket) -> dict:
+    while (message := receive(channel)) is not None:
+        if message["event"] == "exit":
+            return message
+    raise AssertionError("the server has ended")
+
+
+def claimed_runs(database: Database) -> list[ClaimedRun]:
+    """Both runs of LONG, claimed."""
+    grid = database.path.parent / "grid.yaml"
+    grid.write_text(LONG)
+    plan = load_grid(grid)
+    writer.register(database, plan, plan.grid)
+    (cell,), runs = plan.cells, reader.load_sweep(database).runs
+    attempts = [writer.claim(database, run.id, "me", 60.0) for run in runs]
+    return [
+        ClaimedRun(
+            run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}"
+        )
+        for run, attempt in zip(runs, attempts, strict=True)
+        if attempt is not None
+    ]
+
+
+def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_home):
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())]
+    process = subprocess.Popen(command, pass_fds=[there.fileno()], start_new_session=True, stderr=subprocess.PIPE)
+    there.close()
+    killed, stopped = claimed_runs(database)
+
+    # A worker that is killed leaves its run to the sweep.
+    send(here, start(killed))
+    wait_until(lambda: (Path(killed.folder) / "log.txt").exists())
+    (worker,) = children(process.pid)
+    os.kill(worker, signal.SIGKILL)
+    assert exit_of(here) == {"event": "exit", "run": killed.run_id, "code": -signal.SIGKILL}
+    assert reader.load_sweep(database).runs[0].state is RunState.RUNNING
+
+    # One that cannot even open its database says why where the sweep can read it.
+    send(
+        here, start(ClaimedRun(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder))
+    )
+    assert receive(here)["event"] == "trouble"
+    assert exit_of(here)["code"] == 75
+
+    # The sweep ends without a word: the worker comes to a safe point, and then there is no server either.
+    send(here, start(stopped))
+    wait_until(lambda: reader.load_sweep(database).runs[1].progress_step)
+    (worker,) = children(process.pid)
+    here.close()
+    assert process.wait(15) == 0
+    assert not Path(f"/proc/{worker}").exists()
+    run = reader.load_sweep(database).runs[1]
+    assert run.state is RunState.INTERRUPTED and run.progress_step > 0
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(("gpu", "seen"), [("3", "3"), (None, "0,1,2,3")])
+def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+
+    class Worker:
+        @staticmethod
+        def work(claimed, channel):
+            Path(claimed.folder).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+            return 0
+
+    claimed = ClaimedRun(1, 1, "me", "runs.db", "{}", 0, str(tmp_path / "seen"), gpu=gpu)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    workers: dict[int, int] = {}
+    with here, there:
+        _obey(start(claimed), there, workers, Worker)
+    ((pid, run),) = workers.items()
+    assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
+    assert (tmp_path / "seen").read_text() == seen
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def test_a_worker_whose_server_died_before_it_could_notice_ends():
+    pid = os.fork()
+    if pid == 0:
+        server._die_with(os.getpid())  # as any process but its parent
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 70
+
+
+def test_what_a_worker_frees_it_keeps():
+    """Else each step would ask the system for the same pages again."""
+    code = (
+        "import sys; from pathlib import Path; from kdx.sweep.hosts import fork_server_process as server\n"
+        "if sys.argv[1:]: server._keep_memory()\n"
+        "held = lambda: int(Path('/proc/self/statm').read_text().split()[1]) * 4096\n"
+        "before = held(); freed = b'x' * 2**26; del freed\n"
+        "print(held() - before)"
+    )
+    asked = [[sys.executable, "-c", code], [sys.executable, "-c", code, "keep"]]
+    without, kept = (int(subprocess.run(one, capture_output=True, check=True).stdout) for one in asked)
+    assert without < 2**24 < 2**25 < kept

@@ -1,0 +1,596 @@
+"""A sweep on this machine: real processes, a real database."""
+
+import contextlib
+import errno
+import math
+import os
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from grids import MIXED, TINY
+
+from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
+from kdx.grid.load import load_grid
+from kdx.run_options import RunOptions
+from kdx.store import reader, writer
+from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
+from kdx.store.writer import RunWriter
+from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.messages import ClaimedRun, claimed_run, receive, send, trouble
+from kdx.sweep.supervisor import Supervisor
+
+
+class Heard:
+    """Keeps what a sweep tells."""
+
+    def __init__(self) -> None:
+        self.started_runs = []
+        self.steps = []
+        self.ended_runs = []
+
+    def decided(self, decisions):
+        self.decisions = decisions
+
+    def started(self, run, attempt):
+        self.started_runs.append((run.key, attempt))
+
+    def progressed(self, run, step, loss):
+        self.steps.append(step)
+
+    def noted(self, run, text):
+        self.notes = [*getattr(self, "notes", []), (run.seed, text)]
+
+    def ended(self, run, record):
+        self.ended_runs.append(record)
+
+    def host_lost(self, problem):
+        self.hosts_lost = [*getattr(self, "hosts_lost", []), problem]
+
+    def stopping(self):
+        self.told_to_stop = True
+
+    def hung(self, run, seconds):
+        self.hung_runs = [*getattr(self, "hung_runs", []), run.seed]
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Supervisor:
+    grid = database.path.parent / "grid.yaml"
+    grid.write_text(text)
+    plan = load_grid(grid)
+    files = database.path.with_suffix(".files")
+    writer.register(database, plan, plan.grid)
+    return Supervisor(plan, database, str(database.path), files, workers, heard, ForkServer())
+
+
+def records(database: Database, local: Supervisor):
+    return reader.load_sweep(database, local.plan.name).runs
+
+
+def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home, figure):
+    heard = Heard()
+    local = sweep(database, MIXED, heard)
+    assert local.run() is None
+    learns, fails, diverges = records(database, local)
+    assert learns.state is RunState.COMPLETED
+    assert learns.test_score is not None and learns.valid_score is not None and learns.valid_step in (10, 20, 30)
+    assert fails.state is RunState.FAILED and "do not fill" in fails.error
+    assert "Traceback" in reader.attempts(database, fails.id)[0].traceback
+    assert diverges.state is RunState.DIVERGED and "loss" in diverges.error
+    assert {record.id for record in heard.ended_runs} == {learns.id, fails.id, diverges.id}
+
+    # What a completed run leaves: rows for every recorded step, and its best weights alone.
+    assert [step for step, _ in reader.curve(database, learns.id, "train/loss")] == [1, 10, 20, 30]
+    assert len(reader.curve(database, learns.id, "valid/perplexity")) == 3
+    kept = [path.name for path in (local.files / f"{learns.cell_id}-0-0").glob("*.ckpt")]
+    assert len(kept) == 1 and kept[0].startswith(f"best-{learns.valid_step:09d}.")
+
+    # The same sweep again runs nothing.
+    again = Heard()
+    assert sweep(database, MIXED, again).run() is None
+    assert again.started_runs == []
+    losses = [loss for _, loss in reader.curve(database, diverges.id, "train/loss")]
+    nans = sum(map(math.isnan, losses))
+    figure(
+        f"{fails.state} with its traceback, {diverges.state} with {nans} of {len(losses)} losses no number, "
+        f"{learns.state}"
+    )
+
+
+def test_more_seeds_run_only_the_new_ones(database, data_home):
+    assert sweep(database, TINY % {"steps": 60, "seeds": 1}, Heard()).run() is None
+    heard = Heard()
+    assert sweep(database, TINY % {"steps": 60, "seeds": 3}, heard).run() is None
+    assert sorted(seed for (_, seed), _ in heard.started_runs) == [1, 2]
+    assert {record.state for record in heard.ended_runs} == {RunState.COMPLETED}
+
+
+def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(database, data_home, tmp_path):
+    text = TINY % {"steps": 200, "seeds": 1}
+
+    class StopsAtStep(Heard):
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if step > 50 and local._stopping is None:
+                local.stop(signal.SIGINT)
+
+    heard = StopsAtStep()
+    local = sweep(database, text, heard)
+    assert local.run() == signal.SIGINT
+    assert heard.told_to_stop
+    (stopped,) = records(database, local)
+    assert stopped.state is RunState.INTERRUPTED and 50 < stopped.progress_step < 200
+    assert list((local.files / f"{stopped.cell_id}-0-0").glob("step-*.ckpt"))
+
+    again = Heard()
+    resumed = sweep(database, text, again)
+    assert resumed.run() is None
+    (ended,) = records(database, resumed)
+    assert ended.state is RunState.COMPLETED and again.started_runs == [((ended.cell_id, 0), 2)]
+    assert min(again.steps, default=stopped.progress_step + 1) > stopped.progress_step
+
+    with open_database(tmp_path / "other.db", write=True, create=True) as other:
+        unbroken = sweep(other, text, Heard())
+        assert unbroken.run() is None
+        (reference,) = records(other, unbroken)
+        for metric in ("train/loss", "valid/loss", "test/loss", "test/bleu"):
+            assert reader.curve(database, ended.id, metric) == reader.curve(other, reference.id, metric)
+        assert (ended.test_score, ended.valid_step) == (reference.test_score, reference.valid_step)
+        assert reader.outputs(database, ended.id, "test/translations") == reader.outputs(
+            other, reference.id, "test/translations"
+        )
+
+
+def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home, figure):
+    class Stops(Heard):
+        """After some steps, or when something is said of a run."""
+
+        def progressed(self, run, step, loss):
+            self.first = getattr(self, "first", step)
+            self.stop(step > self.first)
+
+        def noted(self, run, text):
+            super().noted(run, text)
+            self.stop(True)
+
+        def stop(self, now):
+            if now and local._stopping is None:
+                local.stop(signal.SIGINT)
+
+    steps = []
+    for _ in range(2):
+        local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, Stops())
+        assert local.run() == signal.SIGINT
+        steps.append(records(database, local)[0].progress_step)
+    assert 0 < steps[0] < steps[1]
+    (run,) = records(database, local)
+    folder = local.files / f"{run.cell_id}-0-0"
+    (newest,) = folder.glob(f"step-{steps[1]:09d}.*.ckpt")
+    newest.write_bytes(b"half")
+    again = Stops()
+    local = sweep(database, TINY % {"steps": 10**6, "seeds": 1}, again)
+    assert local.run() == signal.SIGINT
+    told = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
+    assert again.notes == [(0, told)]
+    assert told in (folder / "log.txt").read_text().splitlines()
+    assert [attempt.resumed_step for attempt in reader.attempts(database, run.id)] == [0, steps[0], steps[0]]
+    figure(told)
+
+
+def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home):
+    class Kills(Heard):
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if not self.ended_runs and run.seed == 0:
+                (victim,) = {int(Path(p).parent.name) for p in map(str, workers_of(database, run.seed))}
+                os.kill(victim, signal.SIGKILL)
+
+    heard = Kills()
+    local = sweep(database, TINY % {"steps": 300, "seeds": 2}, heard)
+    assert local.run() is None
+    first, second = records(database, local)
+    assert first.state is second.state is RunState.COMPLETED
+    assert (first.attempt, second.attempt) == (2, 1)
+    lost = reader.attempts(database, first.id)[0]
+    assert lost.outcome == "lost"
+
+
+def workers_of(database: Database, seed: int) -> list[Path]:
+    """/proc folders of the processes that write the log of the run with this seed."""
+    found = []
+    for descriptor in Path("/proc").glob("[0-9]*/fd/1"):
+        try:
+            target = str(descriptor.readlink())
+        except OSError:
+            continue
+        if target.startswith(str(database.path.with_suffix(".files"))) and f"-{seed}-0/" in target:
+            found.append(descriptor.parent)
+    return found
+
+
+def test_two_sweeps_on_one_database_share_the_work(database, data_home):
+    text = TINY % {"steps": 60, "seeds": 4}
+    one, two = Heard(), Heard()
+    first, second = sweep(database, text, one, workers=1), sweep(database, text, two, workers=1)
+    thread = threading.Thread(target=second.run)
+    thread.start()
+    assert first.run() is None
+    thread.join()
+    ran = [key for key, _ in (*one.started_runs, *two.started_runs)]
+    assert len(ran) == len(set(ran)) == 4
+    assert all(record.state is RunState.COMPLETED for record in records(database, first))
+
+
+class FakeServer:
+    """In the place of the fork server's process: a thread that ends each run by `end`, from claimed run to exit code.
+
+    Where that is None, the run goes on until a signal comes.
+    """
+
+    def __init__(self, end):
+        self.end = end
+
+    def __call__(self, command, *, pass_fds, **_):
+        self.channel = socket.socket(fileno=os.dup(pass_fds[0]))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def serve(self):
+        going = []
+        while (message := receive(self.channel)) is not None:
+            if message["do"] == "start":
+                claimed = claimed_run(message)
+                code = self.end(claimed)
+                ended = {claimed.run_id: code} if code is not None else {}
+                going += [claimed.run_id] if code is None else []
+            elif message["signal"] == signal.SIGUSR1:
+                ended = {}
+            else:
+                ended = {run: -message["signal"] for run in going if message["run"] in (None, run)}
+                going = [run for run in going if run not in ended]
+            for run, code in ended.items():
+                send(self.channel, {"event": "exit", "run": run, "code": code})
+
+    def wait(self, timeout=None):
+        self.thread.join(timeout)
+        if self.thread.is_alive():
+            raise subprocess.TimeoutExpired("fake", timeout)
+        self.channel.close()
+        return 0
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Puts a fake server in the place of the real one."""
+    return lambda end, kind=FakeServer: monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", kind(end))
+
+
+def complete(claimed: ClaimedRun) -> int:
+    with open_database(claimed.database, write=True) as database:
+        RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt).complete(1.0, 1, 1.0, {}, 1)
+    return 0
+
+
+def test_a_worker_that_always_dies_fails_its_run_in_the_end(database, fake, figure):
+    fake(lambda claimed: -signal.SIGSEGV)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
+    assert local.run() is None
+    assert [attempt for _, attempt in heard.started_runs] == [1, 2, 3]
+    assert [record.state for record in heard.ended_runs] == [RunState.INTERRUPTED] * 2 + [RunState.FAILED]
+    assert heard.ended_runs[-1].error == "killed by SIGSEGV"
+    figure(f"{len(heard.started_runs)} attempts, then {heard.ended_runs[-1].state}: {heard.ended_runs[-1].error}")
+
+
+@pytest.mark.parametrize(("workers", "given"), [(2, ["3", "1"]), (5, ["3", "1", "3", "1", "3"])])
+def test_runs_at_work_share_the_gpus_evenly(database, fake, workers, given):
+    started = []
+
+    def end(claimed):
+        started.append(claimed)
+
+    class Stops(Heard):
+        def started(self, run, attempt):
+            super().started(run, attempt)
+            if len(self.started_runs) == workers:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
+    local.gpus = ("3", "1")
+    assert local.run() == signal.SIGTERM
+    assert [claimed.gpu for claimed in started] == given
+
+
+def test_a_gpu_is_given_again_once_its_run_has_ended(database, fake):
+    gpus = {}
+
+    def end(claimed):
+        gpus[claimed.seed] = claimed.gpu
+        return None if claimed.seed == 0 else complete(claimed)
+
+    class Stops(Heard):
+        def ended(self, run, record):
+            super().ended(run, record)
+            if len(self.ended_runs) == 3:
+                local.stop(signal.SIGTERM)
+
+    fake(end)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Stops())
+    local.gpus = ("0", "1")
+    assert local.run() == signal.SIGTERM
+    assert gpus == {0: "0", 1: "1", 2: "1", 3: "1"}
+
+
+def test_without_gpus_a_run_takes_what_it_finds(database, fake):
+    started = []
+    fake(lambda claimed: started.append(claimed) or complete(claimed))
+    assert sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()).run() is None
+    assert [claimed.gpu for claimed in started] == [None]
+
+
+def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
+    def replaces(claimed):
+        smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
+        writer.register(database, smaller, smaller.grid)
+        return complete(claimed)
+
+    fake(replaces)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, heard)
+    assert local.run() is None
+    assert [record.state for record in heard.ended_runs] == [RunState.COMPLETED] * 2
+
+
+def test_a_run_whose_lease_lapsed_while_the_machine_slept_is_not_started_twice(database, fake, figure):
+    def sleeps(claimed):
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE run SET lease_until = 0 WHERE state = 'running'")
+        return None if claimed.seed == 0 else complete(claimed)
+
+    class StopsAfterTwo(Heard):
+        def ended(self, run, record):
+            super().ended(run, record)
+            if len(self.ended_runs) == 2:
+                local.stop(signal.SIGTERM)
+
+    fake(sleeps)
+    heard = StopsAfterTwo()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
+    assert local.run() == signal.SIGTERM
+    assert [(seed, attempt) for (_, seed), attempt in heard.started_runs] == [(0, 1), (1, 1), (2, 1)]
+    twice = sum(attempt > 1 for _, attempt in heard.started_runs)
+    figure(f"the leases of {len(heard.started_runs)} runs lapsed, {twice} started twice")
+
+
+def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fake):
+    fake(lambda claimed: None if (claimed.seed, claimed.attempt) == (1, 1) else complete(claimed))
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=3)
+    local.options = RunOptions(hang_after=0.5)
+    assert local.run() is None
+    assert heard.hung_runs == [1]
+    hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
+    assert hung.seed == 1
+    assert reader.attempts(database, hung.id)[0].outcome == writer.LOST
+    assert all(record.state is RunState.COMPLETED for record in records(database, local))
+
+
+def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
+    class Full(FakeServer):
+        def serve(self):
+            claimed = claimed_run(receive(self.channel))
+            send(self.channel, trouble(claimed.run_id, StorageError("full", place="/somewhere", hint="free some")))
+            send(self.channel, {"event": "exit", "run": claimed.run_id, "code": 75})
+            while receive(self.channel) is not None:
+                pass
+
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard, workers=1)
+    fake(None, Full)
+    with pytest.raises(StorageError, match="/somewhere: full"):
+        local.run()
+    assert heard.told_to_stop
+    states = {record.seed: record.state for record in records(database, local)}
+    assert states == {0: RunState.INTERRUPTED, 1: RunState.PENDING, 2: RunState.PENDING}
+
+
+class Dying(FakeServer):
+    """Ends at its first run, or before it is read."""
+
+    read = True
+
+    def serve(self):
+        if self.read:
+            receive(self.channel)
+        self.channel.close()
+
+    def wait(self, timeout=None):
+        super().wait(timeout)
+        return -signal.SIGKILL
+
+
+class Deaf(Dying):
+    read = False
+
+    def __call__(self, command, **how):
+        super().__call__(command, **how)
+        self.thread.join()
+        return self
+
+
+@pytest.mark.parametrize("kind", [Dying, Deaf])
+def test_a_server_that_is_killed_is_started_again_and_not_for_ever(database, fake, kind):
+    fake(None, kind)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard)
+    with pytest.raises(ServerError) as caught:
+        local.run()
+    assert str(caught.value) == (
+        "the process that workers are forked from was killed by SIGKILL 3 times in a row\n"
+        "  hint: where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints"
+    )
+    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"] * 2
+    # No fault of the run's.
+    (record,) = records(database, local)
+    assert (record.state, record.attempt, record.stalls) == (RunState.INTERRUPTED, 3, 0)
+
+
+def test_runs_of_a_server_that_was_killed_go_on_in_another(database, fake):
+    class DyingOnce(Dying):
+        started = 0
+
+        def __call__(self, command, **how):
+            self.started += 1
+            return super().__call__(command, **how)
+
+        def serve(self):
+            super().serve() if self.started == 1 else FakeServer.serve(self)
+
+        def wait(self, timeout=None):
+            return super().wait(timeout) if self.started == 1 else FakeServer.wait(self, timeout)
+
+    fake(complete, DyingOnce)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 3}, heard)
+    assert local.run() is None
+    assert heard.hosts_lost == ["the process that workers are forked from was killed by SIGKILL"]
+    assert [(record.state, record.stalls) for record in records(database, local)] == [(RunState.COMPLETED, 0)] * 3
+
+
+def test_a_server_that_ends_of_its_own_accord_is_a_fault_of_kdx(database, fake):
+    class Ending(Dying):
+        def wait(self, timeout=None):
+            super().wait(timeout)
+            return 1
+
+    fake(None, Ending)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    with pytest.raises(ServerEndedError, match="ended with code 1, and they with it"):
+        local.run()
+
+
+def test_a_system_that_has_no_process_for_the_server_is_told(database, monkeypatch):
+    def refused(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("kdx.sweep.hosts.fork_server.subprocess.Popen", refused)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    with pytest.raises(ServerError, match="forked from could not be started: Resource temporarily unavailable"):
+        local.run()
+    assert [record.state for record in records(database, local)] == [RunState.INTERRUPTED]
+
+
+class Stopped(FakeServer):
+    """Reads nothing until it is killed."""
+
+    def serve(self):
+        self.killed = threading.Event()
+        self.killed.wait(60)
+
+    def kill(self):
+        self.killed.set()
+
+    def wait(self, timeout=None):
+        super().wait(timeout)
+        return -signal.SIGKILL
+
+
+def test_a_server_that_heeds_nothing_does_not_keep_a_sweep_from_ending(database, fake):
+    class StopsTwice(Heard):
+        def decided(self, decisions):
+            if self.started_runs:
+                local.stop(signal.SIGINT)
+
+    fake(None, Stopped)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, StopsTwice())
+    assert local.run() == signal.SIGINT
+
+
+def test_a_server_that_takes_no_run_is_given_up(database, fake, monkeypatch):
+    """What it has not read is more than a socket holds."""
+    fake(None, Stopped)
+    monkeypatch.setattr("kdx.sweep.hosts.fork_server.ENDS_WITHIN", 0.2)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    local.options = RunOptions(hang_after=0.2)
+    start_process = local.host._start_process
+
+    def with_a_full_socket():
+        start_process()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                local.host._channel.send(b"{}", socket.MSG_DONTWAIT)
+
+    monkeypatch.setattr(local.host, "_start_process", with_a_full_socket)
+    with pytest.raises(ServerError, match="3 times in a row"):
+        local.run()
+    # While it is waited for, a signal is heard.
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard())
+    start_process = local.host._start_process
+    monkeypatch.setattr(local.host, "_start_process", lambda: (with_a_full_socket(), local.stop(signal.SIGTERM)))
+    assert local.run() == signal.SIGTERM
+
+
+def test_a_terminal_that_closes_says_so_twice_and_is_heard_once(database, fake):
+    class Closes(Heard):
+        def started(self, run, attempt):
+            local.stop(signal.SIGHUP)
+            local.stop(signal.SIGHUP)
+
+    fake(lambda claimed: None)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Closes())
+    assert local.run() == signal.SIGHUP
+    assert not local._at_once
+
+
+def test_a_sweep_that_is_stopped_while_its_server_dies_has_been_stopped(database, fake):
+    class Stops(Heard):
+        def started(self, run, attempt):
+            local.stop(signal.SIGTERM)
+            local.dump()
+
+    fake(None, Dying)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops())
+    assert local.run() == signal.SIGTERM
+
+
+def test_a_sweep_that_is_done_when_it_is_stopped_is_done(database, fake):
+    class StopsAtTheEnd(Heard):
+        def ended(self, run, record):
+            local.stop(signal.SIGINT)
+
+    fake(complete)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, StopsAtTheEnd())
+    assert local.run() is None
+
+
+def test_a_sweep_that_is_stopped_twice_ends_its_workers_and_waits_for_nothing(database, fake):
+    class StopsTwice(Heard):
+        def decided(self, decisions):
+            if self.started_runs:
+                local.stop(signal.SIGINT)
+
+    fake(lambda claimed: None if claimed.seed == 0 else complete(claimed))
+    heard = StopsTwice()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=2)
+    assert local.run() == signal.SIGINT
+    assert len(heard.started_runs) < 4
+
+
+def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database):
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
+    with pytest.raises(DatabaseError, match="with seed 1, but there is no such run"):
+        local.run()
