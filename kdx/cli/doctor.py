@@ -36,7 +36,7 @@ def doctor(
     Example: kdx doctor --fix
     """
     from kdx.store.database import open_database, path_of
-    from kdx.store.reader import inventory
+    from kdx.store.reading import inventory
     from kdx.store.records import Inventory
     from kdx.sweep.files import damaged, files_beside, listing
     from kdx.sweep.owner import presence
@@ -79,7 +79,7 @@ def doctor(
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Does every repair that is still called for; what was mended."""
-    from kdx.store import reader, writer
+    from kdx.store import leases, reading
     from kdx.store.database import open_database
     from kdx.sweep import files as run_files
     from kdx.sweep.owner import Presence, presence
@@ -97,14 +97,14 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
+                if leases.abandon(database, *whom, reason, only_lapsed=now is not Presence.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.path)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
         with database.write():
             listed = run_files.listing(files)
-            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, presence)}
+            still = {one.file for one in diagnose(reading.inventory(database), listed, damaged, presence)}
             for one in found:
                 if one.file is None or one.file not in still:
                     continue

@@ -57,7 +57,7 @@ def export(
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.rows import to_csv, to_json
     from kdx.store.database import open_database
-    from kdx.store.reader import load_sweep, outputs_of
+    from kdx.store.reading import load_sweep, outputs_of
     from kdx.sweep.ownership import refuse_stranger
 
     if to is None:

@@ -74,7 +74,7 @@ def gc(
 
 
 def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
-    from kdx.store.reader import inventory
+    from kdx.store.reading import inventory
     from kdx.sweep.files import files_beside, listing
     from kdx.sweep.keeping import removable
 
@@ -85,7 +85,7 @@ def _selected(database: "Database") -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
     from kdx.axes import Direction
     from kdx.report.best_seed import best_seed
-    from kdx.store.reader import load_sweep, sweeps
+    from kdx.store.reading import load_sweep, sweeps
 
     found = set()
     for summary in sweeps(database):

@@ -30,7 +30,7 @@ def plan(
     from kdx.cli.planned import change_of, leaving
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
-    from kdx.store.reader import recorded
+    from kdx.store.reading import recorded
     from kdx.sweep.corpora import prepare_data
     from kdx.sweep.decide import decide
     from kdx.sweep.files import files_beside, resume_step

@@ -110,7 +110,7 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
-    from kdx.store.reader import load_sweeps
+    from kdx.store.reading import load_sweeps
 
     if claims is not None:
         of_tables = {
@@ -134,7 +134,7 @@ def report(
         return
     from kdx.report.cells import selected_runs
     from kdx.report.tables import tables
-    from kdx.store.reader import curves, outputs_of
+    from kdx.store.reading import curves, outputs_of
 
     shows_randomisation = False
     if check:
@@ -355,7 +355,7 @@ def _record(database: "Database", sweep: str | None, plan: "Plan | None", db: st
         from kdx.cli.planned import record_of
 
         return record_of(database, plan, sweep, db)
-    from kdx.store.reader import load_sweep
+    from kdx.store.reading import load_sweep
 
     return load_sweep(database, sweep)
 

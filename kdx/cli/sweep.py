@@ -59,7 +59,7 @@ def sweep(
     from kdx.cli.planned import change_of, leaving
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
-    from kdx.store.writer import register
+    from kdx.store.recording import register
     from kdx.sweep.corpora import prepare_data
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, Text, cast, func, inspect, select
 
 from kdx.store.columns import Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import DamagedDatabaseError, Database, driver_of
-from kdx.store.reader import texts_of, whole_cell
+from kdx.store.reading import texts_of, whole_cell
 from kdx.store.schema import FINAL_STATE_TRIGGER, VIEWS, cell, metadata, metric, output, value_of
 
 MOST_FAULTS = 20

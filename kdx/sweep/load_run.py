@@ -8,7 +8,7 @@ from kdx.errors import KdxError
 from kdx.grid.identity import unknown
 from kdx.grid.spec import CellSpec
 from kdx.store.database import open_database
-from kdx.store.reader import load_one
+from kdx.store.reading import load_one
 from kdx.store.records import RunRecord
 from kdx.sweep.files import content, files_beside, final_weights
 from kdx.sweep.ownership import refuse_stranger

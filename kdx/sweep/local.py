@@ -19,7 +19,7 @@ from kdx.axes import IfChanged
 from kdx.errors import DatabaseError, KdxError, ServerEndedError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.store import reader, writer
+from kdx.store import leases, reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep.decide import Action, Decision, decide
@@ -173,7 +173,7 @@ class LocalSweep:
         self._listen(LOOK_AGAIN if not self._active else 1.0)
         self._end_hung()
         if time.monotonic() - self._renewed > RENEW_EVERY:
-            writer.renew(self.database, self.owner, LEASE)
+            leases.renew(self.database, self.owner, LEASE)
             self._renewed = time.monotonic()
         return True
 
@@ -202,7 +202,7 @@ class LocalSweep:
                 # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
                 continue
             gone = (record.owner,) if record.owner and presence(record.owner) is Presence.GONE else ()
-            attempt = writer.claim(self.database, record.id, self.owner, LEASE, gone)
+            attempt = leases.claim(self.database, record.id, self.owner, LEASE, gone)
             if attempt is None:
                 continue
             run, card = decision.run, self._card()
@@ -312,7 +312,7 @@ class LocalSweep:
 
     def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
         """What is recorded of the run now."""
-        writer.abandon(self.database, run_id, self.owner, running.attempt, reason, stalled=stalled)
+        leases.abandon(self.database, run_id, self.owner, running.attempt, reason, stalled=stalled)
         record = self._records()[running.run.key]
         self.listener.ended(running.run, record)
         return record
@@ -335,7 +335,7 @@ class LocalSweep:
 
     def _records(self) -> dict[tuple[str, int], RunRecord]:
         """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
-        return reader.recorded(self.database, {cell.id for cell in self.plan.cells})
+        return reading.recorded(self.database, {cell.id for cell in self.plan.cells})
 
     def _signal(self, signum: int, run_id: int | None = None) -> None:
         """To the worker of a run, or to all."""

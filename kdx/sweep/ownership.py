@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdx.errors import DatabaseError
 from kdx.files import filling, read_file
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
 from kdx.sweep.files import files_beside, told
 from kdx.sweep.owner import machine
@@ -41,7 +41,7 @@ def take(database: Database) -> str | None:
     files, said = files_beside(database.path), None
     refuse_shared(database)
     if not settled_here(database):
-        writer.settle(database, _place(database))
+        recording.settle(database, _place(database))
     owner, own = _owner(files), _named(database)
     if owner == own:
         return None
@@ -61,7 +61,7 @@ def take(database: Database) -> str | None:
 
 def settled_here(database: Database) -> bool:
     """Whether it last kept its files beside where it lies now, and was not passed on since."""
-    return reader.place(database) == _place(database)
+    return reading.place(database) == _place(database)
 
 
 def stranger(database: Database) -> Owner | None:

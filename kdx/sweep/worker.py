@@ -18,7 +18,8 @@ from kdx.axes import IfChanged
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
-from kdx.store.writer import Fenced, RunWriter
+from kdx.store.leases import Fenced
+from kdx.store.recording import RunWriter
 from kdx.sweep.orders import CRASHED, DONE, STOPPED, TAKEN, Order, send, trouble
 from kdx.training.checkpoint import force_names
 from kdx.training.run import let_go, train

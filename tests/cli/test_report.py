@@ -19,8 +19,9 @@ from kdx.grid.load import load_grid
 from kdx.report.papers import load_paper
 from kdx.store import database as module
 from kdx.store.database import open_database
-from kdx.store.reader import load_sweep
-from kdx.store.writer import RunWriter, claim, register
+from kdx.store.leases import claim
+from kdx.store.reading import load_sweep
+from kdx.store.recording import RunWriter, register
 
 app = typer.Typer()
 app.command()(report)

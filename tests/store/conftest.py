@@ -12,7 +12,7 @@ from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
-from kdx.store.writer import register
+from kdx.store.recording import register
 
 PlanOf = Callable[..., Plan]
 InProcesses = Callable[..., list[str]]

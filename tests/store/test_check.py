@@ -6,7 +6,8 @@ import pytest
 
 from kdx.store.check import check, has_wal_reset_bug
 from kdx.store.database import Database, open_database
-from kdx.store.writer import RunWriter, claim
+from kdx.store.leases import claim
+from kdx.store.recording import RunWriter
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_a_failed_creation_leaves_a_file_that_can_become_a_database(path: Path, 
 
 def test_importing_the_store_loads_neither_torch_nor_alembic():
     code = """
-        import sys, kdx.store.database, kdx.store.reader, kdx.store.writer, kdx.store.schema
+        import sys, kdx.store.database, kdx.store.leases, kdx.store.reading, kdx.store.recording, kdx.store.schema
         print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "alembic", "optuna", "lightning"}))
     """
     assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "[]\n"

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
@@ -91,24 +91,24 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         assert checked.faults == ()
         assert (checked.rows["sweep"], checked.rows["cell"], checked.rows["metric"]) == (3, 5, METRIC_ROWS[old.stem])
 
-        tiny = reader.load_sweep(database, "tiny")
+        tiny = reading.load_sweep(database, "tiny")
         assert [run.test_score for run in tiny.runs] == pytest.approx([3.400065603748809, 3.380782758048992])
-        assert len(reader.curve(database, 1, "train/loss")) == 5
-        assert len(reader.outputs(database, 1, "test/translations")) == 200
-        states = {run.state for run in reader.load_sweep(database, "mixed").runs}
+        assert len(reading.curve(database, 1, "train/loss")) == 5
+        assert len(reading.outputs(database, 1, "test/translations")) == 200
+        states = {run.state for run in reading.load_sweep(database, "mixed").runs}
         assert states == {RunState.COMPLETED, RunState.FAILED, RunState.DIVERGED}
         assert all(run.undertrained is None for run in tiny.runs)
         known = [tiny.provenance[run.id].facts for run in tiny.runs]
         assert all(facts["test/unknown_rate"] == 0 for facts in known) if old.stem >= "0004" else known == [None, None]
-        (attempt,) = reader.attempts(database, 4)
+        (attempt,) = reading.attempts(database, 4)
         assert "do not fill 32768 streams" in attempt.traceback
 
-        for run in reader.load_sweep(database, "stopped").runs:
-            number = writer.claim(database, run.id, "me", 60)
-            hand = writer.RunWriter(database, run.id, "me", number)
+        for run in reading.load_sweep(database, "stopped").runs:
+            number = leases.claim(database, run.id, "me", 60)
+            hand = recording.RunWriter(database, run.id, "me", number)
             hand.record([("valid/loss", 800, 3.5)], 800)
             hand.complete(33.0, 800, 32.5, {}, 800)
-        assert {run.test_score for run in reader.load_sweep(database, "stopped").runs} == {32.5}
+        assert {run.test_score for run in reading.load_sweep(database, "stopped").runs} == {32.5}
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +177,8 @@ def test_what_learned_too_little_is_told_as_undertrained_no_longer_as_diverged(p
         )
         connection.commit()
     with open_database(path, write=True) as database:
-        run = reader.load_sweep(database, "tiny").runs[0]
-        (attempt,) = reader.attempts(database, 1)
+        run = reading.load_sweep(database, "tiny").runs[0]
+        (attempt,) = reading.attempts(database, 1)
         expected = ("completed", None, REASON) if completes else (was["state"], was["error"], None)
         assert (run.state, run.error, run.undertrained) == expected
         assert attempt.outcome == expected[0]

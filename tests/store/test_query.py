@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.store import leases, reading, recording
 from kdx.store import query as module
-from kdx.store import reader, writer
 from kdx.store.database import open_database
 from kdx.store.query import query
 from kdx.store.version import REVISION
@@ -24,8 +24,8 @@ from kdx.store.version import REVISION
 @pytest.fixture
 def filled(database, sweep_id, path) -> Path:
     """Run 1 has three rows of a curve."""
-    number = writer.claim(database, 1, "me", 60)
-    hand = writer.RunWriter(database, 1, "me", number)
+    number = leases.claim(database, 1, "me", 60)
+    hand = recording.RunWriter(database, 1, "me", number)
     hand.record([("valid/bleu", 10, 1.5), ("valid/bleu", 20, math.nan), ("valid/bleu", 30, math.inf)], 30)
     return path
 
@@ -127,14 +127,14 @@ def test_whoever_reads_an_answer_at_leisure_holds_up_nobody(filled):
         first = next(iter(rows))
         with open_database(filled, write=True) as database:
             database.patience = 0.1
-            writer.register(database, reader_plan(database), {})
+            recording.register(database, reader_plan(database), {})
         assert first in list(rows)
 
 
 def reader_plan(database):
     from kdx.sweep.recorded import plan_of
 
-    record = reader.load_sweep(database)
+    record = reading.load_sweep(database)
     grid = {"seeds": [0], "tables": [], "axes": [], "description": ""}
     return plan_of(type(record)(**{**vars(record), "grid": grid}))
 

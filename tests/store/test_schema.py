@@ -24,10 +24,11 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.where import word
 from kdx.report.tables import tables
 from kdx.store.database import Database, open_database
-from kdx.store.reader import load_sweep
+from kdx.store.leases import claim
+from kdx.store.reading import load_sweep
+from kdx.store.recording import RunWriter, register
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import VIEWS, attempt, bits_of, cell, metadata, metric, now, run, value_of
-from kdx.store.writer import RunWriter, claim, register
 
 
 @pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)

@@ -17,10 +17,10 @@ from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
-from kdx.store.writer import RunWriter
 from kdx.sweep import orders, worker
 from kdx.sweep.orders import Order, receive
 from kdx.training.run import Outcome
@@ -49,14 +49,14 @@ def order(database, tmp_path) -> Order:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
     plan = load_grid(grid)
-    writer.register(database, plan, plan.grid)
+    recording.register(database, plan, plan.grid)
     return claimed(database, tmp_path)
 
 
 def claimed(database: Database, folder: Path) -> Order:
-    sweep = reader.load_sweep(database)
+    sweep = reading.load_sweep(database)
     (cell,), (run,) = sweep.cells, sweep.runs
-    attempt = writer.claim(database, run.id, "me", 60.0)
+    attempt = leases.claim(database, run.id, "me", 60.0)
     assert attempt is not None
     return Order(
         run.id,
@@ -78,7 +78,7 @@ def does(monkeypatch, channels, database):
     def does(order: Order, train) -> tuple[int, RunRecord]:
         monkeypatch.setattr(worker, "train", train)
         code = worker.work(order, channels[0])
-        return code, reader.load_sweep(database).runs[0]
+        return code, reading.load_sweep(database).runs[0]
 
     return does
 
@@ -95,9 +95,9 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, order, database):
     assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
     assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
     assert (run.error, run.undertrained) == (None, "it learned too little")
-    assert reader.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
-    assert reader.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
-    assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
+    assert reading.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
+    assert reading.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
+    assert reading.outputs(database, run.id, "test/translations") == ["a", "b"]
 
 
 @pytest.mark.parametrize("diverged", [None, "loss is nan"])
@@ -154,10 +154,10 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, order, 
 
     code, run = does(order, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, told)
-    (attempt,) = reader.attempts(database, run.id)
+    (attempt,) = reading.attempts(database, run.id)
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
     assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
-    assert reader.curve(database, run.id, "train/loss") == [(1, 2.0)]
+    assert reading.curve(database, run.id, "train/loss") == [(1, 2.0)]
 
 
 @pytest.mark.parametrize("asks", [lambda: bytearray(2**60), lambda: torch.empty(2**58)], ids=["python", "torch"])
@@ -203,7 +203,7 @@ def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, or
     with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
         code, run = does(order, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
-    assert "in train" in reader.attempts(database, run.id)[0].traceback
+    assert "in train" in reading.attempts(database, run.id)[0].traceback
     figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
 
@@ -222,15 +222,15 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, order, t
 
 def test_a_run_that_was_taken_away_is_left_alone(does, order, database):
     def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
-        writer.abandon(database, order.run_id, "me", order.attempt, "gone")
-        assert writer.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
+        leases.abandon(database, order.run_id, "me", order.attempt, "gone")
+        assert leases.claim(database, order.run_id, "other", 60.0) == order.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
         recorder.flush(1)
         raise AssertionError("fenced")
 
     code, run = does(order, train)
     assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
-    assert reader.curve(database, run.id, "train/loss") == []
+    assert reading.curve(database, run.id, "train/loss") == []
 
 
 def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, database, tmp_path):
@@ -252,8 +252,8 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, order, d
 
 def test_an_order_that_comes_late_touches_no_file(does, order, database, tmp_path):
     """As of a sweep that was stopped between claim and order for longer than its lease."""
-    writer.abandon(database, order.run_id, "me", order.attempt, "silent")
-    assert writer.claim(database, order.run_id, "other", 60.0)
+    leases.abandon(database, order.run_id, "me", order.attempt, "silent")
+    assert leases.claim(database, order.run_id, "other", 60.0)
     theirs = tmp_path / "files" / "step-000000005.ckpt"
     theirs.parent.mkdir()
     theirs.touch()
@@ -281,7 +281,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     order, database, channels, tmp_path, link, attempt, figure
 ):
     if attempt == 2:
-        writer.abandon(database, order.run_id, "me", order.attempt, "killed")
+        leases.abandon(database, order.run_id, "me", order.attempt, "killed")
         order = claimed(database, tmp_path)
     elsewhere, planted = tmp_path / "elsewhere", tmp_path / link
     if link == "files":
@@ -290,7 +290,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
         planted.parent.mkdir()
     planted.symlink_to(elsewhere)
     assert worker.work(order, channels[0]) == worker.CRASHED
-    state = reader.load_sweep(database).runs[0].state
+    state = reading.load_sweep(database).runs[0].state
     assert state is RunState.FAILED
     assert not elsewhere.exists() or not list(elsewhere.iterdir())
     written = [path for path in (elsewhere, *elsewhere.glob("*")) if path.is_file()]
@@ -298,12 +298,12 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
 
 
 def test_a_log_that_is_a_pipe_is_not_waited_for(order, database, channels, tmp_path):
-    writer.abandon(database, order.run_id, "me", order.attempt, "killed")
+    leases.abandon(database, order.run_id, "me", order.attempt, "killed")
     order = claimed(database, tmp_path)
     Path(order.folder).mkdir()
     os.mkfifo(Path(order.folder) / "log.txt")
     assert worker.work(order, channels[0]) == worker.CRASHED
-    assert reader.load_sweep(database).runs[0].state is RunState.FAILED
+    assert reading.load_sweep(database).runs[0].state is RunState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(order, database, channels, tmp_p
     [
         ([("train/loss", 1, "much")], "TypeError: train/loss at step 1 is not one number"),
         (
-            [(f"train/{name}", 1, 1.0) for name in range(writer.MOST_NAMES + 1)],
+            [(f"train/{name}", 1, 1.0) for name in range(recording.MOST_NAMES + 1)],
             "the run records more than 1000 metrics",
         ),
     ],
@@ -330,7 +330,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, order, 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
     def train(spec, seed, *, folder, recorder, stop, if_changed, recorded, checkpointed):
-        writer.abandon(database, order.run_id, "me", order.attempt, "silent")
+        leases.abandon(database, order.run_id, "me", order.attempt, "silent")
         raise Stopped
 
     code, run = does(order, train)
