@@ -32,6 +32,12 @@ HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
 LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/server.py", "sweep/load_run.py"}
 
+# What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
+# the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
+ROOMS = ("sqlite", "postgresql", "migrations")
+DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
+DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
+
 NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
 
 
@@ -64,6 +70,33 @@ def test_imports_go_one_way(path):
         return
     used = {name.split(".")[1] for name in imports(path) if name.startswith("kdx.")} - {own, *OPEN, "__version__"}
     assert used <= ALLOWED[own], f"{own} may not import {used - ALLOWED[own]}"
+
+
+def dialect_bound(path: Path) -> list[str]:
+    drivers = [name for name in imports(path) if any(f"{name}.".startswith(f"{driver}.") for driver in DRIVERS)]
+    words = [
+        word
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for word in DIALECT
+        if word in node.value
+    ]
+    return drivers + words
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_only_a_backend_knows_what_kind_of_database_it_is(path):
+    if place(path).split("/")[:1] == ["store"] and set(path.parts) & set(ROOMS):
+        return
+    assert not dialect_bound(path)
+    rooms = tuple(f"kdx.store.{room}." for room in ("sqlite", "postgresql"))
+    outside = {name for name in imports(path) if f"{name}.".startswith(rooms)}
+    assert not outside or place(path) == "store/backend.py", f"{place(path)} goes around the backend: {outside}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/store").glob("test_*.py")), ids=lambda path: path.stem)
+def test_the_contract_of_the_store_is_of_no_kind_of_database(path):
+    assert not dialect_bound(path)
 
 
 @pytest.mark.parametrize("path", sources(), ids=place)

@@ -45,7 +45,7 @@ def gc(
     rules = asked(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
-        files = files_beside(database.path)
+        files = files_beside(database.location)
         if apply:
             # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.
             with database.write():
@@ -78,7 +78,7 @@ def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
     from kdx.sweep.files import files_beside, listing
     from kdx.sweep.keeping import removable
 
-    return removable(inventory(database), _selected(database), listing(files_beside(database.path)))
+    return removable(inventory(database), _selected(database), listing(files_beside(database.location)))
 
 
 def _selected(database: "Database") -> frozenset[int]:

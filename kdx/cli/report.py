@@ -333,19 +333,17 @@ def _grid_of(sweep: str | None) -> "Plan | None":
         KdxError: it is neither but a database.
     """
     import shlex
-    from contextlib import suppress
     from pathlib import Path
 
     from kdx.errors import KdxError
-    from kdx.store.version import application_of
+    from kdx.store.backend import is_database_file
 
     if sweep and sweep.endswith((".yaml", ".yml")):
         from kdx.grid.load import load_grid
 
         return load_grid(sweep)
-    with suppress(OSError, ValueError):
-        if sweep and Path(sweep).is_file() and application_of(Path(sweep)) is not None:
-            raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx report --db {shlex.quote(sweep)}")
+    if sweep and is_database_file(Path(sweep)):
+        raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx report --db {shlex.quote(sweep)}")
     return None
 
 

@@ -96,7 +96,7 @@ def run(
     if moved := take(database):
         say(f"note: {moved}")
     with progress(plan) as listener:
-        files = files_beside(database.path)
+        files = files_beside(database.location)
         local = LocalSweep(
             plan, database, db, files, count, listener, hang_after=hang_after, if_changed=if_changed, cards=gpus
         )

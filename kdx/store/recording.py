@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, case, func, insert, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, case, func, insert, literal, select, update
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
@@ -64,8 +63,9 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         for text in [canonical(planned.spec)]
     ]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
+    insert_into = database.backend.insert
     with database.write() as connection:
-        named = _insert(connection, sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
+        named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
         named = named.on_conflict_do_update(
             index_elements=["name"], set_={"updated": named.excluded.updated, "grid": named.excluded.grid}
         )
@@ -75,8 +75,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if not cells:
             return sweep_id
 
-        connection.execute(_insert(connection, cell).on_conflict_do_nothing(), cells)
-        has_cell = _insert(connection, sweep_cell)
+        connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
+        has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "ordinal"],
             set_={"labels": has_cell.excluded.labels, "planned": has_cell.excluded.planned},
@@ -98,8 +98,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             return sweep_id
 
         fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(_insert(connection, run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
-        has_run = _insert(connection, sweep_run)
+        connection.execute(insert_into(run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
+        has_run = insert_into(sweep_run)
         has_run = has_run.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
         )
@@ -181,7 +181,7 @@ class RunWriter:
         facts = json.dumps(environment_facts, sort_keys=True)
         key = hashlib.sha256(facts.encode()).hexdigest()[:32]
         with self._writing() as connection:
-            known = _insert(connection, environment).values(id=key, environment=json.loads(facts))
+            known = self._database.backend.insert(environment).values(id=key, environment=json.loads(facts))
             connection.execute(known.on_conflict_do_nothing())
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
@@ -236,7 +236,7 @@ class RunWriter:
             if not rows:
                 return
             self._refuse_too_many(connection, {name for name, _, _ in rows})
-            added = _insert(connection, metric)
+            added = self._database.backend.insert(metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
                 index_elements=["run_id", "name", "step"],
@@ -280,7 +280,7 @@ class RunWriter:
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         with self._writing() as connection:
-            put = _insert(connection, output).values(run_id=self.run_id, name=name, **kept)
+            put = self._database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
 
     def complete(
@@ -396,8 +396,3 @@ def _scores(
         "test_bits": None if test_score is None else bits_of(test_score),
         "definitions": None if definitions is None else dict(definitions),
     }
-
-
-def _insert(connection: Connection, table: Table) -> Any:
-    """An INSERT that knows ON CONFLICT, which SQLite and PostgreSQL spell alike and SQLAlchemy keeps per dialect."""
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

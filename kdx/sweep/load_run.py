@@ -38,7 +38,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)
-    files = files_beside(opened.path)
+    files = files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:
         raise KdxError(
@@ -49,7 +49,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     if words := unknown(text):
         raise KdxError(
             f"the cell of run {run} has what this kdx does not know: {', '.join(words)}",
-            place=str(opened.path),
+            place=opened.name,
             hint="load it with the kdx that trained it",
         )
     spec = CellSpec.model_validate_json(text)

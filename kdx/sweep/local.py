@@ -184,7 +184,7 @@ class LocalSweep:
                 cell, seed = decision.run.key
                 raise DatabaseError(
                     f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
-                    place=str(self.database.path),
+                    place=self.database.name,
                     hint="kdx sweep GRID adds what is missing",
                 )
         self.listener.decided(decisions)

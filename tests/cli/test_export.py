@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, planned, refused, typed
 
-from kdx.store import database, query, recording
+from kdx.store import recording
 from kdx.store.database import open_database
+from kdx.store.sqlite import backend, query
 from kdx.training.checkpoint import CheckpointFiles
 
 LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
@@ -81,9 +82,9 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
 
 def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
     begun = []
-    real = database._lock
+    real = backend.lock
     monkeypatch.setattr(
-        database, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
     )
     monkeypatch.setattr(query, "_connect", None)
     typed("report")

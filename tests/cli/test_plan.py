@@ -46,7 +46,7 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
         assert attempt is not None
         getattr(recording.RunWriter(database, run.id, "me", attempt), state)(**how)
         if checkpoint is not None:
-            CheckpointFiles(files_beside(database.path) / folder_of(run)).write("step", checkpoint, {})
+            CheckpointFiles(files_beside(database.location) / folder_of(run)).write("step", checkpoint, {})
 
 
 def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(folder):

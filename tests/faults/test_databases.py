@@ -81,7 +81,7 @@ def made(tmp_path_factory) -> Path:
     plan = load_grid(folder / "grid.yaml")
     with open_database(folder / DB, write=True, create=True) as database:
         runs = reading.runs(database, recording.register(database, plan, plan.grid))
-        files = files_beside(database.path)
+        files = files_beside(database.location)
         for run, end in zip(
             runs, ["done", "done", "diverged", "failed", "stopped", "left", "new", "done"], strict=True
         ):

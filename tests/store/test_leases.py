@@ -1,7 +1,6 @@
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
@@ -109,13 +108,15 @@ def test_a_death_that_its_sweep_did_not_live_to_see_is_no_stall(database: Databa
     assert [attempt.outcome for attempt in reading.attempts(database, 1)] == ["lost"] * 6 + [None]
 
 
-def test_eight_processes_claim_a_hundred_runs_once_each(database: Database, path: Path, plan_of, in_processes, figure):
+def test_eight_processes_claim_a_hundred_runs_once_each(
+    database: Database, address: str, plan_of, in_processes, figure
+):
     register(database, plan_of(10, 10), {})
     run_ids = [each.id for each in reading.runs(database, 1)]
 
     def claim_all() -> str:
         mine = []
-        with open_database(path, write=True) as own:
+        with open_database(address, write=True) as own:
             for run_id in run_ids:
                 if leases.claim(own, run_id, str(os.getpid()), 60) is not None:
                     mine.append(run_id)
@@ -236,14 +237,16 @@ WRITES = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_an_attempt_that_lost_its_run_can_write_nothing(database: Database, sweep_id: int, write):
+def test_an_attempt_that_lost_its_run_can_write_nothing(
+    backend, address: str, database: Database, sweep_id: int, write
+):
     hung = start(database)
     lapse(database)
     assert leases.claim(database, 1, "me", 60) == 2
-    before = database.path.read_bytes()
+    before = backend.content(address)
     with pytest.raises(Fenced, match="attempt 1 of me no longer has run 1"):
         write(hung)
-    assert database.path.read_bytes() == before
+    assert backend.content(address) == before
     write(RunWriter(database, 1, "me", 2))
 
 

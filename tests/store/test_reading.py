@@ -1,19 +1,21 @@
 import hashlib
 import json
 import math
-from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import delete, insert, select, update
 
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import canonical
 from kdx.store import leases, reading, recording
+from kdx.store.backend import backend_of
+from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.query import query
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
+from kdx.store.schema import attempt, cell, identity, run, sweep, sweep_cell, sweep_run
 
 
 def finish(database: Database, run_id: int, score: float = 1.0) -> None:
@@ -23,16 +25,16 @@ def finish(database: Database, run_id: int, score: float = 1.0) -> None:
     hand.complete(0.5, 10, score, {}, 10)
 
 
-def queries(database: Database, read) -> int:
-    seen = []
+@pytest.fixture
+def queries(statements):
+    """The number of statements that are sent to answer a question."""
 
-    def hear(connection, cursor, statement, *rest) -> None:
-        seen.append(statement)
+    def queries(read) -> int:
+        with statements() as seen:
+            read()
+        return len(seen)
 
-    event.listen(database._engine, "before_cursor_execute", hear)
-    read()
-    event.remove(database._engine, "before_cursor_execute", hear)
-    return len([statement for statement in seen if statement != "BEGIN"])
+    return queries
 
 
 def test_sweeps_are_counted_by_state_the_last_planned_first(database: Database, plan_of):
@@ -111,40 +113,40 @@ def test_a_sweep_is_found_by_name_by_id_and_as_the_last_planned(database: Databa
     assert reading.load_sweep(database, 2).name == "new"
 
 
-def test_an_unknown_sweep_is_told_with_the_known_ones(database: Database, path: Path, plan_of):
+def test_an_unknown_sweep_is_told_with_the_known_ones(database: Database, address: str, plan_of):
     for name in ("quickstart", "table 1"):
         recording.register(database, plan_of(1, 1, name), {})
     with pytest.raises(KdxError) as caught:
         reading.load_sweep(database, "quikstart")
     assert str(caught.value) == (
-        f"{path}: there is no sweep `quikstart`\n  allowed: quickstart, table 1\n  hint: did you mean `quickstart`?"
+        f"{address}: there is no sweep `quikstart`\n  allowed: quickstart, table 1\n  hint: did you mean `quickstart`?"
     )
     assert caught.value.exit_code == 2
 
 
-def test_a_database_without_a_sweep_says_so(database: Database, path: Path):
+def test_a_database_without_a_sweep_says_so(database: Database, address: str):
     with pytest.raises(KdxError) as caught:
         reading.load_sweep(database)
-    assert str(caught.value) == f"{path}: no sweep is recorded here yet\n  hint: kdx sweep GRID records one"
+    assert str(caught.value) == f"{address}: no sweep is recorded here yet\n  hint: kdx sweep GRID records one"
     assert reading.sweeps(database) == ()
     assert reading.runs(database, 1) == ()
 
 
-def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of):
+def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
     small = recording.register(database, plan_of(1, 1, "small"), {})
     large = recording.register(database, plan_of(20, 10, "large"), {})
     for run_id in (1, 2, 3):
         finish(database, run_id)
-    assert queries(database, lambda: reading.runs(database, small)) == 1
-    assert queries(database, lambda: reading.runs(database, large)) == 1
-    assert queries(database, lambda: reading.sweeps(database)) == 2
-    assert queries(database, lambda: reading.load_sweep(database, "small")) == 8
-    assert queries(database, lambda: reading.load_sweep(database, "large")) == 8
+    assert queries(lambda: reading.runs(database, small)) == 1
+    assert queries(lambda: reading.runs(database, large)) == 1
+    assert queries(lambda: reading.sweeps(database)) == 2
+    assert queries(lambda: reading.load_sweep(database, "small")) == 8
+    assert queries(lambda: reading.load_sweep(database, "large")) == 8
 
 
-def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, path: Path, sweep_id: int):
+def test_a_sweep_loads_from_a_file_opened_to_read(database: Database, address: str, sweep_id: int):
     finish(database, 1)
-    with open_database(path, write=False) as opened:
+    with open_database(address, write=False) as opened:
         assert reading.load_sweep(opened) == reading.load_sweep(database)
 
 
@@ -223,33 +225,29 @@ MINE = {
 
 
 @pytest.mark.parametrize("key", MINE)
-def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Database, plan_of, path: Path, key):
+def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Database, plan_of, address: str, key):
     value, told = MINE[key]
     recording.register(database, plan_of(2, 1), {})
     finish(database, 1)
     with database.write() as connection:
-        (spec,) = connection.exec_driver_sql(
-            "SELECT spec FROM cell JOIN run ON run.cell_id = cell.id WHERE run.id = 1"
-        ).one()
-        known = json.loads(spec)
-        written = json.dumps(known | {key: value})
+        known_id = connection.scalar(select(run.c.cell_id).where(run.c.id == 1))
+        known = connection.execute(select(cell).where(cell.c.id == known_id)).one()
+        written = json.dumps(json.loads(known.spec) | {key: value})
         other_id = hashlib.sha256(written.encode()).hexdigest()[:32]
-        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-        (known_id,) = connection.exec_driver_sql("SELECT id FROM cell WHERE spec = ?", (spec,)).one()
-        connection.exec_driver_sql(
-            "UPDATE cell SET id = ?, spec = ?, resolved = ? WHERE id = ?", (other_id, written, written, known_id)
-        )
-        for table in ("sweep_cell", "sweep_run", "run"):
-            connection.exec_driver_sql(f"UPDATE {table} SET cell_id = ? WHERE cell_id = ?", (other_id, known_id))
+        connection.execute(insert(cell).values(id=other_id, spec=written, resolved=written))
+        for table in (sweep_cell, sweep_run, run):
+            connection.execute(update(table).where(table.c.cell_id == known_id).values(cell_id=other_id))
+        connection.execute(delete(cell).where(cell.c.id == known_id))
     other, known_cell = reading.load_sweep(database).cells
     assert other.spec == known_cell.spec | {"data": other.spec["data"], key: value}
     assert (other.unknown, known_cell.unknown) == ((told,), ())
-    with query(path, f"SELECT json_extract(spec, '$.{key}'), task, kernel FROM cells ORDER BY ordinal") as rows:
+    shown = backend_of(address).field("spec", key)
+    with query(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
         assert next(iter(rows))[0] == value
     assert reading.load_sweeps(database)[0].cells[0].unknown == (told,)
 
 
-def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of):
+def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):
     recording.register(database, plan_of([0, 1], 2, "demo"), {})
     recording.register(database, plan_of([2], 1, "other"), {})
     for run_id in (1, 3, 5):
@@ -267,10 +265,10 @@ def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database,
     assert list(loss.steps) == [1, 10, 20]
     assert math.isnan(loss.values[0]) and math.copysign(1, loss.values[1]) == -1 and loss.values[2] == 1 / 3
     assert list(found[3]["valid/bleu"].values) == [math.inf]
-    assert queries(database, lambda: reading.curves(database, 1, ["train/loss"])) == 1
+    assert queries(lambda: reading.curves(database, 1, ["train/loss"])) == 1
 
 
-def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, plan_of):
+def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, plan_of, queries):
     assert reading.contents(database, "demo") is None
     recording.register(database, plan_of([0, 1], [0, 7]), {})
     assert reading.contents(database, "demo") == Contents(
@@ -281,10 +279,30 @@ def test_what_a_sweep_plans_now_is_read_without_its_runs(database: Database, pla
     found = reading.contents(database, "demo")
     assert found and (list(found.cells), found.seeds) == ([cell.id for cell in plan_of([1, 2]).cells], (5, 7))
     assert found.file == "/grid.yaml"
-    assert queries(database, lambda: reading.contents(database, "demo")) == 3
+    assert queries(lambda: reading.contents(database, "demo")) == 3
 
 
 def test_grids_are_read_the_last_planned_first(database: Database, plan_of):
     recording.register(database, plan_of(0, 0, "old"), {"tables": [{"name": "t"}]})
     recording.register(database, plan_of(0, 0, "new"), {})
     assert list(reading.grids(database).items()) == [("new", {}), ("old", {"tables": [{"name": "t"}]})]
+
+
+def test_rows_of_an_older_kdx_are_read(database: Database, sweep_id: int):
+    """Which left out what it did not know yet."""
+    finish(database, 1, 2.0)
+    with database.write() as connection:
+        connection.execute(update(sweep).values(grid={}))
+        connection.execute(update(cell).values(resolved=None))
+        unknown = ("data_facts", "checkpoint_step", "weights_sha256", "environment_id", "undertrained", "definitions")
+        connection.execute(update(run).values(dict.fromkeys(unknown)))
+        connection.execute(update(attempt).values(environment_id=None, resumed_step=None, changes=None))
+        connection.execute(update(identity).values(place=None))
+    loaded = reading.load_sweep(database)
+    assert [each.test_score for each in loaded.runs] == [2.0, None, None, None]
+    assert all(cell.spec["evaluation"] for cell in loaded.cells)
+    assert loaded.provenance[1].facts is None and loaded.provenance[1].definitions is None
+    assert [each.resumed_step for each in reading.attempts(database, 1)] == [None]
+    assert reading.place(database) is None
+    assert reading.contents(database, "demo").file == ""
+    assert check(database).faults == ()

@@ -3,15 +3,13 @@ import struct
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event, select, update
+from sqlalchemy import select, update
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, cell_id
@@ -54,18 +52,6 @@ def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
     number = leases.claim(database, run_id, owner, 60)
     assert number is not None
     return RunWriter(database, run_id, owner, number)
-
-
-@contextmanager
-def statements(database: Database) -> Iterator[list[str]]:
-    seen: list[str] = []
-
-    def hear(connection, cursor, statement, *rest) -> None:
-        seen.append(statement)
-
-    event.listen(database._engine, "before_cursor_execute", hear)
-    yield seen
-    event.remove(database._engine, "before_cursor_execute", hear)
 
 
 # Planning
@@ -141,11 +127,11 @@ def test_an_empty_plan_is_a_sweep_without_runs(database: Database, plan_of):
     assert reading.runs(database, recording.register(database, plan_of(2, 0), {})) == ()
 
 
-def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Database, plan_of):
-    with statements(database) as few:
+def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Database, plan_of, statements):
+    with statements() as few:
         recording.register(database, plan_of(2, 1, "small"), {})
     large = plan_of(100, 100, "large")
-    with statements(database) as many:
+    with statements() as many:
         begun = time.process_time()
         recording.register(database, large, {})
         assert time.process_time() - begun < 3

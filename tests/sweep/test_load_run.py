@@ -72,7 +72,7 @@ def database(tmp_path_factory, home):
             here, there = socket.socketpair()
             with here, there:
                 recorder = DatabaseRecorder(hand, run.id, here)
-                where = files_beside(opened.path) / folder_of(run)
+                where = files_beside(opened.location) / folder_of(run)
                 done = train(specs[run.cell_id], 0, folder=where, recorder=recorder, stop=StopRequest(), home=home)
             hand.complete(done.valid_score, done.valid_step, done.test_score, done.definitions, done.step)
     return folder / "runs.db"

@@ -63,12 +63,12 @@ def database(tmp_path):
 
 
 def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> LocalSweep:
-    grid = database.path.parent / "grid.yaml"
+    grid = database.location.parent / "grid.yaml"
     grid.write_text(text)
     plan = load_grid(grid)
-    files = database.path.with_suffix(".files")
+    files = database.location.with_suffix(".files")
     recording.register(database, plan, plan.grid)
-    return LocalSweep(plan, database, str(database.path), files, workers, heard)
+    return LocalSweep(plan, database, str(database.location), files, workers, heard)
 
 
 def records(database: Database, local: LocalSweep):
@@ -211,7 +211,7 @@ def workers_of(database: Database, seed: int) -> list[Path]:
             target = str(descriptor.readlink())
         except OSError:
             continue
-        if target.startswith(str(database.path.with_suffix(".files"))) and f"-{seed}-0/" in target:
+        if target.startswith(str(database.location.with_suffix(".files"))) and f"-{seed}-0/" in target:
             found.append(descriptor.parent)
     return found
 
@@ -340,7 +340,7 @@ def test_without_cards_a_run_takes_what_it_finds(database, fake):
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(order):
-        smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
+        smaller = load_grid(database.location.parent / "grid.yaml", seeds=(7,))
         recording.register(database, smaller, smaller.grid)
         return complete(order)
 

@@ -48,14 +48,22 @@ def exit_of(channel: socket.socket) -> dict:
 
 def orders(database: Database) -> list[Order]:
     """Both runs of LONG, claimed."""
-    grid = database.path.parent / "grid.yaml"
+    grid = database.location.parent / "grid.yaml"
     grid.write_text(LONG)
     plan = load_grid(grid)
     recording.register(database, plan, plan.grid)
     (cell,), runs = plan.cells, reading.load_sweep(database).runs
     attempts = [leases.claim(database, run.id, "me", 60.0) for run in runs]
     return [
-        Order(run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}")
+        Order(
+            run.id,
+            attempt,
+            "me",
+            str(database.location),
+            canonical(cell.spec),
+            run.seed,
+            f"{database.location}.{run.seed}",
+        )
         for run, attempt in zip(runs, attempts, strict=True)
         if attempt is not None
     ]
@@ -77,7 +85,9 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     assert reading.load_sweep(database).runs[0].state is RunState.RUNNING
 
     # One that cannot even open its database says why where the sweep can read it.
-    send(here, start(Order(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder)))
+    send(
+        here, start(Order(killed.run_id, 1, "me", str(database.location.parent / "absent.db"), "{}", 0, killed.folder))
+    )
     assert receive(here)["event"] == "trouble"
     assert exit_of(here)["code"] == 75
 

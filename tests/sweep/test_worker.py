@@ -62,7 +62,7 @@ def claimed(database: Database, folder: Path) -> Order:
         run.id,
         attempt,
         "me",
-        str(database.path),
+        str(database.location),
         canonical(CellSpec.model_validate(cell.spec)),
         run.seed,
         str(folder / "files"),
@@ -339,11 +339,11 @@ def test_a_stopped_run_that_was_taken_away_is_left_alone(does, order, database):
 
 def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, order, database, monkeypatch):
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.1)
-    monkeypatch.setattr("kdx.store.database._SLICE", 0.1)
+    monkeypatch.setattr("kdx.store.sqlite.connecting.SLICE", 0.1)
     locked, done = threading.Event(), threading.Event()
 
     def lock() -> None:
-        with open_database(database.path, write=True) as other, other.write():
+        with open_database(database.location, write=True) as other, other.write():
             locked.set()
             done.wait(1.0)
 
