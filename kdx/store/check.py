@@ -1,5 +1,6 @@
 """Looks a whole results database through, without writing it."""
 
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
@@ -25,7 +26,7 @@ from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
-from kdx.store.schema import VIEWS, cell, metadata, metric, output, run, value_of
+from kdx.store.schema import VIEWS, cell, metadata, metric, output, run
 
 MOST_FAULTS = 20
 """Of one kind, so many are told."""
@@ -90,15 +91,12 @@ def _values(connection: Connection) -> Iterator[str]:
         columns: list[ColumnElement[Any]] = [
             type_coerce(column, NullType()).label(column.name) for column in table.primary_key
         ]
-        holds = {
-            column.name: func.coalesce(Holds(column.name, column.type), false())
-            for column in table.c
-            if isinstance(column.type, Strict)
-        }
+        holds = {column.name: Holds(column.name, column.type) for column in table.c if isinstance(column.type, Strict)}
         for name, condition in holds.items():
-            columns.append(condition.label(f"{name}_holds"))
+            columns.append(func.coalesce(condition, false()).label(f"{name}_holds"))
             columns.append(func.substr(cast(table.c[name], Text), 1, 40).label(f"{name}_shown"))
-        broken = select(*columns).select_from(table).where(not_(and_(*holds.values()))).limit(MOST_FAULTS)
+        whole = func.coalesce(and_(*holds.values()), false())
+        broken = select(*columns).select_from(table).where(not_(whole)).limit(MOST_FAULTS)
         for row in connection.execute(broken):
             values = row._mapping
             for name in holds:
@@ -141,22 +139,25 @@ def _texts(connection: Connection) -> Iterator[str]:
 
 def _doubles(connection: Connection) -> Iterator[str]:
     """Numbers that are queried as one and trusted as another."""
-    for number, bits in (
+    for column, bits in (
         (metric.c.value, metric.c.bits),
         (run.c.valid_score, run.c.valid_bits),
         (run.c.test_score, run.c.test_bits),
     ):
-        rows = connection.execute(select(type_coerce(number, NullType()), type_coerce(bits, NullType())))
-        if count := sum(not _are_same(*row) for row in rows.yield_per(AT_A_TIME)):
-            yield f"{count} rows of {number.table.name} have another number as {number.name} than as {bits.name}"
-
-
-def _are_same(number: float | None, bits: int | None) -> bool:
-    """Whether both are one number, which may be stored as NULL where it is none."""
-    double = None if bits is None else value_of(bits)
-    if double is None or isnan(double):
-        return number is None or (double is not None and isnan(number))
-    return number == double
+        # As they are: a row at a time through their types takes several times as long.
+        pair: list[ColumnElement[Any]] = [type_coerce(one, NullType()) for one in (column, bits)]
+        without = select(func.count()).where(bits.is_(None), column.is_not(None))
+        count = connection.scalar(without) or 0
+        for rows in connection.execute(select(*pair).where(bits.is_not(None))).yield_per(AT_A_TIME).partitions():
+            doubles = array("d", array("q", [pattern for _, pattern in rows]).tobytes())
+            count += sum(
+                # What is no number may be stored as NULL.
+                not (isnan(double) and (number is None or isnan(number)))
+                for (number, _), double in zip(rows, doubles, strict=True)
+                if number != double
+            )
+        if count:
+            yield f"{count} rows of {column.table.name} have another number as {column.name} than as {bits.name}"
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.elements import Grouping
 from sqlalchemy.types import TypeEngine
 
 LARGEST = 2**63 - 1
@@ -86,6 +87,9 @@ class Holds(ColumnElement[bool]):
 
     def __init__(self, name: str, kind: Strict) -> None:
         self.name, self.kind = name, kind
+
+    def self_group(self, against: Any = None) -> Any:
+        return Grouping(self)
 
 
 def checked(column: Column[Any], value: Any) -> Any:

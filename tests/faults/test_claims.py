@@ -52,7 +52,7 @@ def work(path: Path, seed: int) -> None:
 
 def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch):
     runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
-    monkeypatch.setattr(recording, "STALLS", 10**6)
+    monkeypatch.setattr(leases, "STALLS", 10**6)
     path = tmp_path / "runs.db"
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))

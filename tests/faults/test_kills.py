@@ -12,7 +12,7 @@ import pytest
 from conftest import count
 from victims import SPECS, Run, killed
 
-from kdx.store import reading, recording
+from kdx.store import leases, reading
 from kdx.store.database import open_database
 from kdx.store.records import FINAL, RunState
 from kdx.sweep import worker
@@ -31,7 +31,7 @@ POINTS = {
 @pytest.fixture(autouse=True)
 def patience(monkeypatch, data_home):
     # Kills come faster than steps, and a run without progress would count as one that kills its workers.
-    monkeypatch.setattr(recording, "STALLS", 10**6)
+    monkeypatch.setattr(leases, "STALLS", 10**6)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from kdx.grid.load import load_grid
 from kdx.store import reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
-from kdx.store.records import RunState
+from kdx.store.records import LOST, RunState
 from kdx.sweep.local import LocalSweep, _how
 from kdx.sweep.orders import Order, receive, send, trouble
 
@@ -381,7 +381,7 @@ def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fak
     assert heard.hung_runs == [1]
     hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
     assert hung.seed == 1
-    assert reading.attempts(database, hung.id)[0].outcome == recording.LOST
+    assert reading.attempts(database, hung.id)[0].outcome == LOST
     assert all(record.state is RunState.COMPLETED for record in records(database, local))
 
 
