@@ -44,6 +44,12 @@ HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
 LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "runs/load_run.py"}
 
+# What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
+# the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
+ROOMS = ("sqlite", "postgresql", "migrations")
+DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
+DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
+
 NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
 
 

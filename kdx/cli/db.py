@@ -42,7 +42,10 @@ def check(db: Db = DATABASE, json: Json = False) -> None:
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:
-        say(f"{db}: {len(checked.faults)} found; take it back from a copy, or save what is left: sqlite3 FILE .recover")
+        from kdx.store.backend import backend_of
+
+        rescue = f"take it back from a copy, or save what is left: {backend_of(db).recovery}"
+        say(f"{db}: {len(checked.faults)} found; {rescue}")
         raise typer.Exit(FOUND)
     say(f"{db}: nothing is wrong; copy it with: kdx db backup FILE{in_database(db)}")
 
@@ -92,12 +95,13 @@ def upgrade(db: Db = DATABASE) -> None:
 
 def look_through(db: str) -> "Checked":
     """Check a database, also one that is too damaged to be opened."""
+    from kdx.store.backend import DamagedDatabaseError
     from kdx.store.check import Checked
     from kdx.store.check import check as check_database
-    from kdx.store.database import DamagedDatabaseError, open_database
+    from kdx.store.database import open_database
 
     try:
         with open_database(db, write=False) as database:
             return check_database(database)
     except DamagedDatabaseError as error:
-        return Checked((error.problem,), {}, 0, False)
+        return Checked((error.problem,), {}, 0, None)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from kdx.runs.files import RunFile
     from kdx.runs.repair import Finding
+    from kdx.store.backend import Software
     from kdx.store.check import Checked
     from kdx.store.records import Inventory
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
-SAVE = "take it back from a copy, or save what is left with: sqlite3 FILE .recover"
 LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those are more
 
 
@@ -39,19 +39,22 @@ def doctor(
     from kdx.runs.files import damaged, files_beside, listing
     from kdx.runs.folder_ownership import settled_here, stranger
     from kdx.runs.repair import Finding, diagnose
-    from kdx.store.database import open_database, path_of
-    from kdx.store.reader import inventory
+    from kdx.store.backend import backend_of
+    from kdx.store.database import open_database
+    from kdx.store.reading import inventory
     from kdx.store.records import Inventory
     from kdx.sweep.decide import why_lost
     from kdx.sweep.lease_holder import liveness
 
     checked = look_through(db)
-    files = files_beside(path_of(db))
+    backend = backend_of(db)
+    files = files_beside(backend.location)
     runs = Inventory((), frozenset())
     if checked.faults:
         # Nothing is concluded about runs and files from a database that cannot be trusted.
         listed: tuple[RunFile, ...] = ()
-        found = [Finding(db, fault, hint=SAVE) for fault in checked.faults]
+        rescue = f"take it back from a copy, or save what is left with: {backend.recovery}"
+        found = [Finding(db, fault, hint=rescue) for fault in checked.faults]
     else:
         with open_database(db, write=False) as database:
             runs = inventory(database)
@@ -66,12 +69,13 @@ def doctor(
         found += diagnose(runs, there, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
-    facts = _facts(db, checked, runs, files, listed)
+    software = backend.software()
+    facts = _facts(db, software, checked, runs, files, listed)
     left = [one for one in found if one not in mended]
     if json:
         out_json({**facts, "findings": [_plain(one, one in mended) for one in found]})
     else:
-        out(_text(facts))
+        out(_text(facts, software))
         for one in found:
             out(_line(one, one in mended))
     say(_closing(found, mended, db))
@@ -83,7 +87,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Does every repair that is still called for; what was mended."""
     from kdx.runs import files as run_files
     from kdx.runs.repair import Repair, diagnose
-    from kdx.store import reader, writer
+    from kdx.store import leases, reading
     from kdx.store.database import open_database
     from kdx.sweep.decide import why_lost
     from kdx.sweep.lease_holder import Liveness, liveness
@@ -100,15 +104,15 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
                 reason = f"kdx doctor found it {one.problem}"
                 # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
                 whom = one.run.id, one.run.owner, one.run.attempt
-                if writer.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
+                if leases.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
                     mended.add(one)
-        files = run_files.files_beside(database.path)
+        files = run_files.files_beside(database.location)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
         # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
         with database.write():
             listed = run_files.listing(files)
             lost = partial(why_lost, liveness=liveness)
-            still = {one.file for one in diagnose(reader.inventory(database), listed, damaged, lost)}
+            still = {one.file for one in diagnose(reading.inventory(database), listed, damaged, lost)}
             for one in found:
                 if one.file is None or one.file not in still:
                     continue
@@ -123,8 +127,10 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
 def _journal(db: str, checked: "Checked") -> "list[Finding]":
     from kdx.runs.repair import Finding, Repair
 
-    problem = "another program put it into WAL mode, which kdx does not use"
-    return [Finding(db, problem, Repair.NO_WAL)] if checked.wal else []
+    if checked.mode is None:
+        return []
+    problem = f"another program put it into {checked.mode.upper()} mode, which kdx does not use"
+    return [Finding(db, problem, Repair.NO_WAL)]
 
 
 def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
@@ -150,16 +156,19 @@ def _free(files: "Path") -> tuple[int, str | None]:
 
 
 def _facts(
-    db: str, checked: "Checked", runs: "Inventory", files: "Path", listed: "tuple[RunFile, ...]"
+    db: str,
+    software: "Software",
+    checked: "Checked",
+    runs: "Inventory",
+    files: "Path",
+    listed: "tuple[RunFile, ...]",
 ) -> dict[str, Any]:
     import platform
-    import sqlite3
     from collections import Counter
     from importlib.metadata import version
 
     from kdx import __version__
     from kdx.runs.files import Kind, folder_of
-    from kdx.store.check import has_wal_reset_bug
     from kdx.store.version import REVISION
 
     free, kind = _free(files)
@@ -170,11 +179,11 @@ def _facts(
             "python": platform.python_version(),
             **{name: version(name) for name in LIBRARIES},
         },
-        "sqlite": {"version": sqlite3.sqlite_version, "wal_reset_bug": has_wal_reset_bug()},
+        software.name: {"version": software.version, **software.facts},
         "database": {
             "name": db,
             "schema": REVISION,
-            "journal": "wal" if checked.wal else "rollback",
+            "journal": checked.mode or "rollback",
             "sound": not checked.faults,
             "rows": dict(checked.rows),
             "numbers_that_a_replay_changed": checked.differing,
@@ -191,15 +200,15 @@ def _facts(
     }
 
 
-def _text(facts: dict[str, Any]) -> str:
+def _text(facts: dict[str, Any], software: "Software") -> str:
     from kdx.cli.wording import size
 
-    versions, sqlite, database = facts["versions"], facts["sqlite"], facts["database"]
+    versions, database = facts["versions"], facts["database"]
     files, disk = facts["files"], facts["disk"]
     states = ", ".join(f"{count} {state}" for state, count in database["runs"].items()) or "none"
     told = {
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        "sqlite": sqlite["version"] + (", which is not safe in WAL mode; kdx uses none" * sqlite["wal_reset_bug"]),
+        software.name: ", ".join(filter(None, (software.version, software.warning))),
         "database": f"{database['name']}, schema {database['schema']}",
         "runs": states,
         "files": f"{files['files']} in {files['folder']}, {size(files['bytes'])}" if files["files"] else "none",

@@ -11,8 +11,7 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
+    from kdx.store.database import Database
     from kdx.store.query import Rows
     from kdx.store.records import RunRecord, SweepRecord
 
@@ -58,16 +57,17 @@ def export(
     from kdx.report.rows import to_csv, to_json
     from kdx.runs.folder_ownership import refuse_stranger
     from kdx.store.database import open_database
-    from kdx.store.reader import load_sweep, outputs_of
+    from kdx.store.reading import load_sweep, outputs_of
 
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
     refuse_existing(to)
     # All of it as one state of the database.
-    with open_database(db, write=False) as database, database.read() as connection:
+    with open_database(db, write=False) as database, database.read():
         record = load_sweep(database, sweep)
-        tables = _tables(connection, record.name, _cells(record, cell or []))
+        _refuse_unknown_cells(record, cell or [])
+        tables = _tables(database, record.name, cell or [])
         selected = _selected(tables["runs"], record)
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
@@ -75,7 +75,7 @@ def export(
     lines = {Format.CSV: to_csv, Format.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
-        files += _weights(db, selected)
+        files += _weights(database, selected)
     if outputs:
         files += _outputs(db, record.name, texts)
     written = write_folder(to, files)
@@ -87,34 +87,33 @@ def export(
     say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 
-def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
-    """Ids of the cells that are meant."""
+def _refuse_unknown_cells(sweep: "SweepRecord", asked: list[str]) -> None:
+    """Raises KdxError where no cell's id begins so."""
     from kdx.errors import KdxError
 
     known = list(dict.fromkeys(one.id for one in sweep.cells))
     for start in asked:
         if not any(one.startswith(start) for one in known):
             raise KdxError(f"sweep `{sweep.name}` has no cell `{start}`", allowed=[one[:8] for one in known])
-    return [one for one in known if not asked or one.startswith(tuple(asked))]
 
 
-def _tables(connection: "Connection", sweep: str, cells: list[str]) -> "dict[str, Rows]":
-    """View → its rows of these cells."""
-    import json
-
+def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Rows]":
+    """View → its rows of these cells, each told by the first digits of its id; of all where none is told."""
     from kdx.store.query import query_within
 
-    # One value, however many cells there are.
-    of_cells = "sweep = ? AND cell_id IN (SELECT value FROM json_each(?))"
-    values = (sweep, json.dumps(cells))
+    starts = {f"start{number}": start for number, start in enumerate(asked)}
+    begins = " OR ".join(f"substr(cell_id, 1, {len(start)}) = :{name}" for name, start in starts.items())
+    of_cells = f"sweep = :sweep AND ({begins})" if begins else "sweep = :sweep"
+
+    def ask(statement: str) -> "Rows":
+        return query_within(database, statement, {"sweep": sweep, **starts})
+
     return {
-        "cells": query_within(connection, f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal", values),
-        "runs": query_within(connection, f"SELECT * FROM runs WHERE {of_cells} ORDER BY run_id", values),
-        "curves": query_within(
-            connection,
+        "cells": ask(f"SELECT * FROM cells WHERE {of_cells} ORDER BY ordinal"),
+        "runs": ask(f"SELECT * FROM runs WHERE {of_cells} ORDER BY run_id"),
+        "curves": ask(
             f"SELECT * FROM curves WHERE run_id IN (SELECT run_id FROM runs WHERE {of_cells}) "
-            "ORDER BY run_id, name, step",
-            values,
+            "ORDER BY run_id, name, step"
         ),
     }
 
@@ -125,12 +124,11 @@ def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
     return [run for run in sweep.runs if run.id in chosen]
 
 
-def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
+def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.runs.files import content, files_beside, final_weights
-    from kdx.store.database import path_of
 
-    files = files_beside(path_of(db))
+    files = files_beside(database.location)
     found = {run.id: final_weights(files, run) for run in runs}
     if missing := [str(run) for run, file in found.items() if file is None]:
         raise KdxError(

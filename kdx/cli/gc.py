@@ -47,7 +47,7 @@ def gc(
     rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
-        files = files_beside(database.path)
+        files = files_beside(database.location)
         if apply:
             # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.
             with database.write():
@@ -78,16 +78,16 @@ def gc(
 def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
     from kdx.runs.files import files_beside, listing
     from kdx.runs.retention import removable
-    from kdx.store.reader import inventory
+    from kdx.store.reading import inventory
 
-    return removable(inventory(database), _selected(database), listing(files_beside(database.path)))
+    return removable(inventory(database), _selected(database), listing(files_beside(database.location)))
 
 
 def _selected(database: "Database") -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
     from kdx.axes import Direction
     from kdx.report.best_seed import best_seed
-    from kdx.store.reader import load_sweep, sweeps
+    from kdx.store.reading import load_sweep, sweeps
 
     found = set()
     for summary in sweeps(database):

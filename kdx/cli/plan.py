@@ -31,19 +31,20 @@ def plan(
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.runs.files import files_beside, resume_step
+    from kdx.store.backend import backend_of
     from kdx.store.database import open_database
-    from kdx.store.reader import recorded
+    from kdx.store.reading import recorded
     from kdx.sweep.decide import decide
     from kdx.sweep.lease_holder import liveness
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     notes = prepare_data(wanted, large=False)
     records, change, files = {}, None, Path()
-    if "://" in db or Path(db).exists():
+    if backend_of(db).exists():
         with open_database(db, write=False) as database, database.read():
             change = change_of(database, wanted, grid, db, replaces=replace)
             records = recorded(database, [cell.id for cell in wanted.cells])
-            files = files_beside(database.path)
+            files = files_beside(database.location)
     decisions = decide(wanted, records, liveness, partial(resume_step, files))
     if json:
         runs = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdx.cli.options import in_database
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
-from kdx.store.reader import contents, load_sweep, sweeps
+from kdx.store.reading import contents, load_sweep, sweeps
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan

@@ -36,7 +36,7 @@ def query(
     from kdx.errors import KdxError
 
     if schema:
-        _schema(json)
+        _schema(db, json)
         return
     if not statement:
         raise KdxError("there is no question", allowed="one SELECT, or --schema")
@@ -78,8 +78,8 @@ def _show(rows: "Rows") -> None:
         say(f"the first {len(shown):,} rows; --csv or --json gives all")
 
 
-def _schema(json: bool) -> None:
-    described = list(_described())
+def _schema(db: str, json: bool) -> None:
+    described = list(_described(db))
     if json:
         out_json(described)
         return
@@ -89,11 +89,17 @@ def _schema(json: bool) -> None:
         out("\n".join(f"  {name.ljust(width)}  {comment}" for name, comment in one["columns"].items()))
 
 
-def _described() -> Iterator[dict[str, Any]]:
+def _described(db: str) -> Iterator[dict[str, Any]]:
+    from kdx.store.backend import backend_of
     from kdx.store.schema import VIEWS, metadata
 
+    field = backend_of(db).field
     for view in VIEWS:
-        yield {"kind": "view", "name": view.name, "comment": view.comment, "columns": dict(view.columns)}
+        read = {column: f"; read one by {field(column, path)}" for column, path in view.fields.items()}
+        columns: dict[str, str | None] = {
+            name: f"{comment}{read.get(name, '')}" for name, comment in view.columns.items()
+        }
+        yield {"kind": "view", "name": view.name, "comment": view.comment, "columns": columns}
     for table in metadata.tables.values():
         columns = {column.name: column.comment for column in table.c}
         yield {"kind": "table", "name": table.name, "comment": table.comment, "columns": columns}

@@ -110,7 +110,7 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
     """
     from kdx.store.database import open_database
-    from kdx.store.reader import load_sweeps
+    from kdx.store.reading import load_sweeps
 
     if claims is not None:
         of_tables = {
@@ -134,7 +134,7 @@ def report(
         return
     from kdx.report.cells import selected_runs
     from kdx.report.tables import tables
-    from kdx.store.reader import curves, outputs_of
+    from kdx.store.reading import curves, outputs_of
 
     shows_randomisation = False
     if check:
@@ -333,19 +333,17 @@ def _grid_of(sweep: str | None) -> "Plan | None":
         KdxError: it is neither but a database.
     """
     import shlex
-    from contextlib import suppress
     from pathlib import Path
 
     from kdx.errors import KdxError
-    from kdx.store.version import application_of
+    from kdx.store.backend import is_database_file
 
     if sweep and sweep.endswith((".yaml", ".yml")):
         from kdx.grid.load import load_grid
 
         return load_grid(sweep)
-    with suppress(OSError, ValueError):
-        if sweep and Path(sweep).is_file() and application_of(Path(sweep)) is not None:
-            raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx report --db {shlex.quote(sweep)}")
+    if sweep and is_database_file(Path(sweep)):
+        raise KdxError(f"`{sweep}` is a database, not a sweep", hint=f"kdx report --db {shlex.quote(sweep)}")
     return None
 
 
@@ -355,7 +353,7 @@ def _record(database: "Database", sweep: str | None, plan: "Plan | None", db: st
         from kdx.cli.planned import record_of
 
         return record_of(database, plan, sweep, db)
-    from kdx.store.reader import load_sweep
+    from kdx.store.reading import load_sweep
 
     return load_sweep(database, sweep)
 

@@ -26,7 +26,7 @@ def resume(
     """
     from kdx.cli.running import FAILED, run_plan
     from kdx.data.plan_corpora import prepare_data
-    from kdx.store import reader, writer
+    from kdx.store import reading, recording
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
     from kdx.store.records import RunState
@@ -35,11 +35,11 @@ def resume(
     codes = []
     stand: set[int] = set()  # failed runs of sweeps with nothing else to do, which are not run
     with open_database(db, write=True) as database:
-        for name in [sweep] if sweep else [summary.name for summary in reader.sweeps(database)]:
-            record = reader.load_sweep(database, name)
+        for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
+            record = reading.load_sweep(database, name)
             if failed:
-                writer.reset_failed(database, [each.id for each in record.runs])
-                record = reader.load_sweep(database, name)
+                recording.reset_failed(database, [each.id for each in record.runs])
+                record = reading.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
                 stand |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue

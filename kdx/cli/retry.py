@@ -29,15 +29,15 @@ def retry(
     from kdx.cli.running import run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
-    from kdx.store import reader, writer
+    from kdx.store import reading, recording
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
     from kdx.store.records import FINAL
 
     with open_database(db, write=True) as database:
-        record, _, _ = reader.load_one(database, run)
-        sweep = reader.sweep_of(database, run)
-        whole = plan_of(reader.load_sweep(database, sweep)) if sweep else None
+        record, _, _ = reading.load_one(database, run)
+        sweep = reading.sweep_of(database, run)
+        whole = plan_of(reading.load_sweep(database, sweep)) if sweep else None
         # Of several choices that come to this cell, the first.
         cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
         if whole is None or not cells:
@@ -45,9 +45,9 @@ def retry(
         plan = replace(whole, cells=tuple(cells), seeds=(record.seed,), tables=())
         prepare_data(plan)
         if record.state in FINAL:
-            if not writer.repeat(database, [run]):
+            if not recording.repeat(database, [run]):
                 hint = "kdx resume goes on with what is not finished"
                 raise KdxError(f"run {run} has a newer generation already", place=db, hint=hint)
         else:
-            writer.reset_failed(database, [run])
+            recording.reset_failed(database, [run])
         raise typer.Exit(run_plan(plan, database, db, workers, options))

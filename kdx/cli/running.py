@@ -35,7 +35,7 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
     if moved := take(database):
         say(f"note: {moved}")
     with progress(plan) as listener:
-        files = files_beside(database.path)
+        files = files_beside(database.location)
         supervisor = Supervisor(plan, database, db, files, count, listener, ForkServer(), options=options, gpus=gpus)
 
         def on_signal(signum: int, frame: FrameType | None) -> None:

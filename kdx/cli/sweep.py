@@ -41,7 +41,7 @@ def sweep(
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
-    from kdx.store.writer import register
+    from kdx.store.recording import register
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)

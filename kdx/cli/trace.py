@@ -41,7 +41,7 @@ def trace(
     from kdx.report.trace import find, to_json
     from kdx.report.trace import trace as trace_place
     from kdx.store.database import open_database
-    from kdx.store.reader import attempts_of, grids, load_sweep
+    from kdx.store.reading import attempts_of, grids, load_sweep
 
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep)

@@ -15,7 +15,7 @@ from kdx.errors import DatabaseError
 from kdx.files import read_file, write_whole
 from kdx.machine import machine
 from kdx.runs.files import files_beside, translate_errors
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
 
 NOTE = "database.json"
@@ -38,10 +38,10 @@ def take(database: Database) -> str | None:
         DatabaseError: another database uses it.
         StorageError: it cannot be written.
     """
-    files, said = files_beside(database.path), None
+    files, said = files_beside(database.location), None
     refuse_shared(database)
     if not settled_here(database):
-        writer.settle(database, _place(database))
+        recording.settle(database, _place(database))
     owner, own = _owner(files), _named(database)
     if owner == own:
         return None
@@ -59,20 +59,20 @@ def take(database: Database) -> str | None:
 
 def settled_here(database: Database) -> bool:
     """Whether it last kept its files beside where it lies now, and was not passed on since."""
-    return reader.place(database) == _place(database)
+    return reading.place(database) == _place(database)
 
 
 def stranger(database: Database) -> Owner | None:
     """The other database that the folder beside this one belongs to, or that uses it too; None: there is none."""
-    owner, own = _owner(files_beside(database.path)), _named(database)
-    if owner is None or owner == own or not (owner.id != own.id or _uses(owner, files_beside(database.path))):
+    owner, own = _owner(files_beside(database.location)), _named(database)
+    if owner is None or owner == own or not (owner.id != own.id or _uses(owner, files_beside(database.location))):
         return None
     return owner
 
 
 def refuse_shared(database: Database) -> None:
     """Raises DatabaseError where another database uses the folder of this one's files."""
-    files = files_beside(database.path)
+    files = files_beside(database.location)
     owner = stranger(database)
     if owner and _uses(owner, files):
         raise DatabaseError(
@@ -87,19 +87,19 @@ def refuse_stranger(database: Database) -> None:
     if owner := stranger(database):
         raise DatabaseError(
             f"these are the files of another database, which was at {owner.path}",
-            place=str(files_beside(database.path)),
+            place=str(files_beside(database.location)),
             hint="put the folder beside its own database; kdx doctor tells more",
         )
 
 
 def _named(database: Database) -> Owner:
     assert database.id is not None, "not opened"
-    return Owner(database.id, Path(os.path.realpath(database.path)))
+    return Owner(database.id, Path(os.path.realpath(database.location)))
 
 
 def _place(database: Database) -> str:
     # A hash, for databases are passed on, and paths are nobody else's business.
-    return hashlib.sha256(f"{machine()} {os.path.realpath(database.path)}".encode()).hexdigest()
+    return hashlib.sha256(f"{machine()} {os.path.realpath(database.location)}".encode()).hexdigest()
 
 
 def _owner(files: Path) -> Owner | None:

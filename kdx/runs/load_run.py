@@ -10,7 +10,7 @@ from kdx.grid.spec import CellSpec
 from kdx.runs.files import content, files_beside, final_weights
 from kdx.runs.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
-from kdx.store.reader import load_one
+from kdx.store.reading import load_one
 from kdx.store.records import RunRecord
 from kdx.training.trained import Trained, model_of
 
@@ -38,7 +38,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)
-    files = files_beside(opened.path)
+    files = files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:
         raise KdxError(
@@ -49,7 +49,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
     if words := unknown(text):
         raise KdxError(
             f"the cell of run {run} has what this kdx does not know: {', '.join(words)}",
-            place=str(opened.path),
+            place=opened.name,
             hint="load it with the kdx that trained it",
         )
     spec = CellSpec.model_validate_json(text)

@@ -1,20 +1,38 @@
 """Looks a whole results database through, without writing it."""
 
-import sqlite3
-from collections import Counter
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
-from sqlalchemy import Connection, Table, Text, cast, func, inspect, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    and_,
+    cast,
+    false,
+    func,
+    inspect,
+    not_,
+    select,
+    type_coerce,
+)
+from sqlalchemy.types import NullType
 
-from kdx.store.columns import Json, Strict, UnexpectedValueError, checked
-from kdx.store.database import DamagedDatabaseError, Database, driver_of
-from kdx.store.reader import texts_of, whole_cell
-from kdx.store.schema import FINAL_STATE_TRIGGER, VIEWS, cell, metadata, metric, output, value_of
+from kdx.store.backend import DamagedDatabaseError
+from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
+from kdx.store.database import Database
+from kdx.store.reading import texts_of, whole_cell
+from kdx.store.schema import VIEWS, cell, metadata, metric, output, run
 
 MOST_FAULTS = 20
 """Of one kind, so many are told."""
+
+AT_A_TIME = 1000
+"""Rows that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -27,23 +45,22 @@ class Checked:
     """Table → rows; empty where the file is too damaged to count."""
     differing: int
     """Numbers that a replay gave other bits than stood there."""
-    wal: bool
-    """Whether another program put it into WAL mode."""
+    mode: str | None
+    """Such as wal: the mode that another program put it into, and that opening it to write undoes; None: kdx's own."""
 
 
 def check(database: Database) -> Checked:
-    """Pages, keys, tables, the trigger, every value of every row, and the checksum of every text that a run produced.
+    """Pages, references, tables, every value of every row, and the checksum of every text that a run produced.
 
     What others commit waits until it is done.
     """
     faults: list[str] = []
     rows: dict[str, int] = {}
-    differing, wal = 0, False
+    differing, mode = 0, None
     try:
         with database.read() as connection:
-            wal = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-            faults += _pages(connection)
-            faults += _keys(connection)
+            mode = database.backend.stray_mode(connection)
+            faults += database.backend.faults(connection, MOST_FAULTS)
             faults += _tables(connection)
             if not faults:
                 faults += _values(connection)
@@ -53,24 +70,7 @@ def check(database: Database) -> Checked:
                 differing = connection.scalar(select(func.count()).where(metric.c.differs > 0)) or 0
     except DamagedDatabaseError as error:
         faults.append(error.problem)
-    return Checked(tuple(faults), rows, differing, wal)
-
-
-def has_wal_reset_bug(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Whether this SQLite can corrupt a file in WAL mode that several processes write [sqlite.org/wal.html]."""
-    return (3, 7, 0) <= version < (3, 51, 3)
-
-
-def _pages(connection: Connection) -> Iterator[str]:
-    for line in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_FAULTS})").scalars():
-        if line != "ok":
-            yield f"the file is damaged: {line}"
-
-
-def _keys(connection: Connection) -> Iterator[str]:
-    lost = Counter((row[0], row[2]) for row in connection.exec_driver_sql("PRAGMA foreign_key_check"))
-    for (table, other), count in lost.items():
-        yield f"{count} rows of {table} name a row of {other} that is not there"
+    return Checked(tuple(faults), rows, differing, mode)
 
 
 def _tables(connection: Connection) -> Iterator[str]:
@@ -82,23 +82,22 @@ def _tables(connection: Connection) -> Iterator[str]:
             yield f"the table {name} lacks {', '.join(sorted(missing))}"
     views = there.get_view_names()
     yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in views)
-    triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'run'"
-    if FINAL_STATE_TRIGGER not in connection.exec_driver_sql(triggers).scalars().all():
-        yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
 
 
 def _values(connection: Connection) -> Iterator[str]:
     """Values that stand where kdx writes no such ones."""
     for table in metadata.tables.values():
-        holds = {one.name: f"({one.type.holds(one.name)})" for one in table.c if isinstance(one.type, Strict)}
         # As they are: to read them by their types would refuse them.
-        columns = [column.name for column in table.primary_key]
+        columns: list[ColumnElement[Any]] = [
+            type_coerce(column, NullType()).label(column.name) for column in table.primary_key
+        ]
+        holds = {column.name: Holds(column.name, column.type) for column in table.c if isinstance(column.type, Strict)}
         for name, condition in holds.items():
-            columns.append(f"coalesce({condition}, 0) AS {name}_holds")
-            columns.append(f"substr(CAST({name} AS TEXT), 1, 40) AS {name}_shown")
-        broken = f"NOT coalesce({' AND '.join(holds.values())}, 0)"
-        asked = f"SELECT {', '.join(columns)} FROM {table.name} WHERE {broken} LIMIT {MOST_FAULTS}"
-        for row in connection.exec_driver_sql(asked):
+            columns.append(func.coalesce(condition, false()).label(f"{name}_holds"))
+            columns.append(func.substr(cast(table.c[name], Text), 1, 40).label(f"{name}_shown"))
+        whole = func.coalesce(and_(*holds.values()), false())
+        broken = select(*columns).select_from(table).where(not_(whole)).limit(MOST_FAULTS)
+        for row in connection.execute(broken):
             values = row._mapping
             for name in holds:
                 if not values[f"{name}_holds"]:
@@ -140,19 +139,25 @@ def _texts(connection: Connection) -> Iterator[str]:
 
 def _doubles(connection: Connection) -> Iterator[str]:
     """Numbers that are queried as one and trusted as another."""
-    driver_of(connection).create_function("double_of", 1, _double_of, deterministic=True)
-    for table, number, bits in (
-        ("metric", "value", "bits"),
-        ("run", "valid_score", "valid_bits"),
-        ("run", "test_score", "test_bits"),
+    for column, bits in (
+        (metric.c.value, metric.c.bits),
+        (run.c.valid_score, run.c.valid_bits),
+        (run.c.test_score, run.c.test_bits),
     ):
-        apart = f"SELECT count(*) FROM {table} WHERE {number} IS NOT double_of({bits})"
-        if count := connection.exec_driver_sql(apart).scalar_one():
-            yield f"{count} rows of {table} have another number as {number} than as {bits}"
-
-
-def _double_of(bits: int | None) -> float | None:
-    return None if bits is None else value_of(bits)
+        # As they are: a row at a time through their types takes several times as long.
+        pair: list[ColumnElement[Any]] = [type_coerce(one, NullType()) for one in (column, bits)]
+        without = select(func.count()).where(bits.is_(None), column.is_not(None))
+        count = connection.scalar(without) or 0
+        for rows in connection.execute(select(*pair).where(bits.is_not(None))).yield_per(AT_A_TIME).partitions():
+            doubles = array("d", array("q", [pattern for _, pattern in rows]).tobytes())
+            count += sum(
+                # What is no number may be stored as NULL.
+                not (isnan(double) and (number is None or isnan(number)))
+                for (number, _), double in zip(rows, doubles, strict=True)
+                if number != double
+            )
+        if count:
+            yield f"{count} rows of {column.table.name} have another number as {column.name} than as {bits.name}"
 
 
 def _count(connection: Connection, table: str) -> int:

@@ -1,7 +1,7 @@
-"""Types of columns that believe nothing: each says in SQL what it holds, and checks every value that is read.
+"""Types of columns that believe nothing: each says what it holds, and checks every value that is read.
 
-SQLite lets any column hold any type, and a database may come from somebody else. The condition is a CHECK of the table,
-which a file from elsewhere may lack, so the values are looked at again where they are read. Both are said once, here.
+A database may come from somebody else. What a column holds is a CHECK of its table, `Holds`, as the backend spells it;
+a database from elsewhere may lack it, so the values are looked at again where they are read.
 """
 
 import json
@@ -9,8 +9,21 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Integer, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Double,
+    Integer,
+    LargeBinary,
+    String,
+    Text,
+    TypeDecorator,
+)
 from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.elements import Grouping
 from sqlalchemy.types import TypeEngine
 
 LARGEST = 2**63 - 1
@@ -43,15 +56,6 @@ class Strict(TypeDecorator[Any]):
         # Asked of each class itself. Two types of the same arguments are in different columns, so in other statements.
         cls.cache_ok = True
 
-    def condition(self, name: str) -> str:
-        """SQL of SQLite that holds of every value but NULL which may stand in the column of this name."""
-        raise NotImplementedError
-
-    def holds(self, name: str) -> str:
-        """As `condition`, of every value that may stand there."""
-        condition = self.condition(name)
-        return f"{name} IS NULL OR ({condition})" if self.nullable else condition
-
     def check(self, value: Any) -> Any:
         """The value as Python has it.
 
@@ -73,6 +77,19 @@ class Strict(TypeDecorator[Any]):
             return check(value)
 
         return read
+
+
+class Holds(ColumnElement[bool]):
+    """In SQL, whether what stands in a column may stand there, in statements on its table alone."""
+
+    inherit_cache = False
+    type = Boolean()
+
+    def __init__(self, name: str, kind: Strict) -> None:
+        self.name, self.kind = name, kind
+
+    def self_group(self, against: Any = None) -> Any:
+        return Grouping(self)
 
 
 def checked(column: Column[Any], value: Any) -> Any:
@@ -98,11 +115,6 @@ class Whole(Strict):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(Integer() if self.small else BigInteger())
 
-    def condition(self, name: str) -> str:
-        least = f" AND {name} >= {self.least}" if self.least >= -LARGEST else ""
-        most = f" AND {name} <= {self.most}" if self.most < LARGEST else ""
-        return f"typeof({name}) = 'integer'{least}{most}"
-
     def check(self, value: Any) -> Any:
         return value if type(value) is int and self.least <= value <= self.most else self.refuse(value)
 
@@ -112,9 +124,6 @@ class Number(Strict):
 
     impl = Double
     allowed = "a number"
-
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) IN ('real', 'integer')"
 
     def check(self, value: Any) -> Any:
         return value if type(value) is float or type(value) is int else self.refuse(value)
@@ -126,9 +135,6 @@ class Time(Strict):
     impl = Double
     most = 253402300799
     allowed = "seconds since 1970, before the year 10,000"
-
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) IN ('real', 'integer') AND {name} BETWEEN 0 AND {self.most}"
 
     def check(self, value: Any) -> Any:
         return value if type(value) in (float, int) and 0 <= value <= self.most else self.refuse(value)
@@ -149,9 +155,6 @@ class Words(Strict):
         collated = self.bytewise and dialect.name == "postgresql"
         return dialect.type_descriptor(Text(collation="C") if collated else Text())
 
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) = 'text' AND length({name}) <= {self.most}"
-
     def check(self, value: Any) -> Any:
         return value if type(value) is str and len(value) <= self.most else self.refuse(value)
 
@@ -165,9 +168,6 @@ class Hash(Strict):
         super().__init__(digits)
         self.digits = digits
         self.allowed = f"{digits} hexadecimal digits"
-
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) = 'text' AND length({name}) = {self.digits} AND NOT {name} GLOB '*[^0-9a-f]*'"
 
     def check(self, value: Any) -> Any:
         return (
@@ -188,9 +188,6 @@ class Word(Strict):
         self.known: dict[object, str] = {str(word): word for word in (*kind, *more)}
         self.allowed = ", ".join(map(str, self.known))
 
-    def condition(self, name: str) -> str:
-        return f"{name} IN ({', '.join(repr(str(word)) for word in self.known)})"
-
     def check(self, value: Any) -> Any:
         word = self.known.get(value) if type(value) is str else None
         return word if word is not None else self.refuse(value)
@@ -201,9 +198,6 @@ class Flag(Strict):
 
     impl = Boolean
     allowed = "true or false"
-
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
 
     def check(self, value: Any) -> Any:
         return bool(value) if type(value) in (int, bool) and value in (0, 1) else self.refuse(value)
@@ -219,9 +213,6 @@ class Packed(Strict):
         self.most = most
         self.allowed = f"at most {most:,} bytes"
 
-    def condition(self, name: str) -> str:
-        return f"typeof({name}) = 'blob' AND length({name}) <= {self.most}"
-
     def check(self, value: Any) -> Any:
         return bytes(value) if isinstance(value, bytes | memoryview) and len(value) <= self.most else self.refuse(value)
 
@@ -234,13 +225,6 @@ class Json(Strict):
     def __init__(self, most: int, form: Callable[[dict[str, Any]], bool], allowed: str) -> None:
         super().__init__(none_as_null=True)
         self.most, self.form, self.allowed = most, form, allowed
-
-    def condition(self, name: str) -> str:
-        # The length first: what is long is not parsed.
-        return (
-            f"typeof({name}) = 'text' AND length({name}) <= {self.most}"
-            f" AND CASE WHEN json_valid({name}) THEN json_type({name}) = 'object' ELSE 0 END"
-        )
 
     def check(self, value: Any) -> Any:
         if type(value) is not str or len(value) > self.most:

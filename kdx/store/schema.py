@@ -5,8 +5,8 @@ a generation and belongs to every sweep that plans it, so `run` and `sweep_run` 
 plan of the same name leaves out keeps its rows, with `planned` false: nothing is deleted.
 
 Numbers live twice, as `value` to query and as `bits` to trust, because SQLite turns NaN into NULL and −0.0 into 0.0.
-Times are seconds since 1970 by the clock of the database. The database itself (a trigger, see the first migration)
-refuses to take a run out of a final state.
+Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
+state.
 
 Migrations build these tables; a test holds the two equal. `VIEWS` are made of them for analysis, and their columns keep
 name and meaning from version to version, whatever becomes of the tables; there may be more of them.
@@ -14,7 +14,7 @@ name and meaning from version to version, whatever becomes of the tables; there 
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import (
@@ -27,32 +27,20 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
 )
-from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from kdx.store.columns import LARGEST, Flag, Hash, Json, Number, Packed, Strict, Time, Whole, Word, Words
+from kdx.store.columns import LARGEST, Flag, Hash, Holds, Json, Number, Packed, Strict, Time, Whole, Word, Words
 from kdx.store.records import LOST, RunState
-
-FINAL_STATE_TRIGGER = "run_final_state"
-"""Refuses to take a run out of a final state."""
 
 
 class now(FunctionElement[float]):
-    """Seconds since 1970 by the clock of the database, so that two hosts never compare their own clocks."""
+    """Seconds since 1970 by the clock of the database, so that two hosts never compare their own clocks.
+
+    Of the moment, not of the start of the transaction, which may have waited for a lock.
+    """
 
     type = Double()
     inherit_cache = True
-
-
-@compiles(now, "sqlite")
-def _now_sqlite(element: now, compiler: Any, **options: Any) -> str:
-    return "((julianday('now') - 2440587.5) * 86400.0)"
-
-
-@compiles(now, "postgresql")
-def _now_postgresql(element: now, compiler: Any, **options: Any) -> str:
-    # now() would be the start of the transaction, before the wait for a lock.
-    return "extract(epoch FROM clock_timestamp())"
 
 
 _BITS, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
@@ -312,7 +300,7 @@ for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
-            _check = CheckConstraint(_column.type.holds(_column.name), name=_column.name)
+            _check = CheckConstraint(Holds(_column.name, _column.type), name=_column.name)
             # Where columns have strict types of their own, they need no more.
             _table.append_constraint(_check.ddl_if(dialect="sqlite"))
 
@@ -325,6 +313,8 @@ class View:
     comment: str
     columns: Mapping[str, str]
     """Column → its meaning and unit."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Column with JSON → one of its fields, as an example of how to read one."""
 
 
 _LABELS = (
@@ -395,8 +385,9 @@ VIEWS = (
             **_FACTORS,
             "metric": "that seeds are selected by, such as valid/bleu",
             "direction": "its good end, max or min",
-            "spec": "the resolved cell, every field of it, JSON; read one by json_extract(spec, '$.training.schedule')",
+            "spec": "the resolved cell, every field of it, JSON",
         },
+        {"spec": "training.schedule"},
     ),
     View(
         "runs",
@@ -423,4 +414,4 @@ VIEWS = (
         },
     ),
 )
-"""Made by the migrations on SQLite."""
+"""Made by the migrations."""

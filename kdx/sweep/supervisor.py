@@ -13,7 +13,7 @@ from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.run_options import RunOptions
 from kdx.runs.files import folder_of, resume_step
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep.decide import Action, Decision, decide
@@ -166,7 +166,7 @@ class Supervisor:
                 cell, seed = decision.run.key
                 raise DatabaseError(
                     f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
-                    place=str(self.database.path),
+                    place=str(self.database.location),
                     hint="kdx sweep GRID adds what is missing",
                 )
         self.listener.decided(decisions)
@@ -276,7 +276,7 @@ class Supervisor:
 
     def _records(self) -> dict[tuple[str, int], RunRecord]:
         """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
-        return reader.recorded(self.database, {cell.id for cell in self.plan.cells})
+        return reading.recorded(self.database, {cell.id for cell in self.plan.cells})
 
     def _go_on_without(self, lost: HostLost) -> None:
         """Gives up the runs that the host had; it begins anew with them, unless that is of no use."""

@@ -18,7 +18,8 @@ from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, Stora
 from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
-from kdx.store.writer import Fenced, RunWriter
+from kdx.store.leases import Fenced
+from kdx.store.recording import RunWriter
 from kdx.sweep.messages import CRASHED, DONE, STOPPED, TAKEN, ClaimedRun, send, trouble
 from kdx.training.run import delete_resume_checkpoints, train
 from kdx.training.stopping import Stopped, StopRequest

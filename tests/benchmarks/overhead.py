@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.training import run
@@ -118,11 +118,11 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
     turns.take("ours")
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here, there, open_database(folder / "runs.db", write=True, create=True) as database:
-        writer.register(database, plan, {})
-        (record,) = reader.load_sweep(database).runs
-        attempt = writer.claim(database, record.id, "me", 3600.0)
+        recording.register(database, plan, {})
+        (record,) = reading.load_sweep(database).runs
+        attempt = leases.claim(database, record.id, "me", 3600.0)
         assert attempt is not None
-        recorder = Clocked(writer.RunWriter(database, record.id, "me", attempt), record.id, here)
+        recorder = Clocked(recording.RunWriter(database, record.id, "me", attempt), record.id, here)
         recorder.turns = turns
         run.train(spec, record.seed, folder=folder / "files", recorder=recorder, stop=Stop())
 

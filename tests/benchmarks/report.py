@@ -18,8 +18,8 @@ from typing import IO
 
 from kdx.grid.load import load_grid
 from kdx.store.database import open_database
+from kdx.store.recording import register
 from kdx.store.schema import bits_of
-from kdx.store.writer import register
 
 CELLS, SEEDS, ROWS = 100, 100, 1000
 ROUNDS = 5

@@ -9,7 +9,7 @@ from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.runs.files import files_beside, folder_of
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord
 from kdx.training.checkpoint import CheckpointFiles
@@ -38,20 +38,20 @@ def planned(seeds: int = 3, name: str = "tiny") -> tuple[RunRecord, ...]:
     Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": seeds}).replace("name: tiny", f"name: {name}"))
     plan = load_grid("grid.yaml")
     with open_database(DB, write=True, create=True) as database:
-        sweep_id = writer.register(database, plan, plan.grid)
-        return reader.runs(database, sweep_id)
+        sweep_id = recording.register(database, plan, plan.grid)
+        return reading.runs(database, sweep_id)
 
 
 def claimed(run: RunRecord, owner: str = "me", lease: float = 60.0) -> None:
     with open_database(DB, write=True) as database:
-        assert writer.claim(database, run.id, owner, lease)
+        assert leases.claim(database, run.id, owner, lease)
 
 
 def completed(run: RunRecord, score: float = 1.0) -> None:
     """The run is completed, and has its weights."""
     claimed(run)
     with open_database(DB, write=True) as database:
-        writer.RunWriter(database, run.id, "me", 1).complete(score, 10, score, {}, 10)
+        recording.RunWriter(database, run.id, "me", 1).complete(score, 10, score, {}, 10)
     checkpoints(run).write("best", 10, {"seed": run.seed})
 
 
@@ -61,7 +61,7 @@ def checkpoints(run: RunRecord) -> CheckpointFiles:
 
 def states() -> list[str]:
     with open_database(DB, write=False) as database:
-        return [run.state.value for run in reader.load_sweep(database).runs]
+        return [run.state.value for run in reading.load_sweep(database).runs]
 
 
 def names(run: RunRecord) -> list[str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord
 
@@ -55,7 +55,7 @@ class Terminal:
 
     def runs(self, database: str = "runs.db") -> tuple[RunRecord, ...]:
         with open_database(self.folder / database, write=False) as opened:
-            return reader.load_sweep(opened).runs
+            return reading.load_sweep(opened).runs
 
     def workers(self) -> list[int]:
         """Processes of sweeps in this folder, beside the sweeps themselves: servers and what they forked."""

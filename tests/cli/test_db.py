@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from looked_after import DB, completed, planned, refused, states, typed
 
-from kdx.store import database as store
+from kdx.store import database, migrating
+from kdx.store.version import REVISION
 
 
 @pytest.fixture(autouse=True)
@@ -66,18 +67,19 @@ def test_a_copy_has_the_results_and_is_made_once(folder):
 def test_of_this_schema_nothing_is_upgraded(folder):
     planned(1)
     done = typed("db", "upgrade")
-    assert (done.stdout, done.stderr) == ("", f"runs.db has schema {store.REVISION} already; nothing was to be done\n")
+    assert (done.stdout, done.stderr) == ("", f"runs.db has schema {REVISION} already; nothing was to be done\n")
     assert sorted(path.name for path in folder.glob("runs*")) == ["runs.db", "runs.db-journal"]
 
 
 def test_an_older_one_is_copied_and_upgraded(folder, monkeypatch):
     planned(1)
     scripts = folder / "migrations"
-    shutil.copytree(Path(store.__file__).parent / "migrations", scripts)
+    shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
     script = "revision, down_revision = '9999', '%s'\ndef upgrade(): pass\n"
-    (scripts / "versions" / "9999_more.py").write_text(script % store.REVISION)
-    monkeypatch.setattr(store, "MIGRATIONS", str(scripts))
-    monkeypatch.setattr(store, "REVISION", "9999")
+    (scripts / "versions" / "9999_more.py").write_text(script % REVISION)
+    monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
+    monkeypatch.setattr(migrating, "REVISION", "9999")
+    monkeypatch.setattr(database, "REVISION", "9999")
     monkeypatch.setattr("kdx.store.version.REVISION", "9999")
     assert refused("db", "check").hint == "kdx db upgrade brings it up to date, and keeps a copy"
     done = typed("db", "upgrade")

@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 from kdx.runs.files import files_beside
 from kdx.runs.folder_ownership import take
 from kdx.runs.load_run import load_run
-from kdx.store import writer
+from kdx.store import leases, recording
 from kdx.store.database import open_database
 from kdx.sweep.lease_holder import lease_holder
 from kdx.training.checkpoint import name_of
@@ -81,7 +81,7 @@ def test_a_run_that_shows_life_between_finding_and_mending_is_left_alone(monkeyp
 
     def late(db, found):
         with open_database(DB, write=True) as database:
-            writer.renew(database, "somebody/elsewhere", 60.0)
+            leases.renew(database, "somebody/elsewhere", 60.0)
         return mend(db, found)
 
     with monkeypatch.context() as patch:
@@ -211,7 +211,7 @@ def finished(runs) -> None:
         claimed(run)
         path = checkpoints(run).write("best", 10, {"seed": run.seed})
         with open_database(DB, write=True) as database:
-            hand = writer.RunWriter(database, run.id, "me", 1)
+            hand = recording.RunWriter(database, run.id, "me", 1)
             hand.complete(1.0, 10, 1.0, {}, 10, weights_sha256=name_of(path).sha256)
     with open_database(DB, write=True) as database:
         take(database)
@@ -239,7 +239,7 @@ def test_a_folder_of_files_that_is_gone_is_one_finding(figure):
     claimed(stopped)
     checkpoints(stopped).write("step", 5, {})
     with open_database(DB, write=True) as database:
-        hand = writer.RunWriter(database, stopped.id, "me", 1)
+        hand = recording.RunWriter(database, stopped.id, "me", 1)
         hand.checkpoint(5)
         hand.interrupt(5)
     assert typed("doctor").exit_code == 0

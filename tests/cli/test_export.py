@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, planned, refused, typed
 
-from kdx.store import database, query, writer
+from kdx.store import recording
 from kdx.store.database import open_database
+from kdx.store.sqlite import backend, query
 from kdx.training.checkpoint import CheckpointFiles
 
 LINES = ["ein Haus", "zwei\nZeilen \x1b[31m", "=1+1"]
@@ -27,7 +28,7 @@ def runs():
     made = planned(3)
     claimed(made[0])
     with open_database(DB, write=True) as database:
-        hand = writer.RunWriter(database, made[0].id, "me", 1)
+        hand = recording.RunWriter(database, made[0].id, "me", 1)
         hand.record([("valid/loss", 10, 2.5), ("valid/loss", 5, 3.5)], 10)
         hand.complete(2.5, 10, 2.5, {}, 10)
     completed(made[1], 2.25)
@@ -41,7 +42,7 @@ def translated(runs):
         connection.exec_driver_sql("DROP TRIGGER run_final_state")
         connection.exec_driver_sql(f"UPDATE run SET state = 'running' WHERE id = {runs[1].id}")
     with open_database(DB, write=True) as database:
-        hand = writer.RunWriter(database, runs[1].id, "me", 1)
+        hand = recording.RunWriter(database, runs[1].id, "me", 1)
         hand.outputs("test/translations", LINES)
         hand.complete(2.25, 10, 2.25, {}, 10)
     return runs
@@ -81,9 +82,9 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
 
 def test_all_of_it_is_of_one_state_of_the_database(translated, monkeypatch):
     begun = []
-    real = database._lock
+    real = backend.lock
     monkeypatch.setattr(
-        database, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
     )
     monkeypatch.setattr(query, "_connect", None)
     typed("report")

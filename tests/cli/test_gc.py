@@ -8,7 +8,7 @@ import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
 
 from kdx.runs import files as run_files
-from kdx.store import writer
+from kdx.store import leases, recording
 from kdx.store.database import open_database
 
 
@@ -27,7 +27,7 @@ def runs():
     checkpoints(other).write("step", 10, {})
     claimed(stopped)
     with open_database(DB, write=True) as database:
-        writer.RunWriter(database, stopped.id, "me", 1).interrupt(5)
+        recording.RunWriter(database, stopped.id, "me", 1).interrupt(5)
     checkpoints(stopped).write("step", 5, {})
     return best, other, stopped
 
@@ -107,7 +107,7 @@ def test_while_it_removes_nobody_can_claim_a_run(runs, monkeypatch):
     def remove(*arguments, **options):
         def claim() -> None:
             with open_database(DB, write=True) as database:
-                writer.claim(database, stopped.id, "other", 60.0)
+                leases.claim(database, stopped.id, "other", 60.0)
             tried.append("claimed")
 
         thread = threading.Thread(target=claim)

@@ -12,7 +12,7 @@ from kdx.cli.app import app
 from kdx.errors import DatabaseError, Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.runs.files import files_beside, folder_of
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles
 
@@ -38,15 +38,15 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
     """A run of the grid that is in some state, perhaps with a checkpoint to go on from."""
     wanted = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        writer.register(database, wanted, wanted.grid)
-        sweep = reader.load_sweep(database)
+        recording.register(database, wanted, wanted.grid)
+        sweep = reading.load_sweep(database)
         (cell,) = [cell.id for cell in sweep.cells if cell.labels["kernel"] == kernel]
         (run,) = [run for run in sweep.runs if (run.cell_id, run.seed) == (cell, seed)]
-        attempt = writer.claim(database, run.id, "me", 60.0)
+        attempt = leases.claim(database, run.id, "me", 60.0)
         assert attempt is not None
-        getattr(writer.RunWriter(database, run.id, "me", attempt), state)(**how)
+        getattr(recording.RunWriter(database, run.id, "me", attempt), state)(**how)
         if checkpoint is not None:
-            CheckpointFiles(files_beside(database.path) / folder_of(run)).write("step", checkpoint, {})
+            CheckpointFiles(files_beside(database.location) / folder_of(run)).write("step", checkpoint, {})
 
 
 def test_every_run_is_told_with_its_reason_and_the_command_that_starts_them(folder):

@@ -11,7 +11,7 @@ from kdx.cli import running
 from kdx.cli.planned import leaving
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import open_database
 
 GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
@@ -30,8 +30,8 @@ def swept() -> None:
     Path("grid.yaml").write_text(GRID)
     plan = load_grid("grid.yaml")
     with open_database(DB, write=True, create=True) as database:
-        writer.register(database, plan, plan.grid)
-        runs = reader.load_sweep(database).runs
+        recording.register(database, plan, plan.grid)
+        runs = reading.load_sweep(database).runs
     for run in runs:
         completed(run, 2.0 + run.seed)
 

@@ -17,10 +17,11 @@ from kdx.cli.report import report
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
 from kdx.report.papers import load_paper
-from kdx.store import database as module
 from kdx.store.database import open_database
-from kdx.store.reader import load_sweep
-from kdx.store.writer import RunWriter, claim, register
+from kdx.store.leases import claim
+from kdx.store.reading import load_sweep
+from kdx.store.recording import RunWriter, register
+from kdx.store.sqlite import backend
 
 app = typer.Typer()
 app.command()(report)
@@ -155,9 +156,9 @@ def test_whatever_is_asked_for_is_of_one_state_of_the_database(
     monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     begun: list[str] = []
-    real = module._lock
+    real = backend.lock
     monkeypatch.setattr(
-        module, "_lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
     )
     ran()
     plain = len(begun)

@@ -10,7 +10,7 @@ from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -44,12 +44,12 @@ def planned(name: str, state: str | None = None, steps: int = 10, **how) -> None
     Path("grid.yaml").write_text((TINY % {"steps": steps, "seeds": 1}).replace("name: tiny", f"name: {name}"))
     plan = load_grid("grid.yaml")
     with open_database("runs.db", write=True, create=True) as database:
-        writer.register(database, plan, plan.grid)
+        recording.register(database, plan, plan.grid)
         if state:
-            (run,) = reader.load_sweep(database, name).runs
-            attempt = writer.claim(database, run.id, "me", 60.0)
+            (run,) = reading.load_sweep(database, name).runs
+            attempt = leases.claim(database, run.id, "me", 60.0)
             assert attempt is not None
-            getattr(writer.RunWriter(database, run.id, "me", attempt), state)(**how)
+            getattr(recording.RunWriter(database, run.id, "me", attempt), state)(**how)
 
 
 COMPLETED = {"valid_score": 1.0, "valid_step": 1, "test_score": 1.0, "definitions": {}, "last_step": 10}
@@ -97,7 +97,7 @@ def test_failed_runs_are_tried_again_only_when_asked(ran):
     resume("--failed")
     assert [plan.name for plan, _, _ in ran] == ["bad"]
     with open_database("runs.db", write=False) as database:
-        assert reader.load_sweep(database).runs[0].state is RunState.PENDING
+        assert reading.load_sweep(database).runs[0].state is RunState.PENDING
 
 
 def test_failures_do_not_keep_other_sweeps_waiting_and_an_interruption_stops_all(ran):

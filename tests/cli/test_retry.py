@@ -4,7 +4,7 @@ import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
 from kdx.cli import running
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -25,7 +25,7 @@ def ran(tmp_path, monkeypatch):
 
 def everything():
     with open_database(DB, write=False) as database:
-        return [(run.seed, run.generation, run.state) for run in reader.inventory(database).runs]
+        return [(run.seed, run.generation, run.state) for run in reading.inventory(database).runs]
 
 
 def test_a_finished_run_gets_a_new_generation_and_the_one_before_stays(ran):
@@ -44,14 +44,14 @@ def test_the_plan_of_the_sweep_stays_as_it_was(ran):
     completed(first)
     typed("retry", str(first.id))
     with open_database(DB, write=False) as database:
-        assert len(reader.load_sweep(database).runs) == 4  # the new generation, and the one that tables still show
+        assert len(reading.load_sweep(database).runs) == 4  # the new generation, and the one that tables still show
 
 
 def test_a_run_that_failed_is_tried_again(ran):
     (run,) = planned(1)
     claimed(run)
     with open_database(DB, write=True) as database:
-        writer.RunWriter(database, run.id, "me", 1).fail("ValueError: no", "Traceback …", 3)
+        recording.RunWriter(database, run.id, "me", 1).fail("ValueError: no", "Traceback …", 3)
     typed("retry", str(run.id))
     assert everything() == [(0, 0, RunState.PENDING)]
     assert len(ran) == 1

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kdx.runs.files import files_beside, final_weights, folder_of
-from kdx.store import reader, schema
+from kdx.store import reading, schema
 from kdx.store.database import open_database
 from kdx.store.records import FINAL, RunRecord, RunState
 
@@ -110,7 +110,7 @@ class Sweep:
         """What the database knows of the run; None: nothing yet."""
         try:
             with open_database(self.database, write=False) as database:
-                return reader.load_sweep(database).runs[0]
+                return reading.load_sweep(database).runs[0]
         except Exception:  # it is being made, or a killed writer's journal is being rolled back
             return None
 
@@ -239,8 +239,8 @@ def _compare(whole: Sweep, broken: Sweep) -> int:
 
 def _left(sweep: Sweep) -> dict[str, Any]:
     with open_database(sweep.database, write=False) as database:
-        (run,) = reader.load_sweep(database).runs
-        attempts = reader.attempts(database, run.id)
+        (run,) = reading.load_sweep(database).runs
+        attempts = reading.attempts(database, run.id)
         with database.read() as connection:
             rows = connection.execute(schema.metric.select()).all()
             outputs = connection.execute(schema.output.select()).all()

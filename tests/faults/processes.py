@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import open_database
 
 GRID = """
@@ -57,7 +57,7 @@ def alive(pid: int) -> bool:
 
 def rows(folder: Path) -> dict[tuple[str, int, str, int], int]:
     with open_database(folder / "runs.db", write=False) as database:
-        named = {run.id: (run.cell_id, run.seed) for run in reader.load_sweep(database).runs}
+        named = {run.id: (run.cell_id, run.seed) for run in reading.load_sweep(database).runs}
         with database.read() as connection:
             found = connection.exec_driver_sql("SELECT run_id, name, step, bits, differs FROM metric").all()
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"

@@ -9,7 +9,7 @@ from pathlib import Path
 from conftest import count
 from victims import SPECS, Run, killed
 
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles, name_of
 
@@ -102,7 +102,7 @@ def test_any_one_damaged_file_of_a_killed_run_costs_one_checkpoint_at_most(serie
         DAMAGES[damage](run.files / name)
         run.to_the_end()
         with open_database(run.path, write=False) as database:
-            (_, again) = reader.attempts(database, 1)
+            (_, again) = reading.attempts(database, 1)
         assert again.resumed_step == name_of(Path(before if name == newest else newest)).step, (name, damage)
         lost = max(lost, name_of(Path(newest)).step - again.resumed_step)
         assert run.left() == whole.left(), (name, damage)

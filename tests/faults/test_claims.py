@@ -9,10 +9,11 @@ from pathlib import Path
 from conftest import count
 
 from kdx.grid.load import load_grid
-from kdx.store import reader, schema, writer
+from kdx.store import leases, reading, recording, schema
 from kdx.store.database import open_database
+from kdx.store.leases import Fenced
+from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL
-from kdx.store.writer import Fenced, RunWriter
 
 LEASE = 0.6  # seconds
 STEPS = 6
@@ -30,11 +31,11 @@ def work(path: Path, seed: int) -> None:
     owner = f"worker {os.getpid()}"
     with open_database(path, write=True) as database:
         while True:
-            open_runs = [run.id for run in reader.load_sweep(database).runs if run.state not in FINAL]
+            open_runs = [run.id for run in reading.load_sweep(database).runs if run.state not in FINAL]
             if not open_runs:
                 os._exit(0)
             run_id = random_.choice(open_runs[: 2 * WORKERS])
-            number = writer.claim(database, run_id, owner, LEASE)
+            number = leases.claim(database, run_id, owner, LEASE)
             if number is None:
                 time.sleep(0.01)
                 continue
@@ -42,7 +43,7 @@ def work(path: Path, seed: int) -> None:
             try:
                 for step in range(1, STEPS + 1):
                     time.sleep(random_.uniform(0, 0.02))
-                    writer.renew(database, owner, LEASE)
+                    leases.renew(database, owner, LEASE)
                     hand.record([("train/loss", step, run_id + 1 / step)], step)
                 hand.complete(1.0, STEPS, 1.0, {}, STEPS)
             except Fenced:
@@ -51,12 +52,12 @@ def work(path: Path, seed: int) -> None:
 
 def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch):
     runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
-    monkeypatch.setattr(writer, "STALLS", 10**6)
+    monkeypatch.setattr(leases, "STALLS", 10**6)
     path = tmp_path / "runs.db"
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))
     with open_database(path, write=True, create=True) as database:
-        writer.register(database, plan, plan.grid)
+        recording.register(database, plan, plan.grid)
 
     workers = {start(path, series.random()) for _ in range(WORKERS)}
     asleep: dict[int, float] = {}
@@ -86,7 +87,7 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
             workers.add(start(path, series.random()))
 
     with open_database(path, write=False) as database:
-        found = reader.load_sweep(database).runs
+        found = reading.load_sweep(database).runs
         with database.read() as connection:
             ends = connection.execute(schema.attempt.select().where(schema.attempt.c.outcome == "completed")).all()
             rows = {(row.run_id, row.step): row.value for row in connection.execute(schema.metric.select())}

@@ -21,7 +21,7 @@ from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
 from kdx.runs.files import files_beside, folder_of
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
@@ -80,15 +80,15 @@ def made(tmp_path_factory) -> Path:
     (folder / "grid.yaml").write_text(GRID)
     plan = load_grid(folder / "grid.yaml")
     with open_database(folder / DB, write=True, create=True) as database:
-        runs = reader.runs(database, writer.register(database, plan, plan.grid))
-        files = files_beside(database.path)
+        runs = reading.runs(database, recording.register(database, plan, plan.grid))
+        files = files_beside(database.location)
         for run, end in zip(
             runs, ["done", "done", "diverged", "failed", "stopped", "left", "new", "done"], strict=True
         ):
             if end == "new":
                 continue
-            attempt = writer.claim(database, run.id, "elsewhere/b/n/1/2/3", -5 if end == "left" else 60)
-            hand = writer.RunWriter(database, run.id, "elsewhere/b/n/1/2/3", attempt)
+            attempt = leases.claim(database, run.id, "elsewhere/b/n/1/2/3", -5 if end == "left" else 60)
+            hand = recording.RunWriter(database, run.id, "elsewhere/b/n/1/2/3", attempt)
             hand.begin({"torch": "2.13.0"}, "data", "code", 0, None, {"vocabulary_size": 100, "test/unknown_rate": 0.1})
             rows = [("train/loss", step, 4.0 - step / 10) for step in (1, 10, 20)]
             rows += [("valid/loss", step, 3.5) for step in (10, 20)]
@@ -258,7 +258,7 @@ def test_a_run_that_nobody_will_ever_give_back_is_taken(theirs, change):
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
     with open_database(DB, write=False) as database:
-        assert RunState.RUNNING not in {run.state for run in reader.inventory(database).runs}
+        assert RunState.RUNNING not in {run.state for run in reading.inventory(database).runs}
 
 
 def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, series, workers, monkeypatch, figure):

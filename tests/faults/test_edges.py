@@ -17,7 +17,7 @@ import pytest
 from processes import GRID, alive, family, kdx, rows, wait_for_rows
 
 from kdx.errors import KdxError
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord, RunState
 
@@ -29,7 +29,7 @@ SWEEP = ("sweep", "grid.yaml", "--workers", "2")
 
 def runs(folder: Path) -> tuple[RunRecord, ...]:
     with open_database(folder / "runs.db", write=False) as database:
-        return reader.load_sweep(database).runs
+        return reading.load_sweep(database).runs
 
 
 def states(folder: Path) -> set[RunState]:
@@ -278,7 +278,9 @@ def test_a_worker_that_a_nameless_signal_killed_is_tried_again(unbroken, at_work
     assert process.wait(300) == 0
     assert rows(tmp_path) == unbroken
     with open_database(tmp_path / "runs.db", write=False) as database:
-        told = [a.traceback for run in runs(tmp_path) for a in reader.attempts(database, run.id) if a.outcome == "lost"]
+        told = [
+            a.traceback for run in runs(tmp_path) for a in reading.attempts(database, run.id) if a.outcome == "lost"
+        ]
     assert told == ["killed by signal 40"]
     figure(f"{told[0]}, then identical")
 

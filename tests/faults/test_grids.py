@@ -352,8 +352,8 @@ def test_a_killed_backup_does_not_refuse_the_next(tmp_path, figure):
     backup = [sys.executable, "-m", "kdx", "db", "backup", "monday.db"]
     dying = (
         "import os, signal, sys\n"
-        "from kdx.store import database\n"
-        "database.give_name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from kdx.store.sqlite import backup\n"
+        "backup.give_name = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from kdx.cli.app import main\n"
         "sys.argv = ['kdx', 'db', 'backup', 'monday.db']\n"
         "main()\n"

@@ -8,9 +8,9 @@ import pytest
 from conftest import count
 
 from kdx.grid.load import load_grid
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
-from kdx.store.writer import RunWriter
+from kdx.store.recording import RunWriter
 
 GRID = "name: one\ntask: prediction\ndata: {corpus: synthetic-language}\n"
 SECTOR = 512  # bytes, which a disk writes whole or not at all
@@ -29,7 +29,7 @@ def values(path: Path) -> set[float]:
     with open_database(path, write=True) as database:
         with database.write() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
-        curve = reader.curve(database, 1, "train/loss")
+        curve = reading.curve(database, 1, "train/loss")
     assert [step for step, _ in curve] == list(range(ROWS))
     return {value for _, value in curve}
 
@@ -41,8 +41,8 @@ def broken(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml")
     with open_database(path, write=True, create=True) as database:
-        writer.register(database, plan, plan.grid)
-        assert writer.claim(database, 1, "me", 60.0) == 1
+        recording.register(database, plan, plan.grid)
+        assert leases.claim(database, 1, "me", 60.0) == 1
     record(path, 1.0)
     before = path.read_bytes()
     pid = os.fork()

@@ -12,28 +12,28 @@ import pytest
 from conftest import count
 from victims import SPECS, Run, killed
 
-from kdx.store import reader, writer
+from kdx.store import leases, reading
 from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL, RunState
-from kdx.store.writer import RunWriter
 from kdx.sweep import worker
 from kdx.sweep.worker import DatabaseRecorder
 
 # Operation → what it is called by. A kill comes before it or after it.
 POINTS = {
-    "rows are committed": ("kdx.store.writer", "RunWriter.record"),
+    "rows are committed": ("kdx.store.recording", "RunWriter.record"),
     "a file is forced to disk": ("os", "fsync"),
     "a checkpoint gets its name": ("pathlib", "Path.rename"),
     "an old checkpoint goes": ("pathlib", "Path.unlink"),
-    "the translations are kept": ("kdx.store.writer", "RunWriter.outputs"),
-    "the run is completed": ("kdx.store.writer", "RunWriter.complete"),
+    "the translations are kept": ("kdx.store.recording", "RunWriter.outputs"),
+    "the run is completed": ("kdx.store.recording", "RunWriter.complete"),
 }
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch, data_home):
     # Kills come faster than steps, and a run without progress would count as one that kills its workers.
-    monkeypatch.setattr(writer, "STALLS", 10**6)
+    monkeypatch.setattr(leases, "STALLS", 10**6)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_run_killed_at_each_point_of_the_protocol_ends_as_if_it_had_never_been
         assert run.left() == whole
         if point == "the run is completed":
             with open_database(run.path, write=False) as database:
-                resumed = [attempt.resumed_step for attempt in reader.attempts(database, 1)]
+                resumed = [attempt.resumed_step for attempt in reading.attempts(database, 1)]
             assert resumed == [0, 39], "until its end is recorded, all is there that it could go on from"
     assert met > 1, "the run never came to this point"
     figure(f"{met} of {met} identical")

@@ -13,7 +13,7 @@ from processes import GRID, SECRET, alive, family, kdx, rows, wait_for_rows
 from victims import SPECS, Run
 
 from kdx.runs.files import folder_of
-from kdx.store import reader
+from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -57,8 +57,8 @@ def test_a_machine_that_dies_again_and_again_ends_with_every_cell_once_and_the_s
         assert kdx(folder, "resume", "--workers", "2").wait(600) == 0
         assert rows(folder) == unbroken
         with open_database(folder / "runs.db", write=False) as database:
-            runs = reader.load_sweep(database).runs
-            ends = [a.outcome for run in runs for a in reader.attempts(database, run.id)]
+            runs = reading.load_sweep(database).runs
+            ends = [a.outcome for run in runs for a in reading.attempts(database, run.id)]
         assert {run.state for run in runs} == {RunState.COMPLETED} and ends.count("completed") == len(runs)
     figure(f"{kills} times all processes killed, {sweeps} of {sweeps} sweeps identical, each run completed once")
 
@@ -100,7 +100,7 @@ def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure
     asked = time.monotonic()
     assert process.wait(60) == 128 + signal.SIGTERM
     with open_database(tmp_path / "runs.db", write=False) as database:
-        stopped = [run for run in reader.load_sweep(database).runs if run.progress_step]
+        stopped = [run for run in reading.load_sweep(database).runs if run.progress_step]
     assert stopped and {run.state for run in stopped} == {RunState.INTERRUPTED}
     for run in stopped:
         assert list((tmp_path / "runs.files").glob(f"{run.cell_id}-{run.seed}-0/step-{run.progress_step:09d}.*.ckpt"))
@@ -116,7 +116,7 @@ def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, 
     assert [process.wait(600) for process in both] == [0, 0]
     assert rows(folder) == unbroken
     with open_database(folder / "runs.db", write=False) as database:
-        found = [a for run in reader.load_sweep(database).runs for a in reader.attempts(database, run.id)]
+        found = [a for run in reading.load_sweep(database).runs for a in reading.attempts(database, run.id)]
     assert [(attempt.number, attempt.outcome) for attempt in found] == [(1, "completed")] * 4
     owners = {attempt.owner for attempt in found}
     # What was in the environment is in no file, name or value.
@@ -142,9 +142,9 @@ def test_a_training_thread_that_hangs_is_found_and_its_run_tried_again(unbroken,
         time.sleep(0.05)
     begun, name = time.monotonic(), Path((tmp_path / "code" / "hung").read_text()).name
     with open_database(tmp_path / "runs.db", write=False) as database:
-        (run,) = (run for run in reader.load_sweep(database).runs if folder_of(run) == name)
+        (run,) = (run for run in reading.load_sweep(database).runs if folder_of(run) == name)
         # On a machine under load a worker may have seemed to hang before.
-        while (attempt := reader.attempts(database, run.id)[run.attempt - 1]).outcome is None:
+        while (attempt := reading.attempts(database, run.id)[run.attempt - 1]).outcome is None:
             assert time.monotonic() - begun < 60
             time.sleep(0.1)
     seconds = time.monotonic() - begun

@@ -9,8 +9,8 @@ from conftest import count
 from disk import Call, Disk, Traced, require_strace, traced
 from victims import SPECS, Run
 
+from kdx.store.recording import RunWriter
 from kdx.store.records import FINAL
-from kdx.store.writer import RunWriter
 from kdx.training.checkpoint import CheckpointFiles
 
 ACKNOWLEDGED, CHECKPOINT = "acknowledged", "checkpoint"

@@ -15,7 +15,7 @@ import torch
 from kdx.checkpoint_names import is_half_written
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
-from kdx.store import reader, schema, writer
+from kdx.store import leases, reading, recording, schema
 from kdx.store.database import Database, open_database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep import worker
@@ -76,7 +76,7 @@ class Run:
         plan = load_grid(folder / "grid.yaml")
         (self.cell,) = plan.cells
         with open_database(self.path, write=True, create=True) as database:
-            writer.register(database, plan, plan.grid)
+            recording.register(database, plan, plan.grid)
         self.attempts = 0
 
     @property
@@ -89,7 +89,7 @@ class Run:
 
     def record(self) -> RunRecord:
         with open_database(self.path, write=False) as database:
-            (run,) = reader.load_sweep(database).runs
+            (run,) = reading.load_sweep(database).runs
         return run
 
     def rows(self) -> dict[tuple[str, int], int]:
@@ -137,7 +137,7 @@ class Run:
         record = self.record()
         assert record.state in FINAL, record
         with open_database(self.path, write=False) as database:
-            ends = [attempt.outcome for attempt in reader.attempts(database, record.id)]
+            ends = [attempt.outcome for attempt in reading.attempts(database, record.id)]
             with database.read() as connection:
                 assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
         assert ends.count("completed") == 1
@@ -165,7 +165,7 @@ class Run:
 
 def claim(database: Database, run_id: int, owner: str, dead: str) -> int | None:
     """As a sweep claims a run whose worker it has seen die."""
-    return writer.claim(database, run_id, owner, 3600.0, [dead])
+    return leases.claim(database, run_id, owner, 3600.0, [dead])
 
 
 def killed(pid: int, after: float) -> bool:

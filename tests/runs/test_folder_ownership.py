@@ -18,7 +18,7 @@ def made(path: Path) -> Database:
 
 
 def note(database: Database) -> dict[str, str]:
-    return json.loads((files_beside(database.path) / NOTE).read_text())
+    return json.loads((files_beside(database.location) / NOTE).read_text())
 
 
 def test_the_first_sweep_notes_whose_the_folder_is_and_the_next_finds_it_so(tmp_path):
@@ -26,9 +26,9 @@ def test_the_first_sweep_notes_whose_the_folder_is_and_the_next_finds_it_so(tmp_
         assert not settled_here(database)
         assert take(database) is None
         assert note(database) == {"id": database.id, "path": str(tmp_path / "runs.db")}
-        before = (files_beside(database.path) / NOTE).stat().st_mtime_ns
+        before = (files_beside(database.location) / NOTE).stat().st_mtime_ns
         assert take(database) is None
-        assert (files_beside(database.path) / NOTE).stat().st_mtime_ns == before
+        assert (files_beside(database.location) / NOTE).stat().st_mtime_ns == before
         assert settled_here(database)
         assert stranger(database) is None
 
@@ -81,7 +81,7 @@ def test_files_of_a_database_that_was_here_before_are_moved_aside_whole(tmp_path
     for number in range(3):
         with made(tmp_path / "runs.db") as database:
             said = take(database)
-            (files_beside(database.path) / "weights").write_text(str(number))
+            (files_beside(database.location) / "weights").write_text(str(number))
             assert bool(said) == bool(number)
         (tmp_path / "runs.db").unlink()
     kept = sorted(path.name for path in tmp_path.glob("*/weights"))
@@ -91,7 +91,7 @@ def test_files_of_a_database_that_was_here_before_are_moved_aside_whole(tmp_path
 
 def test_a_folder_of_an_older_kdx_has_no_note_and_is_taken(tmp_path):
     with made(tmp_path / "runs.db") as database:
-        folder = files_beside(database.path)
+        folder = files_beside(database.location)
         (folder / "x").mkdir(parents=True)
         assert stranger(database) is None
         assert take(database) is None
@@ -102,7 +102,7 @@ def test_a_folder_of_an_older_kdx_has_no_note_and_is_taken(tmp_path):
 def test_a_note_that_is_none_says_nothing(tmp_path, text):
     with made(tmp_path / "runs.db") as database:
         take(database)
-        (files_beside(database.path) / NOTE).write_text(text)
+        (files_beside(database.location) / NOTE).write_text(text)
         assert stranger(database) is None
         assert take(database) is None
         assert note(database)["id"] == database.id
@@ -114,14 +114,14 @@ def test_a_note_leads_nowhere(tmp_path, path, monkeypatch):
     os.mkfifo("fifo")
     with made(tmp_path / "runs.db") as database:
         take(database)
-        (files_beside(database.path) / NOTE).write_text(json.dumps({"id": "f" * 32, "path": path}))
+        (files_beside(database.location) / NOTE).write_text(json.dumps({"id": "f" * 32, "path": path}))
         assert stranger(database) is not None
         assert take(database) is not None
 
 
 def test_a_note_is_not_written_through_a_link(tmp_path):
     with made(tmp_path / "runs.db") as database:
-        folder = files_beside(database.path)
+        folder = files_beside(database.location)
         folder.mkdir()
         (tmp_path / "precious").write_text("precious")
         (folder / NOTE).symlink_to(tmp_path / "precious")
@@ -132,7 +132,7 @@ def test_a_note_is_not_written_through_a_link(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     with made(tmp_path / "runs.db") as database:
-        files_beside(database.path).write_text("a file")
+        files_beside(database.location).write_text("a file")
         with pytest.raises(StorageError):
             take(database)
 

@@ -19,7 +19,7 @@ from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.runs.files import files_beside, folder_of
 from kdx.runs.load_run import load_run
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS as TASK_DEFINITIONS
@@ -61,15 +61,15 @@ def database(tmp_path_factory, home):
     plan = load_grid(folder / "grid.yaml")
     specs = {cell.id: cell.spec for cell in plan.cells}
     with open_database(folder / "runs.db", write=True, create=True) as opened:
-        for run in reader.runs(opened, writer.register(opened, plan, plan.grid)):
+        for run in reading.runs(opened, recording.register(opened, plan, plan.grid)):
             if run.seed:
                 continue
-            attempt = writer.claim(opened, run.id, "me", 600)
-            hand = writer.RunWriter(opened, run.id, "me", attempt)
+            attempt = leases.claim(opened, run.id, "me", 600)
+            hand = recording.RunWriter(opened, run.id, "me", attempt)
             here, there = socket.socketpair()
             with here, there:
                 recorder = DatabaseRecorder(hand, run.id, here)
-                where = files_beside(opened.path) / folder_of(run)
+                where = files_beside(opened.location) / folder_of(run)
                 done = train(specs[run.cell_id], 0, folder=where, recorder=recorder, stop=StopRequest(), home=home)
             hand.complete(done.valid_score, done.valid_step, done.test_score, done.definitions, done.step)
     return folder / "runs.db"
@@ -78,7 +78,7 @@ def database(tmp_path_factory, home):
 def ids(database) -> dict[str, int]:
     """Task → its completed run."""
     with open_database(database, write=False) as opened:
-        sweep = reader.load_sweep(opened)
+        sweep = reading.load_sweep(opened)
     task = {cell.id: cell.spec["task"] for cell in sweep.cells}
     return {task[run.cell_id]: run.id for run in sweep.runs if run.seed == 0}
 
@@ -199,7 +199,7 @@ class Hostile:
 
 def _folder(database, run: int) -> str:
     with open_database(database, write=False) as opened:
-        return folder_of(reader.load_one(opened, run)[0])
+        return folder_of(reading.load_one(opened, run)[0])
 
 
 def test_a_run_with_a_word_of_another_kdx_is_refused(database, tmp_path, reword):

@@ -1,41 +1,104 @@
+"""The contract of the store: what every backend keeps, and what its tests may use."""
+
 import multiprocessing
 import os
 import shutil
-import tempfile
+import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
+from kdx.store.backend import BACKENDS
 from kdx.store.database import Database, open_database
-from kdx.store.writer import register
+from kdx.store.recording import register
 
 PlanOf = Callable[..., Plan]
 InProcesses = Callable[..., list[str]]
+Statements = Callable[[], AbstractContextManager[list[str]]]
+
+
+class SqliteFiles:
+    """Databases of SQLite, as the contract makes and looks at them."""
+
+    def __init__(self, home: Path) -> None:
+        # Made once, since each making runs the migrations.
+        self._empty = home / "empty.db"
+        open_database(self._empty, write=True, create=True).close()
+
+    def nowhere(self, folder: Path) -> str:
+        """An address at which there is no database, of which each folder has one."""
+        return str(folder / "runs.db")
+
+    def make(self, address: str) -> None:
+        """Makes a database without a sweep."""
+        shutil.copy(self._empty, address)
+
+    def execute(self, address: str, *statements: str) -> None:
+        """As another program might, which heeds no CHECK and no reference."""
+        with closing(sqlite3.connect(address, isolation_level=None)) as connection:
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+            for statement in statements:
+                connection.execute(statement)
+
+    def content(self, address: str) -> object:
+        """Equal to what it was before as long as nothing was written; None: there is nothing."""
+        return Path(address).read_bytes() if Path(address).exists() else None
+
+
+KINDS = {"sqlite": SqliteFiles}
+
+
+@pytest.fixture(scope="session", params=sorted(BACKENDS))
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
+    """The databases of one backend. Whoever adds a backend adds its own to KINDS, and its own tests to a folder here.
+
+    All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
+    """
+    return KINDS[request.param](tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without a sweep, made once, since each making runs the migrations."""
-    path = tmp_path_factory.mktemp("store") / "empty.db"
-    open_database(path, write=True, create=True).close()
-    return path
+def nowhere(backend: SqliteFiles, tmp_path: Path) -> str:
+    """An address at which there is no database yet."""
+    return backend.nowhere(tmp_path)
 
 
 @pytest.fixture
-def database(path: Path, empty: Path) -> Iterator[Database]:
-    shutil.copy(empty, path)
-    with open_database(path, write=True) as opened:
+def address(backend: SqliteFiles, nowhere: str) -> str:
+    """An address of a database without a sweep."""
+    backend.make(nowhere)
+    return nowhere
+
+
+@pytest.fixture
+def database(address: str) -> Iterator[Database]:
+    with open_database(address, write=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def statements() -> Statements:
+    """The statements that are sent within a block, to whatever database."""
+
+    @contextmanager
+    def statements() -> Iterator[list[str]]:
+        seen: list[str] = []
+
+        def hear(connection: object, cursor: object, statement: str, *rest: object) -> None:
+            seen.append(statement)
+
+        event.listen(Engine, "before_cursor_execute", hear)
+        yield seen
+        event.remove(Engine, "before_cursor_execute", hear)
+
+    return statements
 
 
 @pytest.fixture
@@ -91,13 +154,3 @@ def in_processes() -> InProcesses:
         return answers
 
     return in_processes
-
-
-@pytest.fixture
-def common_folder() -> Iterator[Path]:
-    """A folder that every user may enter and write, which pytest's own is not."""
-    folder = Path(tempfile.mkdtemp(prefix="kdx-"))
-    folder.chmod(0o777)
-    yield folder
-    folder.chmod(0o777)
-    shutil.rmtree(folder)

@@ -7,10 +7,10 @@ import pytest
 from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.store import writer
+from kdx.store import recording
 from kdx.store.database import Database, open_database
 from kdx.store.plan_from_records import plan_of
-from kdx.store.reader import load_sweep
+from kdx.store.reading import load_sweep
 
 SHARING = """
 name: sharing
@@ -33,7 +33,7 @@ def database(tmp_path):
 
 
 def again(database: Database, plan) -> None:
-    writer.register(database, plan, plan.grid)
+    recording.register(database, plan, plan.grid)
     read = plan_of(load_sweep(database, plan.name))
     assert read == plan
     assert [run.key for run in read.runs] == [run.key for run in plan.runs]
@@ -53,7 +53,7 @@ def test_the_newest_plan_of_a_name_comes_back(database, tmp_path):
 
 def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, reword):
     plan = load_grid("quickstart")
-    writer.register(database, plan, plan.grid)
+    recording.register(database, plan, plan.grid)
     with database.write() as connection:
         reword(connection, lambda cell: cell.update(depth=3))
         reword(connection, lambda cell: cell.update(kernel="mine") if cell["kernel"] == "rbf" else None)
@@ -67,7 +67,7 @@ def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, rew
 
 def test_nor_is_one_with_a_table_that_it_does_not_know(database):
     plan = load_grid("quickstart")
-    writer.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
+    recording.register(database, plan, plan.grid | {"tables": [{"name": "t", "rows": ["task"], "folds": 3}]})
     with pytest.raises(KdxError, match="this kdx cannot read one of its tables: folds: "):
         plan_of(load_sweep(database))
 
@@ -78,6 +78,6 @@ def test_so_does_the_command_that_planned_it(database):
 
 def test_a_plan_that_lacks_a_part_is_told(database):
     plan = load_grid("quickstart")
-    writer.register(database, plan, {"seeds": [0], "axes": []})
+    recording.register(database, plan, {"seeds": [0], "axes": []})
     with pytest.raises(KdxError, match="its plan has no tables, description"):
         plan_of(load_sweep(database))

@@ -6,7 +6,7 @@ import pytest
 from grids import TINY
 
 from kdx.grid.load import load_grid
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import held_leases
@@ -19,12 +19,12 @@ def database(tmp_path):
     (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2})
     plan = load_grid(tmp_path / "grid.yaml")
     with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
-        writer.register(opened, plan, plan.grid)
+        recording.register(opened, plan, plan.grid)
         yield opened
 
 
 def run(database):
-    return reader.load_sweep(database).runs[0]
+    return reading.load_sweep(database).runs[0]
 
 
 def test_a_run_is_claimed_by_one_holder(database):

@@ -16,10 +16,10 @@ from grids import MIXED, TINY
 from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import Database, open_database
-from kdx.store.records import RunState
-from kdx.store.writer import RunWriter
+from kdx.store.recording import RunWriter
+from kdx.store.records import LOST, RunState
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.messages import ClaimedRun, claimed_run, receive, send, trouble
 from kdx.sweep.supervisor import Supervisor
@@ -65,16 +65,16 @@ def database(tmp_path):
 
 
 def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Supervisor:
-    grid = database.path.parent / "grid.yaml"
+    grid = database.location.parent / "grid.yaml"
     grid.write_text(text)
     plan = load_grid(grid)
-    files = database.path.with_suffix(".files")
-    writer.register(database, plan, plan.grid)
-    return Supervisor(plan, database, str(database.path), files, workers, heard, ForkServer())
+    files = database.location.with_suffix(".files")
+    recording.register(database, plan, plan.grid)
+    return Supervisor(plan, database, str(database.location), files, workers, heard, ForkServer())
 
 
 def records(database: Database, local: Supervisor):
-    return reader.load_sweep(database, local.plan.name).runs
+    return reading.load_sweep(database, local.plan.name).runs
 
 
 def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they_are(database, data_home, figure):
@@ -85,13 +85,13 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
     assert learns.state is RunState.COMPLETED
     assert learns.test_score is not None and learns.valid_score is not None and learns.valid_step in (10, 20, 30)
     assert fails.state is RunState.FAILED and "do not fill" in fails.error
-    assert "Traceback" in reader.attempts(database, fails.id)[0].traceback
+    assert "Traceback" in reading.attempts(database, fails.id)[0].traceback
     assert diverges.state is RunState.DIVERGED and "loss" in diverges.error
     assert {record.id for record in heard.ended_runs} == {learns.id, fails.id, diverges.id}
 
     # What a completed run leaves: rows for every recorded step, and its best weights alone.
-    assert [step for step, _ in reader.curve(database, learns.id, "train/loss")] == [1, 10, 20, 30]
-    assert len(reader.curve(database, learns.id, "valid/perplexity")) == 3
+    assert [step for step, _ in reading.curve(database, learns.id, "train/loss")] == [1, 10, 20, 30]
+    assert len(reading.curve(database, learns.id, "valid/perplexity")) == 3
     kept = [path.name for path in (local.files / f"{learns.cell_id}-0-0").glob("*.ckpt")]
     assert len(kept) == 1 and kept[0].startswith(f"best-{learns.valid_step:09d}.")
 
@@ -99,7 +99,7 @@ def test_a_failing_and_a_diverging_run_hurt_nobody_and_are_recorded_as_what_they
     again = Heard()
     assert sweep(database, MIXED, again).run() is None
     assert again.started_runs == []
-    losses = [loss for _, loss in reader.curve(database, diverges.id, "train/loss")]
+    losses = [loss for _, loss in reading.curve(database, diverges.id, "train/loss")]
     nans = sum(map(math.isnan, losses))
     figure(
         f"{fails.state} with its traceback, {diverges.state} with {nans} of {len(losses)} losses no number, "
@@ -144,9 +144,9 @@ def test_a_stopped_sweep_goes_on_where_it_was_and_ends_with_the_same_numbers(dat
         assert unbroken.run() is None
         (reference,) = records(other, unbroken)
         for metric in ("train/loss", "valid/loss", "test/loss", "test/bleu"):
-            assert reader.curve(database, ended.id, metric) == reader.curve(other, reference.id, metric)
+            assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)
         assert (ended.test_score, ended.valid_step) == (reference.test_score, reference.valid_step)
-        assert reader.outputs(database, ended.id, "test/translations") == reader.outputs(
+        assert reading.outputs(database, ended.id, "test/translations") == reading.outputs(
             other, reference.id, "test/translations"
         )
 
@@ -183,7 +183,7 @@ def test_a_run_that_goes_back_to_an_older_checkpoint_says_so(database, data_home
     told = f"goes on from step {steps[0]}, not {steps[1]}: step-{steps[1]:09d}….ckpt was damaged; set aside"
     assert again.notes == [(0, told)]
     assert told in (folder / "log.txt").read_text().splitlines()
-    assert [attempt.resumed_step for attempt in reader.attempts(database, run.id)] == [0, steps[0], steps[0]]
+    assert [attempt.resumed_step for attempt in reading.attempts(database, run.id)] == [0, steps[0], steps[0]]
     figure(told)
 
 
@@ -201,7 +201,7 @@ def test_a_killed_worker_is_tried_again_and_the_others_go_on(database, data_home
     first, second = records(database, local)
     assert first.state is second.state is RunState.COMPLETED
     assert (first.attempt, second.attempt) == (2, 1)
-    lost = reader.attempts(database, first.id)[0]
+    lost = reading.attempts(database, first.id)[0]
     assert lost.outcome == "lost"
 
 
@@ -213,7 +213,7 @@ def workers_of(database: Database, seed: int) -> list[Path]:
             target = str(descriptor.readlink())
         except OSError:
             continue
-        if target.startswith(str(database.path.with_suffix(".files"))) and f"-{seed}-0/" in target:
+        if target.startswith(str(database.location.with_suffix(".files"))) and f"-{seed}-0/" in target:
             found.append(descriptor.parent)
     return found
 
@@ -342,8 +342,8 @@ def test_without_gpus_a_run_takes_what_it_finds(database, fake):
 
 def test_a_plan_that_another_kdx_replaced_still_comes_to_its_end(database, fake):
     def replaces(claimed):
-        smaller = load_grid(database.path.parent / "grid.yaml", seeds=(7,))
-        writer.register(database, smaller, smaller.grid)
+        smaller = load_grid(database.location.parent / "grid.yaml", seeds=(7,))
+        recording.register(database, smaller, smaller.grid)
         return complete(claimed)
 
     fake(replaces)
@@ -383,7 +383,7 @@ def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fak
     assert heard.hung_runs == [1]
     hung, *_ = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
     assert hung.seed == 1
-    assert reader.attempts(database, hung.id)[0].outcome == writer.LOST
+    assert reading.attempts(database, hung.id)[0].outcome == LOST
     assert all(record.state is RunState.COMPLETED for record in records(database, local))
 
 

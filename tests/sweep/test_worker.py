@@ -17,10 +17,10 @@ from kdx.errors import ChangedError, DatabaseError, KdxError, StorageError
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
-from kdx.store.writer import RunWriter
 from kdx.sweep import worker
 from kdx.sweep.messages import ClaimedRun, error_of, receive
 from kdx.training.run import RunOutcome
@@ -49,20 +49,20 @@ def claimed(database, tmp_path) -> ClaimedRun:
     grid = tmp_path / "grid.yaml"
     grid.write_text(GRID)
     plan = load_grid(grid)
-    writer.register(database, plan, plan.grid)
+    recording.register(database, plan, plan.grid)
     return claim(database, tmp_path)
 
 
 def claim(database: Database, folder: Path) -> ClaimedRun:
-    sweep = reader.load_sweep(database)
+    sweep = reading.load_sweep(database)
     (cell,), (run,) = sweep.cells, sweep.runs
-    attempt = writer.claim(database, run.id, "me", 60.0)
+    attempt = leases.claim(database, run.id, "me", 60.0)
     assert attempt is not None
     return ClaimedRun(
         run.id,
         attempt,
         "me",
-        str(database.path),
+        str(database.location),
         canonical(CellSpec.model_validate(cell.spec)),
         run.seed,
         str(folder / "files"),
@@ -78,7 +78,7 @@ def does(monkeypatch, channels, database):
     def does(claimed: ClaimedRun, train) -> tuple[int, RunRecord]:
         monkeypatch.setattr(worker, "train", train)
         code = worker.work(claimed, channels[0])
-        return code, reader.load_sweep(database).runs[0]
+        return code, reading.load_sweep(database).runs[0]
 
     return does
 
@@ -95,9 +95,9 @@ def test_a_run_that_learned_is_completed_with_its_scores(does, claimed, database
     assert (code, run.state, run.progress_step) == (worker.DONE, RunState.COMPLETED, 20)
     assert (run.valid_score, run.valid_step, run.test_score) == (3.5, 20, 3.0)
     assert (run.error, run.undertrained) == (None, "it learned too little")
-    assert reader.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
-    assert reader.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
-    assert reader.outputs(database, run.id, "test/translations") == ["a", "b"]
+    assert reading.load_sweep(database).provenance[run.id].facts == {"vocabulary_size": 9}
+    assert reading.curve(database, run.id, "train/learning_rate") == [(20, 1.5)]
+    assert reading.outputs(database, run.id, "test/translations") == ["a", "b"]
 
 
 @pytest.mark.parametrize("diverged", [None, "loss is nan"])
@@ -161,10 +161,10 @@ def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed
 
     code, run = does(claimed, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, told)
-    (attempt,) = reader.attempts(database, run.id)
+    (attempt,) = reading.attempts(database, run.id)
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
     assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
-    assert reader.curve(database, run.id, "train/loss") == [(1, 2.0)]
+    assert reading.curve(database, run.id, "train/loss") == [(1, 2.0)]
 
 
 @pytest.mark.parametrize("asks", [lambda: bytearray(2**60), lambda: torch.empty(2**58)], ids=["python", "torch"])
@@ -210,7 +210,7 @@ def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, cl
     with contextlib.suppress(OSError), Path("/dev/full").open("w") as full, contextlib.redirect_stderr(full):
         code, run = does(claimed, train)
     assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, "ValueError: no way")
-    assert "in train" in reader.attempts(database, run.id)[0].traceback
+    assert "in train" in reading.attempts(database, run.id)[0].traceback
     figure(f"a log on a full disk: {run.state}: {run.error}, with its traceback")
 
 
@@ -229,15 +229,15 @@ def test_a_folder_that_cannot_be_made_is_a_failure_with_its_cause(does, claimed,
 
 def test_a_run_that_was_taken_away_is_left_alone(does, claimed, database):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
-        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
-        assert writer.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
+        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "gone")
+        assert leases.claim(database, claimed.run_id, "other", 60.0) == claimed.attempt + 1
         recorder.metric("train/loss", 1, 2.0)
         recorder.flush(1)
         raise AssertionError("fenced")
 
     code, run = does(claimed, train)
     assert (code, run.state, run.owner) == (worker.TAKEN, RunState.RUNNING, "other")
-    assert reader.curve(database, run.id, "train/loss") == []
+    assert reading.curve(database, run.id, "train/loss") == []
 
 
 def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, claimed, database, tmp_path):
@@ -259,8 +259,8 @@ def test_a_first_attempt_begins_from_nothing_and_a_second_goes_on(does, claimed,
 
 def test_an_order_that_comes_late_touches_no_file(does, claimed, database, tmp_path):
     """As of a sweep that was stopped between claim and claimed for longer than its lease."""
-    writer.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
-    assert writer.claim(database, claimed.run_id, "other", 60.0)
+    leases.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
+    assert leases.claim(database, claimed.run_id, "other", 60.0)
     theirs = tmp_path / "files" / "step-000000005.ckpt"
     theirs.parent.mkdir()
     theirs.touch()
@@ -288,7 +288,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
     claimed, database, channels, tmp_path, link, attempt, figure
 ):
     if attempt == 2:
-        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
         claimed = claim(database, tmp_path)
     elsewhere, planted = tmp_path / "elsewhere", tmp_path / link
     if link == "files":
@@ -297,7 +297,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
         planted.parent.mkdir()
     planted.symlink_to(elsewhere)
     assert worker.work(claimed, channels[0]) == worker.CRASHED
-    state = reader.load_sweep(database).runs[0].state
+    state = reading.load_sweep(database).runs[0].state
     assert state is RunState.FAILED
     assert not elsewhere.exists() or not list(elsewhere.iterdir())
     written = [path for path in (elsewhere, *elsewhere.glob("*")) if path.is_file()]
@@ -305,12 +305,12 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(
 
 
 def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp_path):
-    writer.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
+    leases.abandon(database, claimed.run_id, "me", claimed.attempt, "killed")
     claimed = claim(database, tmp_path)
     Path(claimed.folder).mkdir()
     os.mkfifo(Path(claimed.folder) / "log.txt")
     assert worker.work(claimed, channels[0]) == worker.CRASHED
-    assert reader.load_sweep(database).runs[0].state is RunState.FAILED
+    assert reading.load_sweep(database).runs[0].state is RunState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp
     [
         ([("train/loss", 1, "much")], "TypeError: train/loss at step 1 is not one number"),
         (
-            [(f"train/{name}", 1, 1.0) for name in range(writer.MOST_NAMES + 1)],
+            [(f"train/{name}", 1, 1.0) for name in range(recording.MOST_NAMES + 1)],
             "the run records more than 1000 metrics",
         ),
     ],
@@ -337,7 +337,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
-        writer.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
+        leases.abandon(database, claimed.run_id, "me", claimed.attempt, "silent")
         raise Stopped
 
     code, run = does(claimed, train)
@@ -346,11 +346,11 @@ def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database
 
 def test_a_database_that_is_locked_when_a_worker_opens_it_is_waited_for(does, claimed, database, monkeypatch):
     monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.1)
-    monkeypatch.setattr("kdx.store.database._SLICE", 0.1)
+    monkeypatch.setattr("kdx.store.sqlite.connecting.SLICE", 0.1)
     locked, done = threading.Event(), threading.Event()
 
     def lock() -> None:
-        with open_database(database.path, write=True) as other, other.write():
+        with open_database(database.location, write=True) as other, other.write():
             locked.set()
             done.wait(1.0)
 

@@ -1,4 +1,4 @@
-"""Runs migrations inside the transaction that the caller holds (`kdx.store.database`); there is no other way in."""
+"""Runs migrations inside the transaction that the caller holds (`kdx.store.migrating`); there is no other way in."""
 
 from alembic import context
 

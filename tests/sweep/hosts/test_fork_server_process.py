@@ -14,7 +14,7 @@ from grids import LONG
 
 from kdx.grid.identity import canonical
 from kdx.grid.load import load_grid
-from kdx.store import reader, writer
+from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
@@ -48,15 +48,21 @@ def exit_of(channel: socket.socket) -> dict:
 
 def claimed_runs(database: Database) -> list[ClaimedRun]:
     """Both runs of LONG, claimed."""
-    grid = database.path.parent / "grid.yaml"
+    grid = database.location.parent / "grid.yaml"
     grid.write_text(LONG)
     plan = load_grid(grid)
-    writer.register(database, plan, plan.grid)
-    (cell,), runs = plan.cells, reader.load_sweep(database).runs
-    attempts = [writer.claim(database, run.id, "me", 60.0) for run in runs]
+    recording.register(database, plan, plan.grid)
+    (cell,), runs = plan.cells, reading.load_sweep(database).runs
+    attempts = [leases.claim(database, run.id, "me", 60.0) for run in runs]
     return [
         ClaimedRun(
-            run.id, attempt, "me", str(database.path), canonical(cell.spec), run.seed, f"{database.path}.{run.seed}"
+            run.id,
+            attempt,
+            "me",
+            str(database.location),
+            canonical(cell.spec),
+            run.seed,
+            f"{database.location}.{run.seed}",
         )
         for run, attempt in zip(runs, attempts, strict=True)
         if attempt is not None
@@ -76,23 +82,24 @@ def test_a_server_tells_how_workers_end_and_ends_with_its_sweep(database, data_h
     (worker,) = children(process.pid)
     os.kill(worker, signal.SIGKILL)
     assert exit_of(here) == {"event": "exit", "run": killed.run_id, "code": -signal.SIGKILL}
-    assert reader.load_sweep(database).runs[0].state is RunState.RUNNING
+    assert reading.load_sweep(database).runs[0].state is RunState.RUNNING
 
     # One that cannot even open its database says why where the sweep can read it.
     send(
-        here, start(ClaimedRun(killed.run_id, 1, "me", str(database.path.parent / "absent.db"), "{}", 0, killed.folder))
+        here,
+        start(ClaimedRun(killed.run_id, 1, "me", str(database.location.parent / "absent.db"), "{}", 0, killed.folder)),
     )
     assert receive(here)["event"] == "trouble"
     assert exit_of(here)["code"] == 75
 
     # The sweep ends without a word: the worker comes to a safe point, and then there is no server either.
     send(here, start(stopped))
-    wait_until(lambda: reader.load_sweep(database).runs[1].progress_step)
+    wait_until(lambda: reading.load_sweep(database).runs[1].progress_step)
     (worker,) = children(process.pid)
     here.close()
     assert process.wait(15) == 0
     assert not Path(f"/proc/{worker}").exists()
-    run = reader.load_sweep(database).runs[1]
+    run = reading.load_sweep(database).runs[1]
     assert run.state is RunState.INTERRUPTED and run.progress_step > 0
     process.stderr.close()
 

@@ -8,10 +8,10 @@ from grids import TINY
 from kdx.errors import ServerError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
-from kdx.store import reader, writer
+from kdx.store import reading, recording
 from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
-from kdx.store.writer import RunWriter
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.messages import ClaimedRun
 from kdx.sweep.supervisor import Supervisor
@@ -68,18 +68,18 @@ def supervised(database):
     """Supervises a sweep of three runs through a host."""
 
     def supervised(host: Host, listener=None, **how) -> Supervisor:
-        grid = database.path.with_name("grid.yaml")
+        grid = database.location.with_name("grid.yaml")
         grid.write_text(TINY % {"steps": 10, "seeds": 3})
         plan = load_grid(grid)
-        writer.register(database, plan, plan.grid)
-        files = database.path.with_suffix(".files")
-        return Supervisor(plan, database, str(database.path), files, 1, listener or Silent(), host, **how)
+        recording.register(database, plan, plan.grid)
+        files = database.location.with_suffix(".files")
+        return Supervisor(plan, database, str(database.location), files, 1, listener or Silent(), host, **how)
 
     return supervised
 
 
 def states(database) -> list[RunState]:
-    return [run.state for run in reader.load_sweep(database).runs]
+    return [run.state for run in reading.load_sweep(database).runs]
 
 
 def test_runs_are_started_with_what_they_are_told_and_the_host_is_closed(database, supervised):
@@ -139,6 +139,6 @@ def test_a_host_that_is_lost_begins_anew_where_that_is_of_use(database, supervis
     with pytest.raises(ServerError, match="no process" if final else "the host was killed 3 times in a row"):
         supervised(host).run()
     assert host.closed == ["lost"] * lost + [False]
-    run = reader.load_sweep(database).runs[0]
+    run = reading.load_sweep(database).runs[0]
     assert (run.state, run.attempt, run.stalls) == (RunState.INTERRUPTED, lost, 0)
-    assert {attempt.traceback for attempt in reader.attempts(database, run.id)} == {"its host was killed"}
+    assert {attempt.traceback for attempt in reading.attempts(database, run.id)} == {"its host was killed"}

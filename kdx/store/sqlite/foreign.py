@@ -13,12 +13,15 @@ from pathlib import Path
 
 from kdx.errors import DatabaseError
 
+FINAL_STATE_TRIGGER = "run_final_state"
+"""Refuses to take a run out of a final state."""
+
 OBJECTS = {
     "view cells": "de404d9638d6192f",
     "view former_runs": "1156f2543291724f",
     "view runs": "4185eefbc267a6eb",
     "view curves": "d15ea0a74e84d11b",
-    "trigger run_final_state": "9fb4f0acc20ff047",
+    f"trigger {FINAL_STATE_TRIGGER}": "9fb4f0acc20ff047",
 }
 """Kind and name → digest of its text, as the migrations make it on SQLite."""
 

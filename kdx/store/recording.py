@@ -1,27 +1,21 @@
-"""What changes the database: planning, claiming, recording, ending. Each function is one transaction.
-
-A run is claimed by one UPDATE … RETURNING, which also gives the number of the attempt. Every transaction of the worker
-then begins with an UPDATE that matches (owner, attempt); when it matches nothing, somebody else has the run, and
-`Fenced` stops the worker before it writes a thing. So a worker that hung past its lease cannot spoil the run that
-another one took over.
-"""
+"""What is recorded: plans, and what an attempt tells of its run. Each function and method is one transaction."""
 
 import hashlib
 import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, case, func, insert, literal, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, case, func, insert, literal, select, update
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
-from kdx.store.records import FINAL, LONGEST_LEASE, LOST, RunState
+from kdx.store.leases import held, progress_of, stalls_after
+from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,
     TEXT,
@@ -40,21 +34,8 @@ from kdx.store.schema import (
     value_of,
 )
 
-STALLS = 3
-"""So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
-
-Only a death that its sweep lived to see counts. Where the sweep died too, somebody killed both, or the machine stopped.
-
-Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
-rows of before.
-"""
-
 MOST_NAMES = 1000
 """Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
-
-
-class Fenced(Exception):
-    """This attempt no longer has the run: its lease lapsed and another claimed it, or the run was ended."""
 
 
 def settle(database: Database, place: str) -> None:
@@ -82,8 +63,9 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         for text in [canonical(planned.spec)]
     ]
     runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
+    insert_into = database.backend.insert
     with database.write() as connection:
-        named = _insert(connection, sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
+        named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
         named = named.on_conflict_do_update(
             index_elements=["name"], set_={"updated": named.excluded.updated, "grid": named.excluded.grid}
         )
@@ -93,8 +75,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if not cells:
             return sweep_id
 
-        connection.execute(_insert(connection, cell).on_conflict_do_nothing(), cells)
-        has_cell = _insert(connection, sweep_cell)
+        connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
+        has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "ordinal"],
             set_={"labels": has_cell.excluded.labels, "planned": has_cell.excluded.planned},
@@ -116,8 +98,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             return sweep_id
 
         fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(_insert(connection, run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
-        has_run = _insert(connection, sweep_run)
+        connection.execute(insert_into(run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
+        has_run = insert_into(sweep_run)
         has_run = has_run.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
         )
@@ -160,76 +142,6 @@ def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
         return reset.rowcount
 
 
-def claim(
-    database: Database, run_id: int, owner: str, lease_seconds: float, dead_owners: Iterable[str] = ()
-) -> int | None:
-    """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
-
-    To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
-    dead. The attempt that these lost is closed first.
-    """
-    left = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
-    with database.write() as connection:
-        _lose(connection, run_id, left, "the process of the run died without a word", stalled=False)
-        number = connection.scalar(
-            update(run)
-            .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
-            .values(
-                state=RunState.RUNNING,
-                owner=owner,
-                attempt=run.c.attempt + 1,
-                lease_until=now() + lease_seconds,
-                error=None,
-            )
-            .returning(run.c.attempt)
-        )
-        if number is None:
-            return None
-        before = select(run.c.progress_step).where(run.c.id == run_id).scalar_subquery()
-        connection.execute(
-            insert(attempt).values(run_id=run_id, number=number, owner=owner, started=now(), first_step=before)
-        )
-        return int(number)
-
-
-def renew(database: Database, owner: str, lease_seconds: float) -> int:
-    """Extends the lease of every run that `owner` has to `lease_seconds` from now; how many it has."""
-    with database.write() as connection:
-        renewed = connection.execute(
-            update(run)
-            .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
-            .values(lease_until=now() + lease_seconds)
-        )
-        return renewed.rowcount
-
-
-def abandon(
-    database: Database,
-    run_id: int,
-    owner: str,
-    number: int,
-    reason: str,
-    *,
-    only_lapsed: bool = False,
-    stalled: bool = True,
-) -> RunState | None:
-    """Ends an attempt whose process died without a word; the state that the run is left in.
-
-    Interrupted, or failed for that reason after `STALLS` such attempts without progress. None: the attempt had already
-    ended, or its lease has not lapsed, and nothing was changed.
-
-    Args:
-        only_lapsed: the death is not known, only that the lease had lapsed.
-        stalled: whether the attempt counts as one of these; not where what it died of is known to be no fault of its
-            run, or where its owner is gone too.
-    """
-    which = (run.c.owner == owner) & (run.c.attempt == number)
-    if only_lapsed:
-        which &= _lapsed()
-    with database.write() as connection:
-        return _lose(connection, run_id, which, reason, stalled=stalled)
-
-
 class ComeTo(NamedTuple):
     """How far a run has come, in optimiser steps."""
 
@@ -269,7 +181,7 @@ class RunWriter:
         facts = json.dumps(environment_facts, sort_keys=True)
         key = hashlib.sha256(facts.encode()).hexdigest()[:32]
         with self._writing() as connection:
-            known = _insert(connection, environment).values(id=key, environment=json.loads(facts))
+            known = self._database.backend.insert(environment).values(id=key, environment=json.loads(facts))
             connection.execute(known.on_conflict_do_nothing())
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
@@ -320,11 +232,11 @@ class RunWriter:
             KdxError: the run has more than `MOST_NAMES` metrics. Either way, none of the rows is recorded.
         """
         patterns = [_pattern(name, step, value) for name, step, value in rows]
-        with self._writing(progress_step=_at_least(progress_step)) as connection:
+        with self._writing(progress_step=progress_of(progress_step)) as connection:
             if not rows:
                 return
             self._refuse_too_many(connection, {name for name, _, _ in rows})
-            added = _insert(connection, metric)
+            added = self._database.backend.insert(metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
                 index_elements=["run_id", "name", "step"],
@@ -368,7 +280,7 @@ class RunWriter:
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         with self._writing() as connection:
-            put = _insert(connection, output).values(run_id=self.run_id, name=name, **kept)
+            put = self._database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
 
     def complete(
@@ -432,7 +344,7 @@ class RunWriter:
         self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
-        columns |= {"stalls": _stalls(last_step, without_progress=0), "progress_step": _at_least(last_step)}
+        columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
         with self._writing() as connection:
             if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
                 state, columns["error"] = RunState.FAILED, hole
@@ -443,56 +355,8 @@ class RunWriter:
                 .values(ended=now(), outcome=state, last_step=last_step, traceback=traceback)
             )
 
-    @contextmanager
-    def _writing(self, **columns: Any) -> Iterator[Connection]:
-        """A transaction that begins by checking the claim, and sets columns of the run."""
-        fence = update(run).where(
-            run.c.id == self.run_id,
-            run.c.owner == self.owner,
-            run.c.attempt == self.attempt,
-            run.c.state == RunState.RUNNING,
-        )
-        with self._database.write() as connection:
-            if connection.execute(fence.values(columns or {"owner": self.owner})).rowcount != 1:
-                raise Fenced(f"attempt {self.attempt} of {self.owner} no longer has run {self.run_id}")
-            yield connection
-
-
-def _lose(
-    connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
-) -> RunState | None:
-    """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
-    stalls = _stalls(0, without_progress=int(stalled))
-    lost = connection.execute(
-        update(run)
-        .where(run.c.id == run_id, run.c.state == RunState.RUNNING, which)
-        .values(
-            state=case((stalls >= STALLS, RunState.FAILED.value), else_=RunState.INTERRUPTED.value),
-            error=case((stalls >= STALLS, reason), else_=None),
-            stalls=stalls,
-        )
-        .returning(run.c.state, run.c.attempt, run.c.lease_until, run.c.progress_step)
-    ).one_or_none()
-    if lost is None:
-        return None
-    connection.execute(
-        update(attempt)
-        .where(attempt.c.run_id == run_id, attempt.c.number == lost.attempt)
-        .values(
-            # It cannot have lived longer than its lease; who finds it may come days later.
-            ended=case((now() > (lost.lease_until or 0.0), lost.lease_until), else_=now()),
-            outcome=LOST,
-            last_step=lost.progress_step,
-            traceback=reason,
-        )
-    )
-    return RunState(lost.state)
-
-
-def _lapsed() -> ColumnElement[bool]:
-    """Of a running run: whether its lease is over, or is none that kdx gives, which nobody would live to see end."""
-    left = run.c.lease_until - now()
-    return or_(run.c.lease_until.is_(None), left < 0, left > LONGEST_LEASE)
+    def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:
+        return held(self._database, self.run_id, self.owner, self.attempt, **columns)
 
 
 def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
@@ -531,22 +395,6 @@ def _pattern(name: str, step: int, value: float) -> int:
         raise TypeError(f"{name} at step {step} is not one number: {error}") from error
 
 
-def _stalls(last_step: int, without_progress: int) -> ColumnElement[int]:
-    """Stalls of a run whose attempt ends now: 0 when it came further than those before, else so many more."""
-    before = (
-        select(attempt.c.first_step)
-        .where(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
-        .correlate(run)
-        .scalar_subquery()
-    )
-    return case((_at_least(last_step) > before, 0), else_=run.c.stalls + without_progress)
-
-
-def _at_least(step: int) -> ColumnElement[int]:
-    """The run's progress, which a replay from an earlier checkpoint does not lower."""
-    return case((run.c.progress_step < step, step), else_=run.c.progress_step)
-
-
 def _scores(
     valid_score: float | None,
     valid_step: int | None,
@@ -561,8 +409,3 @@ def _scores(
         "test_bits": None if test_score is None else bits_of(test_score),
         "definitions": None if definitions is None else dict(definitions),
     }
-
-
-def _insert(connection: Connection, table: Table) -> Any:
-    """An INSERT that knows ON CONFLICT, which SQLite and PostgreSQL spell alike and SQLAlchemy keeps per dialect."""
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -189,7 +189,7 @@ def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenanc
             whole_cell(records[0].cell_id, spec)
     if not records or spec is None:
         hint = 'kdx query "SELECT run_id, labels, seed FROM runs WHERE selected" tells those that tables show'
-        raise KdxError(f"there is no run {run_id}", place=str(database.path), hint=hint)
+        raise KdxError(f"there is no run {run_id}", place=database.name, hint=hint)
     return records[0], spec, origins[run_id]
 
 
@@ -401,7 +401,7 @@ def _sweep(connection: Connection, database: Database, name_or_id: str | int | N
     for row in rows:
         if name_or_id is None or name_or_id in (row.id, row.name):
             return row
-    place = str(database.path)
+    place = database.name
     if not rows:
         raise KdxError("no sweep is recorded here yet", place=place, hint="kdx sweep GRID records one")
     names = sorted(row.name for row in rows)

@@ -11,9 +11,9 @@ import pytest
 
 from kdx.errors import DatabaseError
 from kdx.store.database import Database, open_database
-from kdx.store.foreign import OBJECTS, TABLES, digest
 from kdx.store.query import query
 from kdx.store.schema import metadata
+from kdx.store.sqlite.foreign import OBJECTS, TABLES, digest
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n"
 

@@ -1,0 +1,160 @@
+"""The promises of `kdx.store.backend.Backend`, kept by SQLite."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kdx.errors import KdxError
+from kdx.store.backend import Software
+from kdx.store.query import Rows, kept
+from kdx.store.sqlite import backup, check, errors, file
+from kdx.store.sqlite.address import file_of
+from kdx.store.sqlite.connecting import connect_to_read, connect_to_write, lock, patiently
+from kdx.store.sqlite.foreign import refuse_foreign_objects
+from kdx.store.sqlite.header import APPLICATION_ID
+from kdx.store.sqlite.query import any_text, query
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Table
+
+
+class Sqlite:
+    """A results database in a file. Each transaction has a connection of its own."""
+
+    recovery = file.RECOVERY
+
+    def __init__(self, address: str | Path, *, write: bool) -> None:
+        self.location = file_of(address)
+        self.name = str(self.location)
+        self.writable = write
+        self.patience = 0.0
+        self.id: str | None = None
+        self._file = file.HeldFile(self.location)
+        self._check_references = True
+
+    @property
+    def reading(self) -> "Engine":
+        return self._engines[0]
+
+    @property
+    def writing(self) -> "Engine":
+        return self._engines[1]
+
+    @cached_property
+    def _engines(self) -> "tuple[Engine, Engine]":
+        from kdx.store.sqlite.engines import engines
+
+        return engines(self._connect, self._begin, self._commit)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def exists(self) -> bool:
+        return self.location.exists()
+
+    def prepare(self, *, write: bool, create: bool) -> None:
+        file.prepare(self.location, write=write, create=create)
+
+    def tables(self, connection: "Connection") -> Collection[str]:
+        return connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars().all()
+
+    def refuse_foreign(self, connection: "Connection") -> None:
+        refuse_foreign_objects(_driver_of(connection), self.location)
+
+    @contextmanager
+    def migrating(self) -> "Iterator[Connection]":
+        # A table that others refer to is made anew; the references are by name and hold again at the end.
+        self._check_references = False
+        try:
+            with self.writing.begin() as connection:
+                yield connection
+                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        finally:
+            self._check_references = True
+
+    def keep_copy(self, revision: str) -> Path:
+        copy = backup.unused_name(self.location, revision)
+        self.back_up(copy)
+        return copy
+
+    def insert(self, table: "Table") -> Any:
+        from sqlalchemy.dialects.sqlite import insert
+
+        return insert(table)
+
+    def field(self, column: str, path: str) -> str:
+        return f"json_extract({column}, '$.{path}')"
+
+    def translate(self, error: BaseException) -> KdxError | None:
+        error = getattr(error, "orig", None) or error  # of SQLAlchemy's
+        return errors.translate(error, self._file, self.patience) if isinstance(error, sqlite3.Error) else None
+
+    def query(self, statement: str, values: tuple[Any, ...]) -> Rows:
+        return query(self, statement, values)
+
+    def rows(self, connection: "Connection", statement: str, values: Mapping[str, Any]) -> Rows:
+        from sqlalchemy import text
+
+        with any_text(_driver_of(connection)):
+            return kept(connection.execute(text(statement), values).cursor)
+
+    def faults(self, connection: "Connection", most: int) -> Iterator[str]:
+        return check.faults(_driver_of(connection), most)
+
+    def stray_mode(self, connection: "Connection") -> str | None:
+        return check.stray_mode(_driver_of(connection))
+
+    def software(self) -> Software:
+        return check.software()
+
+    def back_up(self, target: Path) -> None:
+        backup.back_up(self._begun, target)
+
+    def peek_id(self) -> str | None:
+        address = f"file:{quote(os.fsencode(self.location))}?mode=ro&immutable=1"
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                found = connection.execute("SELECT id FROM identity").fetchone()
+        except sqlite3.Error:
+            return None
+        return found[0] if found and isinstance(found[0], str) else None
+
+    def _connect(self) -> sqlite3.Connection:
+        return patiently(self._connect_to_write if self.writable else self._connect_to_read, self.patience)
+
+    def _connect_to_write(self) -> sqlite3.Connection:
+        return connect_to_write(self._file, self.patience, check_references=self._check_references)
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        return connect_to_read(self._file, self.patience)
+
+    def _begin(self, driver: sqlite3.Connection, statement: str) -> None:
+        patiently(lambda: lock(driver, statement), self.patience)
+        self._refuse_another_database(driver)
+
+    def _commit(self, driver: sqlite3.Connection) -> None:
+        # A reader holds up a commit; the transaction stands, and can be committed later.
+        patiently(lambda: driver.execute("COMMIT"), self.patience)
+
+    @contextmanager
+    def _begun(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, in a transaction that reads."""
+        with closing(self._connect()) as driver:
+            patiently(lambda: lock(driver, "BEGIN"), self.patience)
+            yield driver
+
+    def _refuse_another_database(self, driver: sqlite3.Connection) -> None:
+        """Raises DatabaseError when another database was put into the file that was opened."""
+        if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
+            raise self._file.gone()
+
+
+def _driver_of(connection: "Connection") -> sqlite3.Connection:
+    from kdx.store.sqlite.engines import driver_of
+
+    return driver_of(connection)

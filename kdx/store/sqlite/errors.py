@@ -1,0 +1,70 @@
+"""What SQLite's errors mean for whoever runs kdx."""
+
+import os
+import sqlite3
+
+from kdx.errors import DatabaseError, KdxError, StorageError
+from kdx.store.sqlite.file import HeldFile, damaged, no_database, not_writable
+
+_NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
+"""How SQLite begins to tell of a value that it cannot make sense of in a statement of kdx."""
+
+
+def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError | None:
+    """What to tell of an error; None: it is a fault of kdx."""
+    code = getattr(error, "sqlite_errorcode", None)
+    place = str(file.path)
+    match code and code & 0xFF:  # the low byte is the kind, the rest its detail
+        case sqlite3.SQLITE_FULL:
+            return StorageError(
+                "the disk is full", place=place, hint="free some space, then kdx resume; what was recorded stands"
+            )
+        case sqlite3.SQLITE_IOERR:
+            return StorageError(
+                f"the disk failed ({getattr(error, 'sqlite_errorname', error)})",
+                place=place,
+                hint="look after the disk, then kdx resume; what was recorded stands",
+            )
+        case sqlite3.SQLITE_NOTADB:
+            return no_database(file.path)
+        case sqlite3.SQLITE_CORRUPT:
+            return damaged(file.path)
+        case sqlite3.SQLITE_BUSY:
+            return DatabaseError(
+                f"another process has kept the database locked for {patience:.0f} s",
+                place=place,
+                hint="end the program that holds it, then try again",
+            )
+        case sqlite3.SQLITE_READONLY if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+            return DatabaseError(
+                "a writer was killed in mid-write, and undoing its half takes permission to write",
+                place=place,
+                hint=f"copy it together with {file.path.name}-journal to a folder of yours",
+            )
+        case sqlite3.SQLITE_READONLY:
+            return not_writable(file.path)
+        case sqlite3.SQLITE_CANTOPEN:
+            if not os.access(file.real, os.F_OK):
+                return file.gone()
+            left = os.statvfs(file.real.parent)
+            if left.f_files and not left.f_favail:  # where there is no fixed number of them, both are 0
+                return StorageError(
+                    "the disk has no inode left for the journal",
+                    place=place,
+                    hint="remove some files (df -i tells), then kdx resume; what was recorded stands",
+                )
+            return DatabaseError("the database cannot be opened", place=place, hint="look at its permissions")
+        case sqlite3.SQLITE_CONSTRAINT if code != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
+            return DatabaseError(
+                f"its rows contradict each other: {error}",
+                place=place,
+                hint="somebody edited the database or made it up; kdx db check looks it through",
+            )
+        case _ if str(error).startswith(_NOT_OF_KDX):
+            return DatabaseError(
+                f"it holds what kdx never writes: {error}",
+                place=place,
+                hint="somebody edited the database or made it up; kdx db check tells every such row",
+            )
+        case _:
+            return None

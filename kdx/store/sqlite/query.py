@@ -1,0 +1,119 @@
+"""One SELECT of somebody's own, asked of SQLite in a transaction that can do nothing but read.
+
+No library stands between here and SQLite, so that a question is answered before SQLAlchemy would have been imported; it
+is needed only where the file is not as it should be.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.store.backend import Backend
+from kdx.store.query import Rows, kept
+from kdx.store.sqlite.foreign import refuse_foreign_journal, refuse_foreign_objects
+from kdx.store.sqlite.header import APPLICATION_ID, application_of
+from kdx.store.version import REVISION, VERSION_TABLE
+
+HEARD = 100_000  # steps of SQLite between two chances for Ctrl-C
+
+_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+# Kinds of error that lie in the statement, not in the file.
+_OF_STATEMENT = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_NOMEM,
+}
+
+
+def query(backend: Backend, statement: str, values: tuple[Any, ...]) -> Rows:
+    """The rows of one SELECT, see `kdx.store.backend.Backend.query`."""
+    with closing(_begun(backend)) as connection:
+        try:
+            cursor = connection.execute(statement, values)
+            if cursor.description is None:
+                raise KdxError("this is no statement that gives rows", allowed="one SELECT")
+            return kept(cursor)
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            _tell(error, connection, backend)
+
+
+@contextmanager
+def any_text(connection: sqlite3.Connection) -> Iterator[None]:
+    """Reads text that is no UTF-8 with surrogates."""
+    before, connection.text_factory = connection.text_factory, _text
+    try:
+        yield
+    finally:
+        connection.text_factory = before
+
+
+def _text(text: bytes) -> str:
+    return text.decode(errors="surrogateescape")
+
+
+def _begun(backend: Backend) -> sqlite3.Connection:
+    """A connection that may only read, in a transaction."""
+    try:
+        return _connect(backend.location)
+    except (sqlite3.Error, OSError, ValueError):
+        # Slow to import; it mends what can be mended, and tells what is wrong.
+        from kdx.store.database import open_database
+
+        with open_database(backend.location, write=False) as opened, opened.translate_errors():
+            return _connect(backend.location)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Raises ValueError for a file that is not of kdx, or not of this schema."""
+    if application_of(path) != APPLICATION_ID:
+        raise ValueError("not of kdx")
+    refuse_foreign_journal(path)
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(path.absolute()))}?mode=ro", uri=True, timeout=1, isolation_level=None
+    )
+    try:
+        connection.text_factory = _text
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        if connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() != (REVISION,):
+            raise ValueError("of another schema")
+        refuse_foreign_objects(connection, path)
+        connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
+        # Python hears a signal when it is called.
+        connection.set_progress_handler(lambda: None, HEARD)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _tell(error: Exception, connection: sqlite3.Connection, backend: Backend) -> NoReturn:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from error
+    # Of a function that is not allowed, the code is that of any error.
+    if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
+        raise KdxError(
+            "kdx query only reads, and this would do something else; nothing was changed",
+            allowed="one SELECT, WITH … SELECT, VALUES or EXPLAIN",
+        ) from error
+    if code in _OF_STATEMENT:
+        hint = _nearest(str(error), connection) or "kdx query --schema tells tables, views and columns"
+        raise KdxError(f"the statement is not understood: {error}", hint=hint) from error
+    raise backend.translate(error) or error from error
+
+
+def _nearest(message: str, connection: sqlite3.Connection) -> str | None:
+    what, _, name = message.rpartition(": ")
+    if what != "no such table":
+        return None
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    return did_you_mean(name, [table for (table,) in tables])

@@ -1,0 +1,257 @@
+"""Copies of a database, asked for or made before a migration."""
+
+import errno
+import hashlib
+import multiprocessing
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event, insert, select
+
+from kdx.errors import KdxError, StorageError
+from kdx.store import database as opening
+from kdx.store import migrating
+from kdx.store.backend import DamagedDatabaseError
+from kdx.store.database import Database, open_database
+from kdx.store.schema import cell
+from kdx.store.sqlite import backup as module
+from kdx.store.sqlite.header import APPLICATION_ID
+from kdx.store.version import REVISION
+
+CELL = "c" * 32
+
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
+    with database.write() as connection:
+        connection.execute(insert(cell).values(id=name, spec="x" * size))
+
+
+def cells(database: Database) -> list[str]:
+    with database.read() as connection:
+        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def pragma(database: Database, name: str) -> object:
+    with database.read() as connection:
+        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+
+
+def test_a_copy_is_the_database(database: Database, path: Path):
+    add_cell(database)
+    copy = path.with_name("copy of 100%.db")
+    database.back_up(copy)
+    with open_database(copy, write=True) as opened:
+        assert cells(opened) == [CELL]
+        assert pragma(opened, "application_id") == APPLICATION_ID
+        add_cell(opened, "d" * 32)
+    assert cells(database) == [CELL]
+    assert {file.name for file in path.parent.iterdir()} == {
+        path.name,
+        copy.name,
+        f"{path.name}-journal",
+        f"{copy.name}-journal",
+    }
+
+
+def test_a_copy_taken_while_others_write_has_whole_transactions(database: Database, path: Path, in_processes):
+    def write() -> int:
+        with open_database(path, write=True) as mine:
+            for number in range(15):
+                with mine.write() as connection:
+                    names = [{"id": f"{os.getpid():016x}{number:08x}{part:08x}", "spec": "x"} for part in range(10)]
+                    connection.execute(insert(cell), names)
+        return 0
+
+    def copy() -> int:
+        counts = []
+        with open_database(path, write=False) as source:
+            for number in range(15):
+                target = path.with_name(f"{os.getpid()}-{number}.db")
+                source.back_up(target)
+                with open_database(target, write=False) as opened:
+                    counts.append(len(cells(opened)))
+                    assert pragma(opened, "integrity_check") == "ok"
+        assert counts == sorted(counts) and not any(count % 10 for count in counts)
+        return 0
+
+    turn = multiprocessing.get_context("fork").Value("i", 0)
+
+    def either() -> int:
+        with turn.get_lock():
+            turn.value += 1
+            mine = turn.value
+        return (write, copy, write)[mine - 1]()
+
+    assert in_processes(either, 3) == ["0"] * 3
+    assert len(cells(database)) == 300
+
+
+def test_a_copy_overwrites_nothing(database: Database, path: Path):
+    other = path.with_name("other.db")
+    for target in (other, path):
+        other.write_text("mine")
+        before = digest(target)
+        with pytest.raises(KdxError) as caught:
+            database.back_up(target)
+        assert (
+            str(caught.value) == f"{target}: there is a file of this name\n  hint: name another; nothing is overwritten"
+        )
+        assert digest(target) == before
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "runs.db/copy.db"])
+def test_a_copy_that_no_file_can_be_is_refused_before_it_is_made(
+    database: Database, path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "_copy", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(KdxError, match="nothing can have this name") as caught:
+        database.back_up(path.parent / name)
+    assert caught.value.exit_code == 2
+
+
+def test_a_copy_gives_way_to_a_file_that_came_meanwhile(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    target, copy = path.with_name("copy.db"), module._copy
+    monkeypatch.setattr(module, "_copy", lambda *those: (copy(*those), target.write_text("mine")))
+    with pytest.raises(KdxError, match="there is a file of this name"):
+        database.back_up(target)
+    assert target.read_text() == "mine"
+    assert not list(path.parent.glob(".kdx-*"))
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: Path, tmp_path: Path):
+    for number in range(50):
+        add_cell(database, f"{number:032x}", 20_000)
+    code = f"""
+        import resource, signal
+        from pathlib import Path
+        from kdx.errors import StorageError
+        from kdx.store.database import open_database
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        with open_database({str(path)!r}, write=False) as database:
+            try:
+                database.back_up(Path({str(tmp_path / "copy.db")!r}))
+            except StorageError as error:
+                print(error)
+    """
+    told = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
+    assert told.startswith(f"{tmp_path / 'copy.db'}: no copy of the database can be written: ")
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, f"{path.name}-journal"}
+    with pytest.raises(StorageError, match="no copy of the database can be written: No such file or directory"):
+        database.back_up(tmp_path / "absent" / "copy.db")
+
+
+def test_of_a_damaged_database_no_copy_is_made(database: Database, path: Path):
+    for number in range(50):
+        add_cell(database, f"{number:032x}", 3000)
+    content = bytearray(path.read_bytes())
+    content[-40_000:] = b"\xff" * 40_000
+    path.write_bytes(content)
+    with pytest.raises(DamagedDatabaseError):
+        database.back_up(path.with_name("copy.db"))
+    assert not path.with_name("copy.db").exists()
+
+
+@pytest.fixture
+def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kdx with one more migration, which adds a table; the file of that migration."""
+    scripts = tmp_path / "migrations"
+    shutil.copytree(Path(migrating.__file__).parent / "migrations", scripts)
+    last, following = REVISION, f"{int(REVISION) + 1:04d}"
+    script = scripts / "versions" / f"{following}_notes.py"
+    script.write_text(
+        "import os, signal\n"
+        "from alembic import op\n"
+        f"revision, down_revision = {following!r}, {last!r}\n"
+        "def upgrade():\n"
+        "    op.execute('CREATE TABLE notes (note)')\n"
+        "    op.execute('UPDATE cell SET spec = spec || spec')\n"
+        "    if os.environ.get('KILLED'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    monkeypatch.setattr(migrating, "MIGRATIONS", str(scripts))
+    for knowing in (migrating, opening):
+        monkeypatch.setattr(knowing, "REVISION", following)
+    return script
+
+
+def revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT version_num FROM kdx_alembic_version").fetchone()[0]
+
+
+def test_a_copy_is_kept_before_a_migration(database: Database, path: Path, newer: Path):
+    add_cell(database)
+    old, new = newer_than(newer)
+    with open_database(path, write=True) as upgraded:
+        assert upgraded.backup == path.with_name(f"runs.db.before-{new}.bak")
+        assert cells(upgraded) == [CELL]
+    assert (revision(path), revision(upgraded.backup)) == (new, old)
+    with open_database(path, write=True) as again:
+        assert again.backup is None
+
+
+def newer_than(script: Path) -> tuple[str, str]:
+    """The revision before a migration, and its own."""
+    return f"{int(script.name[:4]) - 1:04d}", script.name[:4]
+
+
+def test_a_migration_that_was_killed_leaves_the_old_schema_and_a_copy(
+    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch, figure
+):
+    for number in range(50):
+        add_cell(database, f"{number:032x}", 3000)
+    old, new = newer_than(newer)
+    monkeypatch.setenv("KILLED", "1")
+    pid = os.fork()
+    if pid == 0:
+        # Few pages in memory, so that the half of it is in the file.
+        event.listen(Engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA cache_size = 1"))
+        open_database(path, write=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    first = path.with_name(f"runs.db.before-{new}.bak")
+    before = digest(first)
+    with closing(sqlite3.connect(path)) as connection:
+        (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
+        assert integrity == "ok"
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchall()
+        assert connection.execute("SELECT max(length(spec)) FROM cell").fetchone() == (3000,)
+    killed = revision(path)
+    assert (killed, revision(first)) == (old, old)
+
+    monkeypatch.delenv("KILLED")
+    with open_database(path, write=True) as upgraded:
+        assert upgraded.backup == path.with_name(f"runs.db.before-{new}-2.bak")
+    assert revision(path) == new
+    assert digest(first) == before
+    figure(f"killed: schema {killed}, integrity {integrity}, a copy kept; then: schema {revision(path)}")
+
+
+def test_without_room_for_a_copy_nothing_is_migrated(
+    database: Database, path: Path, newer: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(source: sqlite3.Connection, target: Path) -> None:
+        target.write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_copy", full)
+    with pytest.raises(StorageError, match="no copy of the database can be written: No space left on device"):
+        open_database(path, write=True)
+    old, _ = newer_than(newer)
+    assert revision(path) == old
+    assert not list(path.parent.glob("*.bak")) + list(path.parent.glob(".tmp-*"))

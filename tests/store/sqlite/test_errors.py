@@ -1,0 +1,123 @@
+"""Faults of a file that is open, each told with what to do."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, insert, select
+
+from kdx.errors import DatabaseError, StorageError
+from kdx.store.database import Database, open_database
+from kdx.store.schema import cell
+
+CELL = "c" * 32
+
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
+    with database.write() as connection:
+        connection.execute(insert(cell).values(id=name, spec="x" * size))
+
+
+def cells(database: Database) -> list[str]:
+    with database.read() as connection:
+        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
+
+
+def pragma(database: Database, name: str) -> object:
+    with database.read() as connection:
+        return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+
+
+def test_a_damaged_database_is_told(database: Database, path: Path):
+    for number in range(50):
+        add_cell(database, f"{number:032x}", 3000)
+    content = bytearray(path.read_bytes())
+    content[8192:] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.raises(DatabaseError) as caught:
+        cells(database)
+    assert str(caught.value) == (
+        f"{path}: the database is damaged\n"
+        "  hint: take it back from a copy, or save what is left with: sqlite3 FILE .recover"
+    )
+
+
+def test_a_full_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
+    add_cell(database, "b" * 32)
+    pages = pragma(database, "page_count")
+
+    @event.listens_for(database.backend.writing, "begin")
+    def limit(connection) -> None:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(StorageError) as caught:
+        add_cell(database, "a" * 32, 100_000)
+    assert caught.value.exit_code == 74
+    assert str(caught.value) == (
+        f"{path}: the disk is full\n  hint: free some space, then kdx resume; what was recorded stands"
+    )
+    with open_database(path, write=True) as again:
+        assert cells(again) == ["b" * 32]
+        add_cell(again, "d" * 32, 100_000)
+        assert pragma(again, "integrity_check") == "ok"
+
+
+def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database, path: Path):
+    code = f"""
+        import resource, signal, sys
+        from sqlalchemy import insert
+        from kdx.errors import StorageError
+        from kdx.store.database import open_database
+        from kdx.store.schema import cell
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        written = 0
+        try:
+            with open_database({str(path)!r}, write=True) as database:
+                while True:
+                    with database.write() as connection:
+                        connection.execute(insert(cell).values(id=f"{{written:032x}}", spec="x" * 20_000))
+                    written += 1
+        except StorageError as error:
+            print(written, error.exit_code, error, sep="\\n")
+    """
+    told = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
+    written, exit_code, message = told.split("\n", 2)
+    assert int(written) > 1
+    assert exit_code == "74"
+    assert message == (
+        f"{path}: the disk failed (SQLITE_IOERR_WRITE)\n"
+        "  hint: look after the disk, then kdx resume; what was recorded stands\n"
+    )
+    assert len(cells(database)) == int(written)
+    assert pragma(database, "integrity_check") == "ok"
+
+
+def test_a_disk_that_is_really_full_is_told_and_what_was_recorded_stands(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no permission to mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        written = 0
+        with open_database(disk / "runs.db", write=True, create=True) as database:
+            with pytest.raises(StorageError) as caught:
+                while True:
+                    add_cell(database, f"{written:032x}", 10_000)
+                    written += 1
+            assert caught.value.exit_code == 74
+            assert str(caught.value).startswith(f"{disk / 'runs.db'}: the disk is full\n")
+            assert len(cells(database)) == written > 10
+            assert pragma(database, "integrity_check") == "ok"
+            with pytest.raises(StorageError, match="no copy of the database can be written"):
+                database.back_up(disk / "copy.db")
+            assert {file.name for file in disk.iterdir()} == {"runs.db", "runs.db-journal"}
+            subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+            add_cell(database, "d" * 32, 100_000)
+            assert len(cells(database)) == written + 1
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -1,0 +1,95 @@
+"""A database is brought to the schema of this kdx once, or refused."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from sqlalchemy import insert, inspect, select
+
+from kdx.errors import DatabaseError
+from kdx.store.database import Database, open_database
+from kdx.store.schema import cell
+from kdx.store.version import REVISION
+
+CELL = "c" * 32
+
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
+    with database.write() as connection:
+        connection.execute(insert(cell).values(id=name, spec="x" * size))
+
+
+def cells(database: Database) -> list[str]:
+    with database.read() as connection:
+        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
+
+
+def refusal(address: str, **options: bool) -> str:
+    with pytest.raises(DatabaseError) as caught:
+        open_database(address, **{"write": False, **options})
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def test_eight_processes_make_one_database_at_once(nowhere: str, in_processes):
+    def make() -> int:
+        with open_database(nowhere, write=True, create=True) as database:
+            add_cell(database, f"{os.getpid():032x}")
+        return 0
+
+    assert in_processes(make, 8) == ["0"] * 8
+    with open_database(nowhere, write=False) as database:
+        assert len(cells(database)) == 8
+
+
+def test_a_failed_creation_leaves_what_can_become_a_database(nowhere: str, monkeypatch: pytest.MonkeyPatch):
+    def fail(config: object, revision: str) -> None:
+        config.attributes["connection"].exec_driver_sql("CREATE TABLE half (x)")
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.command.upgrade", fail)
+        with pytest.raises(RuntimeError):
+            open_database(nowhere, write=True, create=True)
+    with open_database(nowhere, write=True, create=True) as database:
+        assert cells(database) == []
+        with database.read() as connection:
+            assert not inspect(connection).has_table("half")
+
+
+def test_opening_a_database_of_this_schema_does_not_load_alembic(database: Database, address: str):
+    code = f"""
+        import sys
+        from kdx.store.database import open_database
+        open_database({address!r}, write=True, create=True), open_database({address!r}, write=False)
+        print("alembic" in sys.modules)
+    """
+    assert subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True) == "False\n"
+
+
+@pytest.mark.parametrize("options", [{"write": False}, {"write": True, "create": True}])
+def test_a_newer_schema_is_refused_untouched(
+    backend, database: Database, address: str, options: dict[str, bool], figure
+):
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE kdx_alembic_version SET version_num = '0099'")
+    before = backend.content(address)
+    assert refusal(address, **options) == (
+        f"{address}: written by a newer kdx: its schema is 0099, this kdx knows {REVISION}; nothing was changed\n"
+        "  hint: upgrade kdx"
+    )
+    assert backend.content(address) == before
+    figure("refused, with the same content after it as before")
+
+
+def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(backend, database: Database, address: str):
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE kdx_alembic_version SET version_num = '0000'")
+    before = backend.content(address)
+    assert refusal(address) == (
+        f"{address}: written by an older kdx: its schema is 0000, this kdx reads {REVISION}\n"
+        "  hint: kdx db upgrade brings it up to date, and keeps a copy"
+    )
+    assert backend.content(address) == before

@@ -1,0 +1,412 @@
+import hashlib
+import struct
+import time
+import zlib
+from collections import Counter
+from dataclasses import replace
+
+import numpy
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select, update
+
+from kdx.errors import KdxError
+from kdx.grid.identity import canonical, cell_id
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
+from kdx.store import leases, reading, recording
+from kdx.store.database import Database
+from kdx.store.recording import RunWriter
+from kdx.store.records import RunRecord, RunState
+from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
+
+FLOATS = st.floats() | st.integers(-(2**63), 2**63 - 1).map(value_of)
+SPECIAL = [float("nan"), -float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 5e-324, 1.7976931348623157e308, 0.1]
+
+
+def pattern(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def rows(database: Database, table) -> list:
+    with database.read() as connection:
+        return connection.execute(select(table)).all()
+
+
+def record(database: Database, run_id: int = 1) -> RunRecord:
+    return next(each for each in reading.runs(database, 1) if each.id == run_id)
+
+
+def state(database: Database, run_id: int = 1) -> RunState:
+    return record(database, run_id).state
+
+
+def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
+    """As if so many seconds had passed since the lease ended."""
+    with database.write() as connection:
+        connection.execute(update(run).where(run.c.id == run_id).values(lease_until=time.time() - seconds))
+
+
+def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
+    number = leases.claim(database, run_id, owner, 60)
+    assert number is not None
+    return RunWriter(database, run_id, owner, number)
+
+
+# Planning
+
+
+def test_a_plan_becomes_a_sweep_with_pending_runs(database: Database, plan_of):
+    plan = plan_of(2, [3, 5])
+    assert recording.register(database, plan, {"tables": [{"name": "kernel type"}]}) == 1
+    assert [(row.name, row.grid) for row in rows(database, sweep)] == [("demo", {"tables": [{"name": "kernel type"}]})]
+    assert {(row.id, row.spec) for row in rows(database, cell)} == {(c.id, canonical(c.spec)) for c in plan.cells}
+    records = reading.runs(database, 1)
+    assert [(each.cell_id, each.seed) for each in records] == [planned.key for planned in plan.runs]
+    assert {(r.generation, r.state, r.attempt, r.owner, r.progress_step, r.stalls) for r in records} == {
+        (0, RunState.PENDING, 0, None, 0, 0)
+    }
+
+
+def test_registering_again_changes_nothing(database: Database, plan_of):
+    tables = (sweep_cell, sweep_run, cell, run)
+    assert recording.register(database, plan_of(), {}) == recording.register(database, plan_of(), {})
+    once = [rows(database, table) for table in tables]
+    start(database).complete(1.0, 5, 1.0, {}, 10)
+    assert recording.register(database, plan_of(), {}) == 1
+    assert [rows(database, table) for table in tables[:3]] == once[:3]
+    assert [each.state for each in reading.runs(database, 1)].count(RunState.COMPLETED) == 1
+    assert len(rows(database, sweep)) == 1
+
+
+def test_more_seeds_add_only_the_new_runs(database: Database, plan_of):
+    recording.register(database, plan_of(2, 2), {})
+    before = reading.runs(database, 1)
+    recording.register(database, plan_of(2, 3), {})
+    assert set(before) < set(reading.runs(database, 1))
+    assert [each.seed for each in set(reading.runs(database, 1)) - set(before)] == [2, 2]
+
+
+def test_what_a_plan_leaves_out_is_kept_and_no_longer_planned(database: Database, plan_of):
+    recording.register(database, plan_of([0, 1], 2), {})
+    start(database, 1).complete(1.0, 5, 1.0, {}, 10)
+    recording.register(database, plan_of([1], 1), {"now": "less"})
+    assert len(reading.runs(database, 1)) == 1
+    assert [(len(each.cells), each.grid) for each in [reading.load_sweep(database)]] == [(1, {"now": "less"})]
+    assert len(rows(database, cell)) == 2
+    assert Counter(row.planned for row in rows(database, sweep_run)) == {True: 1, False: 3}
+    assert len(rows(database, run)) == 4
+
+    recording.register(database, plan_of([0, 1], 2), {})
+    assert Counter(each.state for each in reading.runs(database, 1)) == {RunState.COMPLETED: 1, RunState.PENDING: 3}
+
+
+def test_sweeps_share_their_runs(database: Database, plan_of):
+    first = recording.register(database, plan_of([0, 1], 2, "table 1"), {})
+    second = recording.register(database, plan_of([1, 2], 2, "table 2"), {})
+    shared = set(reading.runs(database, first)) & set(reading.runs(database, second))
+    assert len(shared) == 2
+    start(database, min(each.id for each in shared)).complete(1.0, 5, 2.0, {}, 10)
+    for sweep_id in (first, second):
+        assert [each.test_score for each in reading.runs(database, sweep_id)].count(2.0) == 1
+
+
+def test_two_choices_may_come_to_one_cell(database: Database, plan_of):
+    plan = plan_of([0, 1, 0], 2)
+    again = replace(plan.cells[2], labels={"kernel": "the same, otherwise said"})
+    recording.register(database, replace(plan, cells=(*plan.cells[:2], again)), {})
+    loaded = reading.load_sweep(database)
+    assert [each.id for each in loaded.cells] == [plan.cells[number].id for number in (0, 1, 0)]
+    assert [each.labels["kernel"] for each in loaded.cells] == ["number 0", "number 1", "the same, otherwise said"]
+    assert len(loaded.runs) == 4
+
+
+def test_an_empty_plan_is_a_sweep_without_runs(database: Database, plan_of):
+    assert reading.runs(database, recording.register(database, plan_of(0, 0), {})) == ()
+    assert reading.runs(database, recording.register(database, plan_of(2, 0), {})) == ()
+
+
+def test_statements_of_a_registration_do_not_grow_with_the_plan(database: Database, plan_of, statements):
+    with statements() as few:
+        recording.register(database, plan_of(2, 1, "small"), {})
+    large = plan_of(100, 100, "large")
+    with statements() as many:
+        begun = time.process_time()
+        recording.register(database, large, {})
+        assert time.process_time() - begun < 3
+    assert len(many) == len(few) < 10
+    assert len(reading.runs(database, 2)) == 10_000
+
+
+def test_seeds_may_be_large(database: Database, plan_of):
+    recording.register(database, plan_of(1, [0, 2**63 - 1]), {})
+    assert [each.seed for each in reading.runs(database, 1)] == [0, 2**63 - 1]
+
+
+def test_repeating_adds_a_generation_to_finished_runs_only(database: Database, sweep_id: int):
+    start(database, 1).complete(1.0, 5, 1.0, {}, 10)
+    start(database, 2).diverge("loss is nan", 10)
+    start(database, 3).interrupt(10)
+    new = recording.repeat(database, [1, 2, 3, 4])
+    assert new == (5, 6)
+    assert recording.repeat(database, [1, 2]) == ()
+    newest = {(each.cell_id, each.seed): each for each in reading.runs(database, sweep_id)}
+    assert len(newest) == 4
+    assert sorted(each.generation for each in newest.values()) == [0, 0, 1, 1]
+    start(database, 5).complete(1.0, 5, 1.0, {}, 10)
+    assert recording.repeat(database, [1]) == ()
+    assert recording.repeat(database, [5]) == (7,)
+
+
+def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
+    first = recording.register(database, plan_of([0], 2, "one"), {})
+    second = recording.register(database, plan_of([1], 1, "two"), {})
+    for run_id in (1, 3):
+        start(database, run_id).fail("ValueError: no", "Traceback", 0)
+    assert recording.reset_failed(database, [run.id for run in reading.runs(database, first)]) == 1
+    again = reading.runs(database, first)[0]
+    assert (again.state, again.stalls, again.error, again.attempt) == (RunState.PENDING, 0, None, 1)
+    assert reading.runs(database, second)[0].state is RunState.FAILED
+    assert leases.claim(database, 1, "me", 60) == 2
+
+
+def test_a_pruned_run_keeps_its_best_validation_and_why_it_was_pruned(database: Database, sweep_id: int):
+    start(database).prune("worse than the median", 10, 3.5, 5, {"valid/loss": "in nats"}, "ab" * 32)
+    pruned = record(database)
+    assert (pruned.state, pruned.error, pruned.progress_step) == (RunState.PRUNED, "worse than the median", 10)
+    assert (pruned.valid_score, pruned.valid_step, pruned.test_score) == (3.5, 5, None)
+    assert pruned.weights_sha256 == "ab" * 32
+    assert [attempt.outcome for attempt in reading.attempts(database, 1)] == ["pruned"]
+    assert recording.repeat(database, [1]) == (5,)  # final, so that it can be done again
+
+
+# Recording
+
+
+def test_every_double_survives_storing(database: Database, sweep_id: int, figure):
+    hand, survived = start(database), []
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.lists(FLOATS, min_size=1, max_size=20))
+    @example(SPECIAL)
+    def survive(values: list[float]) -> None:
+        hand.record([("valid/loss", step, value) for step, value in enumerate(values)], 0)
+        stored = reading.curve(database, 1, "valid/loss")[: len(values)]
+        assert [pattern(value) for _, value in stored] == [pattern(value) for value in values]
+        survived.extend(values)
+
+    survive()
+    infinite = numpy.count_nonzero(~numpy.isfinite(survived))
+    figure(f"{len(survived)} numbers, {infinite} of them infinite or NaN, each back with the same bits")
+
+
+@pytest.mark.parametrize("score", SPECIAL)
+@pytest.mark.parametrize("outcome", ["complete", "diverge"])
+def test_every_score_survives_storing(database: Database, sweep_id: int, outcome: str, score: float):
+    hand = start(database)
+    if outcome == "complete":
+        hand.complete(score, 5, score, {}, 10)
+    else:
+        hand.diverge("loss is nan", 10, score, 5, score)
+    ended = record(database)
+    assert pattern(ended.valid_score) == pattern(ended.test_score) == pattern(score)
+
+
+def test_values_can_be_queried_beside_their_bits(database: Database, sweep_id: int):
+    start(database).record([("valid/loss", 0, 2.5), ("valid/loss", 1, float("nan"))], 1)
+    assert [row.value for row in rows(database, metric)] == [2.5, None]
+
+
+def test_a_replay_that_gives_the_same_bits_differs_from_nothing(database: Database, sweep_id: int):
+    hand = start(database)
+    for value in (float("nan"), float("nan"), 0.0, -0.0, -0.0):
+        hand.record([("train/loss", 3, value)], 3)
+    (row,) = rows(database, metric)
+    assert (row.writes, row.differs) == (5, 2)
+    assert pattern(value_of(row.bits)) == pattern(-0.0)
+
+
+def test_a_step_recorded_twice_in_one_batch_keeps_the_last(database: Database, sweep_id: int):
+    start(database).record([("train/loss", 3, 1.0), ("train/loss", 3, 2.0)], 3)
+    assert reading.curve(database, 1, "train/loss") == [(3, 2.0)]
+
+
+def test_progress_never_falls_in_a_replay(database: Database, sweep_id: int):
+    start(database).record([], 20)
+    leases.abandon(database, 1, "me", 1, "killed")
+    start(database).record([("train/loss", 11, 1.0)], 11)
+    assert record(database).progress_step == 20
+
+
+def test_the_environment_is_kept_once_and_each_run_points_to_it(database: Database, sweep_id: int):
+    for run_id in (1, 2):
+        start(database, run_id).begin({"torch": "2.13.0", "threads": 1}, "data-hash", "code-hash")
+    start(database, 3).begin({"threads": 2, "torch": "2.13.0"}, "data-hash", "code-hash")
+    assert sorted(row.environment["threads"] for row in rows(database, environment)) == [1, 2]
+    runs = rows(database, run)
+    assert runs[0].environment_id == runs[1].environment_id != runs[2].environment_id
+    assert {(row.data_fingerprint, row.code_fingerprint) for row in runs} == {
+        ("data-hash", "code-hash"),
+        (None, None),
+    }
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["a", ""], ["ein Hund", "\ud800", "two\nlines\r\n", "\x00\u2028", "🐈"]])
+def test_outputs_come_back_as_they_were(database: Database, sweep_id: int, lines: list[str], figure):
+    hand = start(database)
+    hand.outputs("test/translations", ["an earlier attempt's"])
+    hand.outputs("test/translations", lines)
+    assert reading.outputs(database, 1, "test/translations") == lines
+    (row,) = rows(database, output)
+    assert row.count == len(lines)
+    assert row.sha256 == hashlib.sha256(zlib.decompress(row.lines)).hexdigest()
+    figure(f"{row.count} lines of {sum(map(len, lines))} characters back as they were: {lines!a}")
+
+
+@pytest.mark.parametrize("value", [None, "1.5", [1.0], numpy.zeros(2), 10**400, 1j], ids=lambda value: repr(value)[:20])
+def test_what_is_not_one_number_is_refused_and_nothing_of_its_batch_is_recorded(
+    database: Database, sweep_id: int, value: object, figure
+):
+    hand = start(database)
+    with pytest.raises(TypeError, match="train/loss at step 2 is not one number"):
+        hand.record([("train/loss", 1, 1.0), ("train/loss", 2, value)], 2)
+    assert rows(database, metric) == []
+    assert record(database).progress_step == 0
+    figure(f"refused, {len(rows(database, metric))} rows of its batch recorded")
+
+
+@pytest.mark.parametrize("value", [numpy.float32(1.5), numpy.array(1.5), True, 3], ids=repr)
+def test_one_number_of_any_type_will_do(database: Database, sweep_id: int, value: float):
+    start(database).record([("train/loss", 1, value)], 1)
+    assert reading.curve(database, 1, "train/loss") == [(1, float(value))]
+
+
+def test_of_a_number_recorded_twice_in_a_batch_the_last_counts(database: Database, sweep_id: int, figure):
+    start(database).record([("train/loss", 1, 1.0), ("train/loss", 1, 2.0)], 1)
+    (row,) = rows(database, metric)
+    assert (row.value, row.writes, row.differs) == (2.0, 2, 1)
+    figure(f"{row.writes} writes, 1 row: the last value; {row.differs} counted as different")
+
+
+def test_a_run_records_so_many_metrics_and_no_more(
+    database: Database, sweep_id: int, monkeypatch: pytest.MonkeyPatch, figure
+):
+    monkeypatch.setattr(recording, "MOST_NAMES", 50)
+    hand = start(database)
+    for step in range(3):
+        hand.record([(f"train/{number:03}", step, 1.0) for number in range(50)], step)
+    for again in (hand, RunWriter(database, 1, "me", 1)):
+        with pytest.raises(KdxError) as caught:
+            again.record([("valid/loss", 3, 1.0), ("zz", 3, 1.0)], 3)
+        assert str(caught.value) == (
+            "the run records more than 50 metrics, the last of them `zz`\n"
+            "  hint: a metric is a name with a value at each step; keep steps and items out of the name"
+        )
+    assert len(rows(database, metric)) == 150
+    figure(f"{recording.MOST_NAMES} metrics allowed, the next refused, {len(rows(database, metric))} rows stand")
+
+
+@pytest.mark.parametrize("name", ["'; DROP TABLE run; --", '"; --', "%", "a\x00b", "run WHERE 1=1"])
+def test_a_name_is_never_a_statement(database: Database, plan_of, name: str, figure):
+    sweep_id = recording.register(database, plan_of(1, 1, name), {})
+    start(database).record([(name, 1, 1.0)], 1)
+    assert reading.load_sweep(database, name).id == sweep_id
+    assert reading.curve(database, 1, name) == [(1, 1.0)]
+    assert reading.outputs(database, 1, name) == []
+    with pytest.raises(KdxError, match="there is no sweep"):
+        reading.load_sweep(database, f"{name}' OR '1'='1")
+    assert len(rows(database, run)) == len(rows(database, sweep)) == 1
+    figure(f"a name and no more: {len(rows(database, sweep))} of 1 sweeps, {len(rows(database, run))} of 1 runs stand")
+
+
+# Ending
+
+
+def curve(last_step: int, name: str = "train/loss", every: int = 10) -> list[tuple[str, int, float]]:
+    return [(name, step, 1.0) for step in sorted({1, *range(every, last_step + 1, every)})]
+
+
+def test_a_run_with_all_its_rows_is_completed(database: Database, sweep_id: int):
+    hand = start(database)
+    hand.record([*curve(45), ("valid/loss", 45, 1.0), ("test/loss", 30, 1.0)], 45)
+    hand.complete(1.0, 30, 1.0, {}, 45)
+    assert state(database) is RunState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        (curve(20), "3 of 6 rows of train/loss are missing"),
+        (curve(50)[2:], "2 of 6 rows of train/loss are missing"),
+        ([*curve(50), ("train/loss", 60, 1.0)], "1 rows lie above step 50, the last"),
+    ],
+    ids=["end", "beginning", "above"],
+)
+def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id: int, recorded, told: str):
+    """As when the database was taken back from a copy while the checkpoints were not."""
+    hand = start(database)
+    hand.record(recorded, 50)
+    hand.complete(1.0, 30, 1.0, {}, 50)
+    ended = record(database)
+    assert (ended.state, ended.error, ended.test_score) == (
+        RunState.FAILED,
+        f"incomplete metrics: {told}",
+        1.0,
+    )
+    (attempt,) = reading.attempts(database, 1)
+    assert attempt.outcome == "failed"
+
+
+def test_validations_are_all_there_where_the_cell_says_how_many(database: Database):
+    settings = {"validate_every": 20, "steps": 50, "record_every": 50}
+    spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "toy"}, "training": settings})
+    plan = Plan("validated", (PlannedCell(cell_id(spec), 0, {}, spec),), (0, 1))
+    register_id = recording.register(database, plan, {})
+    for run_id, steps in ((1, (20, 40, 50)), (2, (20, 50))):
+        hand = start(database, run_id)
+        hand.record([("valid/loss", step, 1.0) for step in steps], 50)
+        hand.complete(1.0, 20, 1.0, {}, 50)
+    whole, holed = reading.runs(database, register_id)
+    assert whole.state is RunState.COMPLETED
+    assert (holed.state, holed.error) == (
+        RunState.FAILED,
+        "incomplete metrics: 1 of 3 rows of valid/loss are missing",
+    )
+
+
+def test_a_completed_run_has_its_scores_and_its_attempt_is_closed(database: Database, sweep_id: int):
+    hand = start(database)
+    hand.complete(31.5, 400, 30.25, {"bleu": "nrefs:1|case:mixed"}, 500)
+    ended = record(database)
+    assert (ended.state, ended.valid_score, ended.valid_step, ended.test_score) == (
+        RunState.COMPLETED,
+        31.5,
+        400,
+        30.25,
+    )
+    assert (ended.progress_step, ended.stalls, ended.error, ended.lease_left) == (500, 0, None, None)
+    assert rows(database, run)[0].definitions == {"bleu": "nrefs:1|case:mixed"}
+    (attempt,) = reading.attempts(database, 1)
+    assert (attempt.outcome, attempt.last_step) == ("completed", 500)
+    assert ended.seconds == pytest.approx(attempt.ended - attempt.started)
+
+
+def test_a_run_that_learned_too_little_completes_with_its_scores_and_says_so(database: Database, sweep_id: int):
+    start(database).complete(3.8, 5, 3.9, {}, 5, undertrained="final validation loss 3.775 is not below 3.611")
+    ended = record(database)
+    assert (ended.state, ended.valid_score, ended.test_score) == (RunState.COMPLETED, 3.8, 3.9)
+    assert (ended.error, ended.undertrained) == (None, "final validation loss 3.775 is not below 3.611")
+
+
+def test_a_diverged_run_says_why_and_needs_no_score(database: Database, sweep_id: int):
+    start(database).diverge("loss is nan at step 12", 12)
+    ended = record(database)
+    assert (ended.state, ended.error) == (RunState.DIVERGED, "loss is nan at step 12")
+    assert (ended.valid_score, ended.valid_step, ended.test_score) == (None, None, None)
+
+
+def test_a_failed_run_keeps_its_traceback(database: Database, sweep_id: int):
+    start(database).fail("ValueError: no", "Traceback (most recent call last):\n…", 3)
+    assert (state(database), record(database).error) == (RunState.FAILED, "ValueError: no")
+    assert reading.attempts(database, 1)[0].traceback == "Traceback (most recent call last):\n…"
