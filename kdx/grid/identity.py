@@ -56,7 +56,7 @@ def _hashed(model: BaseModel) -> dict[str, Any]:
         key = info.serialization_alias or info.alias or name
         value = getattr(model, name)
         if any(isinstance(mark, Neutral) and mark.value == value for mark in info.metadata):
-            del plain[key]
+            plain.pop(key, None)
         elif isinstance(value, BaseModel):
             plain[key] = _hashed(value)
     return plain
@@ -73,7 +73,7 @@ def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
             continue
         for mark in info.metadata:
-            if isinstance(mark, Neutral):
+            if isinstance(mark, Neutral) and not info.exclude_if:  # what another task brings along is not told
                 found[key] = to_jsonable_python(mark.value, by_alias=True)
     return found | {key: value for key, value in plain.items() if key not in found}
 

@@ -32,12 +32,16 @@ class _Resolved(CellFields):
         return self.select.metric, self.select.direction
 
 
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
 def _options() -> dict[str, Any]:
-    """The fields that tasks bring along; None in a cell of another task."""
+    """The fields that tasks bring along; None in a cell of another task, and then not told."""
     return {
         option.name: (
             Annotated[Annotated[str, OneOf(option.words)] | None, Neutral(None)],
-            Field(None, description=option.description),
+            Field(None, description=option.description, exclude_if=_is_none),
         )
         for task in TASKS.values()
         for option in task.options
