@@ -9,11 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Package → the packages of kdx that it may import. `axes`, `errors` and `files` are open to all.
+# Package → the packages of kdx that it may import. `axes`, `errors`, `files` and `sanitize` are open to all.
 ALLOWED: dict[str, set[str]] = {
     "axes": set(),
     "errors": set(),
     "files": set(),
+    "sanitize": set(),
     "grid": set(),
     "store": {"grid"},
     "report": {"store", "grid"},
@@ -24,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"training", "data", "store", "grid"},
     "cli": {"sweep", "report", "store", "grid", "data", "attention"},
 }
-OPEN = {"axes", "errors", "files"}
+OPEN = {"axes", "errors", "files", "sanitize"}
 
 # Only these may import torch or Lightning, at any depth.
 HEAVY = {"attention", "models", "training"}

@@ -11,7 +11,7 @@ from kdx.cli.db import FOUND
 from kdx.cli.options import in_database
 
 if TYPE_CHECKING:
-    from kdx.report.table import Table
+    from kdx.report.table.table import Table
 
 Check = Annotated[
     Path | None,
@@ -32,7 +32,7 @@ def checked(file: Path, sweep: str, tables: "tuple[Table, ...]", json: bool, db:
     """
     from dataclasses import asdict
 
-    from kdx.report.check import check
+    from kdx.report.check.check import check
 
     found = check(file, tables, partly=partly)
     if json:

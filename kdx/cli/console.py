@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from kdx.errors import Faults, KdxError
-from kdx.report.inert import inert as one_line
+from kdx.sanitize import inert as one_line
 
 READS_WITHIN = 1.0  # seconds for a reader of messages to make room, before they count as not to be delivered
 

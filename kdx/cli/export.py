@@ -55,7 +55,7 @@ def export(
     """
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
-    from kdx.report.rows import to_csv, to_json
+    from kdx.report.render.rows import to_csv, to_json
     from kdx.store.database import open_database
     from kdx.store.reader import load_sweep, outputs_of
     from kdx.sweep.ownership import refuse_stranger
@@ -144,7 +144,7 @@ def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[
 def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.report.folder import encoded
-    from kdx.report.inert import spelled_out
+    from kdx.sanitize import spelled_out
 
     if not texts:
         raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")

@@ -84,7 +84,7 @@ def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
 def _selected(database: "Database") -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
     from kdx.axes import Direction
-    from kdx.report.best_seed import best_seed
+    from kdx.report.selection.best_seed import best_seed
     from kdx.store.reader import load_sweep, sweeps
 
     found = set()

@@ -61,7 +61,7 @@ def plan(
     import shlex
 
     from kdx.cli.wording import run_name
-    from kdx.report.inert import inert
+    from kdx.sanitize import inert
 
     for decision in decisions:
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")

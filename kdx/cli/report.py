@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kdx.grid.plan import Plan
-    from kdx.report.claims import Answer, Finding
-    from kdx.report.html.page import Curves
-    from kdx.report.table import Table
+    from kdx.report.papers.verdicts import Answer, Finding
+    from kdx.report.render.html.page import Curves
+    from kdx.report.table.table import Table
     from kdx.store.database import Database
     from kdx.store.records import SweepRecord
 
@@ -132,13 +132,13 @@ def report(
             sweeps = load_sweeps(database) if sweep is None else (_record(database, sweep, plan, db),)
         _claims(claims, sweeps, format, json, db)
         return
-    from kdx.report.cells import selected_runs
-    from kdx.report.tables import tables
+    from kdx.report.selection.cells import selected_runs
+    from kdx.report.table.build import tables
     from kdx.store.reader import curves, outputs_of
 
     shows_randomisation = False
     if check:
-        from kdx.report.check import asked_in
+        from kdx.report.check.check import asked_in
 
         # What the file shows is made again.
         asked = asked_in(check)
@@ -151,7 +151,7 @@ def report(
     with open_database(db, write=False) as database, database.read():
         record = _record(database, sweep, plan, db)
         if format is Format.HTML and not (json or check):
-            from kdx.report.html.page import curves_wanted
+            from kdx.report.render.html.page import curves_wanted
 
             drawn = curves(database, record.id, curves_wanted(record))
         if paired_ar or shows_randomisation:
@@ -163,7 +163,7 @@ def report(
     if paper:
         from dataclasses import replace
 
-        from kdx.report.against import beside
+        from kdx.report.papers.published_comparison import beside
 
         shown = tuple(replace(one, beside=beside(one, paper, record.cells)) for one in shown)
     if paired_ar or shows_randomisation:
@@ -171,27 +171,27 @@ def report(
     if check:
         raise typer.Exit(checked(check, record.name, shown, json, db, partly=table is not None))
     if json:
-        from kdx.report.as_json import to_json
+        from kdx.report.render.json import to_json
 
         out_json({"sweep": record.name, "tables": [to_json(one) for one in shown]})
     elif format is Format.MARKDOWN:
-        from kdx.report.markdown import to_markdown
+        from kdx.report.render.markdown import to_markdown
 
         out("\n".join(to_markdown(one, statistics=statistics, full=full) for one in shown))
     elif format is Format.LATEX:
-        from kdx.report.latex import PREAMBLE, to_latex
+        from kdx.report.render.latex import PREAMBLE, to_latex
 
         out(PREAMBLE + "\n".join(to_latex(one, statistics=statistics, full=full) for one in shown))
     elif format is Format.CSV:
-        from kdx.report.as_csv import to_csv
+        from kdx.report.render.csv import to_csv
 
         out(to_csv(shown, record))
     elif format is Format.HTML:
-        from kdx.report.html.page import to_html
+        from kdx.report.render.html.page import to_html
 
         out_parts(to_html(shown, record, drawn))
     else:
-        from kdx.report.text import TextTable
+        from kdx.report.render.text import TextTable
 
         for one in shown:
             out(TextTable(one, statistics=statistics, full=full))
@@ -200,14 +200,14 @@ def report(
 
 
 def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json: bool, db: str) -> None:
-    from kdx.report.claims import answers
-    from kdx.report.papers import shipped
+    from kdx.report.papers.paper_file import shipped
+    from kdx.report.papers.verdicts import answers
 
     papers = [_paper(name) for name in (shipped() if named == SHIPPED else [named])]
     found = [(paper, answers(paper.claims, sweeps)) for paper in papers]
     told = [finding for _, those in found for one in those for finding in one.findings]
     if json:
-        from kdx.report.as_json import claim_to_json
+        from kdx.report.render.json import claim_to_json
 
         out_json(
             {
@@ -224,16 +224,16 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
             }
         )
     elif format is Format.CSV:
-        from kdx.report.as_csv import claims_to_csv
+        from kdx.report.render.csv import claims_to_csv
 
         out(claims_to_csv(found))
     elif format is Format.HTML:
-        from kdx.report.html.page import claims_to_html
+        from kdx.report.render.html.page import claims_to_html
 
         out_parts(claims_to_html(found, _verdicts(told)))
     else:
         if format is Format.LATEX:
-            from kdx.report.latex import PREAMBLE
+            from kdx.report.render.latex import PREAMBLE
 
             out(PREAMBLE)
         for paper, those in found:
@@ -242,21 +242,21 @@ def _claims(named: str, sweeps: "tuple[SweepRecord, ...]", format: Format, json:
 
 
 def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None:
-    from kdx.report.listings import claim
+    from kdx.report.render.listings import claim
 
     listings = [listing for one in answers for listing in claim(one)]
     if format is Format.MARKDOWN:
-        from kdx.report.markdown import listing_to_markdown, plain
+        from kdx.report.render.markdown import listing_to_markdown, plain
 
         out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
         return
     if format is Format.LATEX:
-        from kdx.report.latex import listing_to_latex, tex
+        from kdx.report.render.latex import listing_to_latex, tex
 
         out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
         return
-    from kdx.report.inert import inert
-    from kdx.report.text import TextListing
+    from kdx.report.render.text import TextListing
+    from kdx.sanitize import inert
 
     out(f"{inert(title)}\n")
     for one in listings:
@@ -265,7 +265,7 @@ def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None
 
 
 def _verdicts(findings: "Sequence[Finding]") -> str:
-    from kdx.report.claims import Verdict
+    from kdx.report.papers.verdicts import Verdict
 
     counts = {verdict: sum(one.verdict is verdict for one in findings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
@@ -276,7 +276,7 @@ def _verdicts(findings: "Sequence[Finding]") -> str:
 
 
 def _paper(name: str) -> Any:
-    from kdx.report.papers import load_paper
+    from kdx.report.papers.paper_file import load_paper
 
     return load_paper(name)
 
@@ -301,7 +301,7 @@ def _randomised(
     from kdx.data.storage import data_home
     from kdx.errors import KdxError
     from kdx.grid.sections import Data
-    from kdx.report.resampling import Translated, compared, randomised
+    from kdx.report.table.bleu_randomisation import Translated, compared, randomised
 
     @cache
     def references(data: Data) -> Sequence[str]:
@@ -374,7 +374,7 @@ def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
     import shlex
     from collections import Counter
 
-    from kdx.report.cells import State
+    from kdx.report.selection.cells import State
 
     cells = {cell.id: cell for one in tables for cell in one.cells}.values()
     states = Counter(cell.state for cell in cells)

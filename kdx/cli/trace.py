@@ -37,7 +37,7 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    from kdx.report.tables import tables
+    from kdx.report.table.build import tables
     from kdx.report.trace import find, to_json
     from kdx.report.trace import trace as trace_place
     from kdx.store.database import open_database
@@ -114,7 +114,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
 
 def _number(trace: "Trace") -> str:
     from kdx.grid.plan import Shown
-    from kdx.report.wording import rounded, words
+    from kdx.report.render.wording import rounded, words
 
     cell = trace.cell
     if cell.value is None:

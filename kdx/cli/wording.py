@@ -1,7 +1,7 @@
 """How a run is called on the terminal."""
 
 from kdx.grid.plan import PlannedRun
-from kdx.report.inert import inert
+from kdx.sanitize import inert
 
 
 def run_name(run: PlannedRun) -> str:

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 
 from kdx.axes import Task
 from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
+from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
-from kdx.grid.placing import Placer
 from kdx.grid.plan import Plan, TableSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import factors
+from kdx.grid.table_layout import Placer
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000

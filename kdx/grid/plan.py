@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from kdx.errors import Place
+from kdx.grid.cell_selector import Where
 from kdx.grid.sections import Margin, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import Where
 
 
 class Shown(StrEnum):

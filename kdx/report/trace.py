@@ -10,11 +10,11 @@ import yaml
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.identity import canonical
 from kdx.grid.spec import CellSpec
-from kdx.report.cells import Cell
-from kdx.report.inert import inert
-from kdx.report.layout import Address
-from kdx.report.table import Table
-from kdx.report.wording import LEVELS, column_headers
+from kdx.report.render.wording import LEVELS, column_headers
+from kdx.report.selection.cells import Cell
+from kdx.report.table.layout import Address
+from kdx.report.table.table import Table
+from kdx.sanitize import inert
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
 
@@ -24,7 +24,7 @@ class TracedRun:
 
     record: RunRecord
     score: float | None
-    """What it gave to the cell, see `kdx.report.cells.Seed`."""
+    """What it gave to the cell, see `kdx.report.selection.cells.Seed`."""
     selected: bool
     provenance: Provenance
     attempts: tuple[AttemptRecord, ...]
@@ -39,7 +39,7 @@ class Trace:
     """That planned the sweep; empty where it was not recorded."""
     table: str
     row: str
-    """Its header, the words joined by `kdx.report.wording.LEVELS`."""
+    """Its header, the words joined by `kdx.report.render.wording.LEVELS`."""
     column: str
     cell: Cell
     record: CellRecord

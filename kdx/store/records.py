@@ -112,7 +112,7 @@ class CellRecord:
     @cached_property
     def words(self) -> Mapping[str, str | None]:
         """Factor → the cell's word for it."""
-        from kdx.grid.where import choice, factors
+        from kdx.grid.cell_selector import choice, factors
 
         return {factor: choice(self.spec, factor) for factor in factors()}
 

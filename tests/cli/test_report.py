@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from kdx.cli.report import report
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.report.papers import load_paper
+from kdx.report.papers.paper_file import load_paper
 from kdx.store import database as module
 from kdx.store.database import open_database
 from kdx.store.reader import load_sweep

@@ -15,10 +15,10 @@ from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.grid.placing import Labelled, place
 from kdx.grid.plan import Plan
 from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
+from kdx.grid.table_layout import Labelled, place
 from kdx.models.transformer import Stack
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from kdx.grid.cell_selector import matches
 from kdx.grid.load import load_grid
-from kdx.grid.where import matches
-from kdx.report.claims import Verdict, answers
-from kdx.report.papers import Claim, Contrast, Rule, load_paper
-from kdx.report.statistics import contrast, summarise
-from kdx.report.tables import tables
+from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
+from kdx.report.papers.verdicts import Verdict, answers
+from kdx.report.statistics.estimates import contrast, summarise
+from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
 
 SEEDS = (3, 5, 10)

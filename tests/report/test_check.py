@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
-from kdx.report.against import beside
-from kdx.report.as_json import to_json
-from kdx.report.check import Asked, Change, asked_in, check
-from kdx.report.latex import to_latex
-from kdx.report.markdown import to_markdown
-from kdx.report.papers import load_paper
-from kdx.report.randomisation import Randomisation
-from kdx.report.tables import tables
+from kdx.report.check.check import Asked, Change, asked_in, check
+from kdx.report.papers.paper_file import load_paper
+from kdx.report.papers.published_comparison import beside
+from kdx.report.render.json import to_json
+from kdx.report.render.latex import to_latex
+from kdx.report.render.markdown import to_markdown
+from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.build import tables
 from kdx.store.records import RunState
 
 SPECS = [

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdx.report.statistics import (
+from kdx.report.statistics.estimates import (
     Estimate,
     Summary,
     contrast,

@@ -1,0 +1,281 @@
+"""One place of a table: a cell's runs, what they come to, and which of them stands for it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from math import isfinite, log
+
+from kdx.axes import Direction, Task
+from kdx.grid.plan import Shown
+from kdx.grid.spec import TEST_METRICS
+from kdx.report.selection.best_seed import best_seed
+from kdx.report.statistics.estimates import Summary, expected_best, summarise, wilson
+from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
+
+
+class State(StrEnum):
+    """What a reader sees in a place: a score, nothing yet, or what kept every run from one."""
+
+    VALUE = "value"
+    HOLE = "hole"
+    NOT_CONVERGE = "not converge"
+    OUT_OF_MEMORY = "out of memory"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and its good end; of the test split, unless its name tells another."""
+
+    name: str
+    direction: Direction
+
+    def __str__(self) -> str:
+        return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
+
+    @property
+    def unit(self) -> str:
+        """Its name without its split, such as bleu."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def recorded(self) -> str:
+        """The name under which runs record it, such as test/bleu."""
+        return self.name if "/" in self.name else f"test/{self.name}"
+
+    @cached_property
+    def in_nats(self) -> bool:
+        """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
+        return self.unit.endswith("perplexity")
+
+    def on_scale(self, score: float) -> float | None:
+        """A score on the scale on which it is compared; None where there is none, as for an infinite one."""
+        if not isfinite(score) or (self.in_nats and score <= 0):
+            return None
+        return log(score) if self.in_nats else score
+
+    def gain(self, difference: float) -> float:
+        """A difference as what it gains: positive is better."""
+        return difference if self.direction is Direction.MAX else -difference
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What one seed of a cell came to: the run that stands for it, see `Cell`."""
+
+    seed: int
+    run_id: int
+    state: RunState
+    validation: float | None
+    """Its best validation score."""
+    score: float | None
+    """Its test score, or what stands for it, see `Cell`; None unless completed."""
+    undertrained: str | None = None
+    """Why its score says little: it learned no more than how often each token comes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a table, in full precision.
+
+    A seed is counted once: by its newest final generation, or else by its newest.
+    """
+
+    id: str
+    """The cell's hash."""
+    metric: Metric
+    """What `score` is, such as bleu."""
+    selected_by: Metric
+    """What `validation` is, such as valid/bleu."""
+    state: State
+    run_id: int | None
+    """The selected run."""
+    seed: int | None
+    """Its seed."""
+    validation: float | None
+    """Its best validation score."""
+    score: float | None
+    """Its test score; in a table of a validation metric, its best validation score."""
+    summary: Summary | None
+    """Such scores of every completed run."""
+    seeds: tuple[Seed, ...]
+    """Every seed, from the lowest."""
+    out_of_memory: int = 0
+    """Failed runs whose memory did not suffice."""
+    shown: Shown = Shown.BEST_SEED
+    """Whether `value` is the selected test score or the mean."""
+    best: bool = False
+    """Whether no other cell of its column that it compares with has a better mean."""
+    near: bool = False
+    """Whether its mean is not distinguishable from that of the best one."""
+    untested: bool = False
+    """Whether it could not be compared with the best one."""
+
+    @property
+    def value(self) -> float | None:
+        """The number that stands in the table; None where none does."""
+        if self.state is not State.VALUE:
+            return None
+        return self.score if self.shown is Shown.BEST_SEED else self.summary.mean if self.summary else None
+
+    @cached_property
+    def scores(self) -> dict[int, float]:
+        """Seed → test score on the scale on which it is compared, where it has one."""
+        on_scale = self.metric.on_scale
+        scaled = {one.seed: on_scale(one.score) for one in self.seeds if one.score is not None}
+        return {seed: score for seed, score in scaled.items() if score is not None}
+
+    @cached_property
+    def compared(self) -> Summary | None:
+        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two, or
+        nothing stands in the table."""
+        able = self.value is not None and self.reference is not None and len(self.scores) > 1
+        return summarise([*self.scores.values()]) if able else None
+
+    @property
+    def reference(self) -> float | None:
+        """The mean that a margin is taken from; None where a score is missing on the scale on which it is compared."""
+        return self.summary.mean if self.summary and len(self.scores) == self.summary.n else None
+
+    @property
+    def planned(self) -> int:
+        """Seeds asked for."""
+        return len(self.seeds)
+
+    @property
+    def completed(self) -> int:
+        return self._count(RunState.COMPLETED)
+
+    @property
+    def diverged(self) -> int:
+        return self._count(RunState.DIVERGED)
+
+    @property
+    def undertrained(self) -> int:
+        """Completed runs that learned no more than how often each token comes."""
+        return sum(one.undertrained is not None for one in self.seeds)
+
+    @property
+    def failed(self) -> int:
+        """Failed runs, those out of memory among them."""
+        return self._count(RunState.FAILED)
+
+    @property
+    def unfinished(self) -> int:
+        """Runs that are pending, running, interrupted, cancelled or pruned."""
+        return self.planned - self.completed - self.diverged - self.failed
+
+    @property
+    def divergence_rate(self) -> tuple[float, float]:
+        """Wilson's 95% interval of the chance that a seed diverges, from those that came to an end."""
+        return wilson(self.diverged, self.diverged + self.completed)
+
+    def expected(self, draws: int) -> float | None:
+        """The expected test score of the best-validation seed among `draws` seeds; None when there are not as many."""
+        return self.expected_best[draws - 1] if 1 <= draws <= len(self.expected_best) else None
+
+    @cached_property
+    def expected_best(self) -> list[float]:
+        """The same of 1, 2, … seeds."""
+        sign = 1 if self.selected_by.direction is Direction.MAX else -1
+        ranked = sorted(
+            (sign * one.validation, -one.seed, one.score)
+            for one in self.seeds
+            if one.score is not None and one.validation is not None and isfinite(one.validation)
+        )
+        return expected_best([score for *_, score in ranked])
+
+    def _count(self, state: RunState) -> int:
+        return sum(one.state is state for one in self.seeds)
+
+
+def cell_of(
+    record: CellRecord,
+    runs: Sequence[RunRecord],
+    metrics: Mapping[int, Mapping[str, float]],
+    *,
+    metric: str | None = None,
+    shown: Shown = Shown.BEST_SEED,
+) -> Cell | None:
+    """What the runs of a cell come to; None when its task has no such metric.
+
+    Args:
+        runs: in any state and generation.
+        metrics: run id → `test/…` → value.
+        metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
+            split.
+    """
+    known = metrics_of(record.spec["task"])
+    selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
+    own = selected_by.name.removeprefix("valid/")
+    name = metric or own
+    if name not in known and name not in (own, selected_by.name):
+        return None
+
+    def score_of(run: RunRecord) -> float | None:
+        if run.state is not RunState.COMPLETED:
+            return None
+        if name == selected_by.name:
+            return run.valid_score
+        return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
+
+    standing = _standing(runs)
+    seeds = tuple(
+        Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
+    )
+    best = best_seed(standing, selected_by.direction)
+    score = score_of(best) if best else None
+    summary = summarise([one.score for one in seeds if one.score is not None])
+    memory = sum(run.out_of_memory for run in standing)
+    has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
+    return Cell(
+        id=record.id,
+        metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
+        selected_by=selected_by,
+        state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
+        run_id=best.id if best else None,
+        seed=best.seed if best else None,
+        validation=best.valid_score if best else None,
+        score=score,
+        summary=summary,
+        seeds=seeds,
+        shown=shown,
+        out_of_memory=memory,
+    )
+
+
+def metrics_of(task: str) -> Mapping[str, Direction]:
+    """The test metrics of a task; none are known of a task that another kdx has."""
+    return TEST_METRICS[Task(task)] if task in list(Task) else {}
+
+
+def selected_runs(sweep: SweepRecord) -> list[int]:
+    """Ids of the runs that stand for their cells, one for each cell that has a score."""
+    runs: dict[str, list[RunRecord]] = {}
+    for run in sweep.runs:
+        runs.setdefault(run.cell_id, []).append(run)
+    best = (
+        best_seed(_standing(runs.get(cell.id, ())), Direction(cell.spec["select"]["direction"])) for cell in sweep.cells
+    )
+    return list(dict.fromkeys(run.id for run in best if run))
+
+
+def _standing(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """The run that stands for each seed: its newest final generation, or else the newest."""
+    ordered = sorted(runs, key=lambda run: (run.state in FINAL, run.generation))
+    by_seed = {run.seed: run for run in ordered}
+    return [by_seed[seed] for seed in sorted(by_seed)]
+
+
+def _without_value(states: Mapping[RunState, int], memory: int) -> State:
+    """Divergence is an outcome at once, a failure only when no other run is still to come."""
+    if states[RunState.COMPLETED]:
+        return State.HOLE
+    if states[RunState.DIVERGED]:
+        return State.NOT_CONVERGE
+    failed = states[RunState.FAILED]
+    if not failed or failed < sum(states.values()):
+        return State.HOLE
+    return State.OUT_OF_MEMORY if memory == failed else State.FAILED

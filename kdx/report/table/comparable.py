@@ -1,0 +1,105 @@
+"""Which numbers compare: those of one task and metric, counted on the same text, in the same tokens and context.
+
+A perplexity is per token, so another vocabulary makes another number of it, and so does every word that is unknown,
+which costs next to nothing. BLEU asks for the same references; bits per byte for the same text alone. Of runs of an
+older kdx, which recorded no such facts, the settings of the data have to be the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kdx.axes import Task
+from kdx.grid.cell_selector import choice, factors
+from kdx.report.selection.cells import Cell, Metric
+from kdx.report.table.layout import Address, Layout
+from kdx.store.records import SweepRecord
+
+_PER_TOKEN = frozenset({"loss", "perplexity"})
+BITS_PER_BYTE = "bits_per_byte"
+"""Compares whatever the vocabulary."""
+_SHORT = 8
+"""Digits of a hash that are shown."""
+
+
+class Trait(NamedTuple):
+    """One thing that has to be the same in two cells for their numbers to compare."""
+
+    topic: str
+    """Such as `vocabulary`."""
+    key: str
+    """The same where it is the same."""
+    told: str
+    """It in words."""
+
+
+def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...]]:
+    """The traits of every cell, task and metric aside."""
+    facts = {at: _facts(cell, sweep) for at, cell in layout.places.items()}
+    scored = [at for at, cell in layout.places.items() if cell.scores]
+    # Facts of some cells alone would tell them from the others by no more than the kdx that trained them.
+    recorded = all(facts[at] for at in scored)
+    return {
+        at: _of_facts(cell.metric, known, layout.spec(at))
+        if recorded and (known := facts[at])
+        else _of_spec(layout.spec(at))
+        for at, cell in layout.places.items()
+    }
+
+
+def compares_by_bytes(cells: Mapping[Address, Cell], sweep: SweepRecord) -> bool:
+    """Whether bits per byte were recorded for each of these cells, so that they can be compared by them."""
+    runs = [one.run_id for cell in cells.values() for one in cell.seeds if one.score is not None]
+    return all(f"test/{BITS_PER_BYTE}" in sweep.metrics.get(run, {}) for run in runs)
+
+
+def _facts(cell: Cell, sweep: SweepRecord) -> Mapping[str, Any] | None:
+    known = [
+        origin.facts
+        for one in cell.seeds
+        if one.score is not None and (origin := sweep.provenance.get(one.run_id)) and origin.facts
+    ]
+    return known[0] if known else None
+
+
+def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[Trait, ...]:
+    split = metric.recorded.partition("/")[0]
+    found = []
+
+    def add(topic: str, *names: str, told: str = "") -> None:
+        if all(name in facts for name in names):
+            key = " ".join(str(facts[name]) for name in names)
+            found.append(
+                Trait(topic, key, told or key[:_SHORT] if topic.endswith(("text", "examples")) else told or key)
+            )
+
+    unknown = facts.get(f"{split}/unknown_rate") or 0.0
+    if metric.unit in _PER_TOKEN or (metric.unit == "word_perplexity" and unknown):
+        size = facts.get("vocabulary_size") or 0
+        add(
+            "vocabulary",
+            "vocabulary",
+            told=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
+        )
+    if metric.unit in _PER_TOKEN or metric.unit.startswith("bleu"):
+        add("tokenisation", "tokenisation")
+    add(f"{split} text", f"{split}/text")
+    add(f"{split} source text", f"{split}/source_text")
+    add(f"{split} examples", f"{split}/content")
+    return (*found, *_reading(spec))
+
+
+def _of_spec(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
+    data = [(factor, str(choice(spec, factor))) for factor in factors() if factor.startswith("data.")]
+    return (*(Trait(factor, word, word) for factor, word in data), *_reading(spec))
+
+
+def _reading(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
+    """How a stream is cut for the test; what fills the context decides a perplexity."""
+    if spec["task"] != Task.PREDICTION:
+        return ()
+    evaluation, training = spec.get("evaluation") or {}, spec["training"]
+    length = evaluation.get("length") or training["length"]
+    streams = evaluation.get("streams") or training["batch_tokens"] // training["length"]
+    memory = spec.get("memory") if evaluation.get("memory") is None else evaluation["memory"]
+    told = f"{streams} streams, {length} tokens, memory {memory or 0}"
+    return (Trait("evaluation context", told, told),)
