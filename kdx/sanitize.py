@@ -6,9 +6,15 @@ import unicodedata
 _ACTIVE = frozenset({"Cc", "Cf", "Cs"})
 
 
-def inert(text: str) -> str:
+def sanitize(text: str) -> str:
     """`text` on one line, its white space collapsed and its active characters spelled out, ESC as `\\x1b`."""
     return spelled_out(" ".join(text.split()))
+
+
+def sanitize_lines(text: str) -> str:
+    """The same of each line; the lines and their indentation stay."""
+    lines = text.split("\n")
+    return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + sanitize(line) for line in lines)
 
 
 def spelled_out(text: str, *, keep: str = "") -> str:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import in_database
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from kdx.report.table.table import Table
@@ -42,9 +43,9 @@ def checked(file: Path, sweep: str, tables: "tuple[Table, ...]", json: bool, db:
     else:
         for one in found.changes:
             what = f"{one.what} " if one.what else ""
-            out(inert(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
+            out(sanitize_lines(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
         for part in found.left_out:
-            out(inert(f"not compared: {part}"))
+            out(sanitize_lines(f"not compared: {part}"))
     told = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
     absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
     if not found.changes and not found.left_out:

@@ -64,13 +64,13 @@ def _show(rows: "Rows") -> None:
     from rich.text import Text
 
     from kdx.report.render.rows import word
-    from kdx.sanitize import inert
+    from kdx.sanitize import sanitize
 
     shown = list(islice(rows, MOST_SHOWN))
     table = Table()
     for index, column in enumerate(rows.columns):
         numbers = not any(isinstance(row[index], str | bytes) for row in shown)
-        table.add_column(Text(inert(column)), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(sanitize(column)), justify="right" if numbers else "left", overflow="fold")
     for row in shown:
         table.add_row(*(Text(word(value)) for value in row))
     out(table)

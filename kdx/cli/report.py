@@ -256,9 +256,9 @@ def _out_claims(title: str, answers: "Sequence[Answer]", format: Format) -> None
         out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
         return
     from kdx.report.render.text import TextListing
-    from kdx.sanitize import inert
+    from kdx.sanitize import sanitize
 
-    out(f"{inert(title)}\n")
+    out(f"{sanitize(title)}\n")
     for one in listings:
         out(TextListing(one))
         out("")

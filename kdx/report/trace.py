@@ -14,7 +14,7 @@ from kdx.report.render.wording import LEVELS, column_headers
 from kdx.report.selection.cells import Cell
 from kdx.report.table.layout import Address
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
 
@@ -62,7 +62,7 @@ class Trace:
         """A grid of this cell alone, with its seeds."""
         about = {
             "name": f"{self.sweep} again"[:100],
-            "description": inert(f"{self.table}: {self.row}, {self.column}"),
+            "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
             "seeds": [one.seed for one in self.cell.seeds],
         }
         return "".join(as_yaml(part) for part in (about, self.spec))
@@ -90,12 +90,12 @@ def find(table: Table, row: str, column: str | None) -> Address:
 
 def rows(table: Table) -> list[str]:
     """The header of each row, as it is printed."""
-    return [inert(LEVELS.join(words)) for words in table.rows]
+    return [sanitize(LEVELS.join(words)) for words in table.rows]
 
 
 def columns(table: Table) -> list[str]:
     """The header of each column, as it is printed."""
-    return [inert(LEVELS.join(words)) for words in column_headers(table)]
+    return [sanitize(LEVELS.join(words)) for words in column_headers(table)]
 
 
 def trace(sweep: SweepRecord, table: Table, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
@@ -214,4 +214,4 @@ def _one(table: Table, side: str, headers: Sequence[str], asked: str | None) -> 
 
 def _words(header: str) -> set[str]:
     """The words of each level, without case and arrows."""
-    return {inert(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}
+    return {sanitize(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}

@@ -1,7 +1,7 @@
 """Tables and claims as CSV in long form, one row a cell or a comparison, for statistics programs and spreadsheets.
 
 Columns keep their names and meaning from version to version. Numbers have full precision; a field is empty where there
-is none. Names stand on one line each, quoted and inert (`kdx.report.render.rows`).
+is none. Names stand on one line each, quoted and harmless (`kdx.report.render.rows`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 from kdx.store.records import SweepRecord
 
 
@@ -137,5 +137,5 @@ def _written(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows, all of the same columns."""
     if not rows:
         return ""
-    values = ([inert(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
-    return "".join(f"{line}\n" for line in lines([*map(inert, rows[0])], values))
+    values = ([sanitize(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
+    return "".join(f"{line}\n" for line in lines([*map(sanitize, rows[0])], values))

@@ -20,7 +20,7 @@ from kdx.report.render.listings import Listing, listings
 from kdx.report.render.wording import beside_scores, caption, column_headers, mark, spans, unless_repeated, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 
 BREAK = "\\allowbreak{}"
 """Where a line may end inside a word."""
@@ -155,7 +155,7 @@ def label(*names: str) -> str:
 
 def tex(text: str) -> str:
     """Text that LaTeX prints as it is."""
-    return _spelled(inert(text))
+    return _spelled(sanitize(text))
 
 
 def _spelled(text: str) -> str:
@@ -250,10 +250,10 @@ class _Scores:
 def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
     """The body in as many pieces as the width needs."""
     names = [
-        [inert(word) for word in (factor, *(row[level] for row in table.rows))]
+        [sanitize(word) for word in (factor, *(row[level] for row in table.rows))]
         for level, factor in enumerate(table.row_factors)
     ]
-    headers = [tuple(map(inert, header)) for header in column_headers(table)]
+    headers = [tuple(map(sanitize, header)) for header in column_headers(table)]
     scores = [_scores([row[index] for row in table.body], show_n=table.n is None) for index in range(len(headers))]
     widths = [column(its, (), _width) for its in names]
     # A header over several columns is folded to the width of these.
@@ -277,7 +277,7 @@ def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
 
 def _tabulars_of(listing: Listing, width: float) -> Iterator[_Tabular]:
     """The rows in as many pieces as the width needs; none where there are no rows."""
-    texts = [[inert(row[at]) for row in (listing.headers, *listing.rows)] for at in range(len(listing.headers))]
+    texts = [[sanitize(row[at]) for row in (listing.headers, *listing.rows)] for at in range(len(listing.headers))]
     names = listing.names
     widths = [of_listing(header, its, _width, names=at < names) for at, (header, *its) in enumerate(texts)]
     for piece in fit(widths, names, width, _GAP) if listing.rows else []:
@@ -349,7 +349,7 @@ def _set(head: _Head, pieces: Callable[[float], Iterable[_Tabular]], notes: Sequ
     Args:
         pieces: the tabulars within a width.
     """
-    said = [inert(note) for note in notes]
+    said = [sanitize(note) for note in notes]
     below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{_breakable(note)}\\par" for note in said), "}"]
     title = head.title if head.title.endswith((".", "?", "!")) else f"{head.title}."
     tabulars = list(pieces(_TEXT))
@@ -408,7 +408,7 @@ def _paragraph(width: float, side: str) -> str:
 def _breakable(text: str, width: float = _TOKEN) -> str:
     """Text that LaTeX prints as it is, and can break where it is wider than that."""
     written = ""
-    for part in breakable(unicodedata.normalize("NFC", inert(text)), width, _width):
+    for part in breakable(unicodedata.normalize("NFC", sanitize(text)), width, _width):
         written += _spelled(part) if part.endswith(" ") else f"{_spelled(part)}{BREAK}"
     return written.removesuffix(BREAK)
 

@@ -6,7 +6,7 @@ from kdx.report.render.listings import Listing, listings
 from kdx.report.render.wording import LEVELS, caption, column_headers, mark, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 
 # What opens a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that GitHub
 # would turn into links.
@@ -53,4 +53,4 @@ def _body(cell: Cell | None, *, show_n: bool) -> str:
 
 def plain(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\g<0>", inert(text))
+    return _MARKUP.sub(r"\\\g<0>", sanitize(text))

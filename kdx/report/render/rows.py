@@ -1,4 +1,4 @@
-"""Rows of a query as text, CSV or JSON, line by line. Names that they hold come out inert in each."""
+"""Rows of a query as text, CSV or JSON, line by line. Names that they hold come out harmless in each."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from kdx.sanitize import inert, spelled_out
+from kdx.sanitize import sanitize, spelled_out
 
 _FORMULA = frozenset("=+-@\t\r")
 """A spreadsheet takes a text that begins so, or with what it holds for the same, for a formula."""
@@ -19,12 +19,12 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 def word(value: Any) -> str:
     """A value on one line: numbers in full precision, nothing for NULL."""
-    return "" if value is None else inert(_text(value))
+    return "" if value is None else sanitize(_text(value))
 
 
 def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Aligned columns, numbers to the right, under a header; goes through the rows twice."""
-    widths = [len(inert(column)) for column in columns]
+    widths = [len(sanitize(column)) for column in columns]
     numbers = [True] * len(columns)
     for row in rows:
         for index, value in enumerate(row):
@@ -35,7 +35,7 @@ def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
         parts = zip(words, widths, numbers, strict=True)
         return "  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in parts).rstrip()
 
-    yield line(map(inert, columns))
+    yield line(map(sanitize, columns))
     for row in rows:
         yield line(map(word, row))
 

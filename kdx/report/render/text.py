@@ -14,7 +14,7 @@ from kdx.report.render.listings import Listing, listings
 from kdx.report.render.wording import Words, beside_scores, caption, column_headers, mark, unless_repeated, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 
 _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
@@ -31,16 +31,16 @@ class TextTable:
         self.table = table
         self.full = full
         self.statistics = statistics
-        self._names = [[inert(word) for word in row] for row in table.rows]
-        self._factors = [inert(factor) for factor in table.row_factors]
-        self._headers = [tuple(map(inert, header)) for header in column_headers(table)]
+        self._names = [[sanitize(word) for word in row] for row in table.rows]
+        self._factors = [sanitize(factor) for factor in table.row_factors]
+        self._headers = [tuple(map(sanitize, header)) for header in column_headers(table)]
         self._columns = [_column(table, index) for index in range(len(table.columns))]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The title, the body in as many pieces as the width needs, and the notes."""
-        title = Text(inert(self.table.name), style="bold")
+        title = Text(sanitize(self.table.name), style="bold")
         if self.table.caption:
-            title.append(f": {inert(self.table.caption)}", style="not bold")
+            title.append(f": {sanitize(self.table.caption)}", style="not bold")
         yield title
         widest = _NOTES
         for piece in self._pieces(options.max_width):
@@ -96,15 +96,15 @@ class TextListing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The title, the rows and the notes."""
         listing = self.listing
-        rows = [[inert(word) for word in row] for row in listing.rows]
-        headers = [inert(header) for header in listing.headers]
+        rows = [[sanitize(word) for word in row] for row in listing.rows]
+        headers = [sanitize(header) for header in listing.headers]
         texts = [[row[index] for row in rows] for index in range(len(headers))]
         columns = [
             of_listing(header, its, cell_len, names=index < listing.names)
             for index, (header, its) in enumerate(zip(headers, texts, strict=True))
         ]
         numbers = [index >= listing.names and not are_words(its) for index, its in enumerate(texts)]
-        yield Text(inert(listing.title), style="bold")
+        yield Text(sanitize(listing.title), style="bold")
         widest = _NOTES
         for piece in fit(columns, listing.names, options.max_width, _GAP) if rows else []:
             widest = max(widest, _total(piece))
@@ -136,7 +136,7 @@ def _total(piece: Piece) -> int:
 
 
 def _notes(notes: Iterable[str], width: int) -> Iterator[Constrain]:
-    return (Constrain(Text(inert(note)), width) for note in notes)
+    return (Constrain(Text(sanitize(note)), width) for note in notes)
 
 
 def _behind_blank(text: str) -> int:

@@ -9,7 +9,7 @@ from kdx.report.render.markdown import to_markdown
 from kdx.report.render.wording import caption
 from kdx.report.table.build import tables
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 from kdx.store.records import RunState
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -98,7 +98,7 @@ def test_any_names_come_out_as_plain_text_in_a_table_of_the_same_shape(title: st
     assert [token.type for token in tokens].count("table_open") == 1
     inside = [token for token in tokens if token.type == "inline"]
     body = [token for token in inside if token.level > 2]
-    heads = [inert(word) for word in ("approach", "training.steps")]
+    heads = [sanitize(word) for word in ("approach", "training.steps")]
     assert len(body) == (1 + len(table.rows)) * (2 + len(table.columns))
     assert ["".join(part.content for part in token.children or []) for token in body[:2]] == heads
     for token in inside:
@@ -106,7 +106,7 @@ def test_any_names_come_out_as_plain_text_in_a_table_of_the_same_shape(title: st
         assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, kinds
     read = ["".join(part.content for part in token.children or []) for token in body]
     width = 2 + len(table.columns)
-    assert read[width::width] == [inert(row[0]) for row in table.rows]
+    assert read[width::width] == [sanitize(row[0]) for row in table.rows]
 
 
 def test_addresses_are_not_made_into_links() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import vl_convert
 
 from kdx.report.render.html.curves import Band
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 
 Scale = tuple[float, float]
 """From the lowest to the highest value of an axis."""
@@ -104,7 +104,7 @@ def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tupl
             rows = [{"x": step, "y": value} for step, value in points]
             layers.append({"data": {"values": rows}, "mark": {**mark, "aria": False}, "encoding": {"x": x, "y": y}})
     width, height = _CURVE
-    return _drawn({"title": inert(title), "width": width, "height": height, "layer": layers})
+    return _drawn({"title": sanitize(title), "width": width, "height": height, "layer": layers})
 
 
 def overlay(title: str, span: Scale, steps: Scale) -> str:
@@ -112,7 +112,7 @@ def overlay(title: str, span: Scale, steps: Scale) -> str:
     x, y = _axes(span, steps)
     width, height = _OVERLAY
     nothing = {"data": {"values": []}, "mark": {"type": "line", "aria": False}, "encoding": {"x": x, "y": y}}
-    return _drawn({"title": inert(title), "width": width, "height": height, "layer": [nothing]})
+    return _drawn({"title": sanitize(title), "width": width, "height": height, "layer": [nothing]})
 
 
 def _axes(span: Scale, steps: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -128,8 +128,8 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
     for field, title, span in zip(("x", "y"), (x, y), spans, strict=True):
         # Whole pixels: shorter, and no eye sees the difference.
         scaled = {**_scaled(span), "round": True}
-        encoding[field] = {"field": field, "type": "quantitative", "title": inert(title), "scale": scaled}
-    groups = list(dict.fromkeys(inert(one.group) for one in points))
+        encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": scaled}
+    groups = list(dict.fromkeys(sanitize(one.group) for one in points))
     few = max(map(len, groups), default=0) <= _SHORT
     legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": 3 if few else 1}
     for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
@@ -146,7 +146,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
             layer |= {"data": {"values": [_linked(one) for one in its]}, "encoding": encoding | _LINK}
         else:
             seen = {_spot(one, spans): one for one in its}.values()
-            rows = [{"x": one.x, "y": one.y, "group": inert(one.group)} for one in seen]
+            rows = [{"x": one.x, "y": one.y, "group": sanitize(one.group)} for one in seen]
             layer |= {"data": {"values": rows}, "encoding": encoding}
             layer["mark"] |= {"aria": False, "filled": True, "size": 9}
         layers += [layer] if its else []
@@ -171,7 +171,7 @@ def forest(points: Sequence[Point], title: str) -> str:
     room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))
     axis = {"labelLimit": _LONGEST, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
     y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {**axis, "labelPadding": 8}}
-    x = {"field": "x", "type": "quantitative", "title": inert(title)}
+    x = {"field": "x", "type": "quantitative", "title": sanitize(title)}
     fill = {"condition": {"test": "datum.marked", "value": "var(--accent)"}, "value": "var(--paper)"}
     layers = [
         {"data": {"values": [{}]}, "mark": {"type": "rule", "color": "var(--muted)"}, "encoding": {"x": {"datum": 0}}},
@@ -191,7 +191,7 @@ _LINK = {"href": {"field": "href"}, "description": {"field": "label"}}
 
 
 def _linked(one: Point) -> dict[str, Any]:
-    return {"x": one.x, "y": one.y, "label": inert(one.label), "href": one.href, "group": inert(one.group)}
+    return {"x": one.x, "y": one.y, "label": sanitize(one.label), "href": one.href, "group": sanitize(one.group)}
 
 
 def _scaled(span: Scale) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ from kdx.report.render.wording import (
 from kdx.report.selection.cells import Cell, Metric, Seed
 from kdx.report.table.layout import Address
 from kdx.report.table.table import Table
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
 
 Curves = Mapping[int, Mapping[str, Curve]]
@@ -121,7 +121,7 @@ def _rendered(**shown: Any) -> Iterator[str]:
         autoescape=True,
         keep_trailing_newline=True,
         trim_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else inert(str(value)),
+        finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
     )
     template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
     page = template.stream(
@@ -378,7 +378,7 @@ def _cell(
         "runs": [{"id": f"run-{one.run_id}", "words": _run(cell, one, runs[one.run_id])} for one in cell.seeds],
         "errors": [f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error],
         "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
-        "spec": _lines(_yaml(spec)),
+        "spec": escape(sanitize_lines(_yaml(spec))),
     }
 
 
@@ -414,15 +414,10 @@ class _Environments:
     def told(self) -> list[dict[str, Any]]:
         """Those that were linked to."""
         return [
-            {"id": f"environment-{number}", "title": f"Environment {number}", "text": _lines(text)}
+            {"id": f"environment-{number}", "title": f"Environment {number}", "text": escape(sanitize_lines(text))}
             for text, number in self._numbers.items()
         ]
 
 
 def _yaml(value: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100).rstrip()
-
-
-def _lines(text: str) -> Markup:
-    """Inert, line by line, with its indentation."""
-    return escape("\n".join(line[: len(line) - len(line.lstrip(" "))] + inert(line) for line in text.split("\n")))

@@ -15,7 +15,7 @@ from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
 from kdx.report.render.html.page import LOSS, claims_to_html, curves_wanted, to_html
 from kdx.report.table.build import tables
-from kdx.sanitize import inert
+from kdx.sanitize import sanitize
 from kdx.store.records import Curve, Provenance, RunState, SweepRecord
 
 HOSTILE = [
@@ -233,13 +233,13 @@ def test_hostile_names_stay_text(quiet: Browser, tmp_path: Path, figure) -> None
     path.write_text(page_of(hostile, range(3)), encoding="utf-8", errors="strict")
     quiet.open(path)
     assert quiet.value("window.pwned") is None
-    assert quiet.value("document.title") == inert(HOSTILE[0])
+    assert quiet.value("document.title") == sanitize(HOSTILE[0])
     scripts = quiet.value("document.querySelectorAll('script').length")
     assert scripts == 1
     foreign = quiet.value("document.querySelectorAll('img, iframe, object, link, base, form, svg svg').length")
     assert foreign == 0
     assert quiet.value("[...document.querySelectorAll('a')].every((one) => one.getAttribute('href').startsWith('#'))")
-    assert column_of(quiet, 0) == [inert(name) for name in HOSTILE]
+    assert column_of(quiet, 0) == [sanitize(name) for name in HOSTILE]
     assert "49" not in quiet.value("document.querySelector('h1').textContent")
     text = path.read_text()
     assert not any(sign in text for sign in "\u202e\u2066\u200b\x1b\0\x85")
