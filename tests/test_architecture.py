@@ -99,6 +99,8 @@ def test_every_module_has_its_tests():
         ["plan", "--help"],
         ["resume", "--help"],
         ["report", "--help"],
+        ["claims", "--help"],
+        ["check", "--help"],
         ["data", "--help"],
         ["data", "prepare", "--help"],
         ["init", "--help"],

@@ -56,6 +56,7 @@ def export(
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.render.rows import to_csv, to_json
+    from kdx.report.selection.best_seed import selected_runs
     from kdx.store.database import open_database
     from kdx.store.reader import load_sweep, outputs_of
     from kdx.sweep.ownership import refuse_stranger
@@ -67,8 +68,10 @@ def export(
     # All of it as one state of the database.
     with open_database(db, write=False) as database, database.read() as connection:
         record = load_sweep(database, sweep)
-        tables = _tables(connection, record.name, _cells(record, cell or []))
-        selected = _selected(tables["runs"], record)
+        cells = _cells(record, cell or [])
+        tables = _tables(connection, record.name, cells)
+        best = selected_runs(record)
+        selected = sorted((best[one] for one in cells if one in best), key=lambda run: run.id)
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
             refuse_stranger(database)
@@ -117,12 +120,6 @@ def _tables(connection: "Connection", sweep: str, cells: list[str]) -> "dict[str
             values,
         ),
     }
-
-
-def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
-    run_id, selected = map(runs.columns.index, ("run_id", "selected"))
-    chosen = {row[run_id] for row in runs if row[selected]}
-    return [run for run in sweep.runs if run.id in chosen]
 
 
 def _weights(db: str, runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":

@@ -46,7 +46,7 @@ def trace(
 
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep)
-        shown = {one.name: one for one in tables(record, db)}
+        shown = {one.layout.name: one.layout for one in tables(record, db)}
         if table not in shown:
             raise _no_table(table, record.name, list(shown), grids(database))
         at = find(shown[table], row, column)

@@ -46,7 +46,7 @@ def _ordered(factor: str, choice: Any) -> Any:
     return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
 
 
-Where = Annotated[dict[str, str], BeforeValidator(_worded)]
+CellSelector = Annotated[dict[str, str], BeforeValidator(_worded)]
 """Factor → word; in YAML a word, a number or a list, as in a grid."""
 
 
@@ -58,20 +58,15 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
-def matches(where: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
-    """Whether the resolved cell has every word of `where`."""
-    return all(choice(spec, factor) == wanted for factor, wanted in where.items())
-
-
 @cache
 def factors() -> tuple[str, ...]:
     """Every factor that a cell can have, in the order of the spec."""
     return tuple(_annotations())
 
 
-def unknown(where: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
-    """Each factor of `where` that no cell has, or whose word it does not know, with what is wrong."""
-    for factor, wanted in where.items():
+def unknown(selector: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
+    """Each factor of a selector that no cell has, or whose word it does not know, with what is wrong."""
+    for factor, wanted in selector.items():
         if factor not in factors():
             problem = f"unknown factor `{shortened(factor)}`"
             yield factor, KdxError(problem, allowed=factors(), hint=did_you_mean(factor, factors()))

@@ -11,45 +11,41 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kdx.axes import Task
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.cell_selector import choice
 from kdx.grid.plan import TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import shortened
-from kdx.grid.spec import TEST_METRICS
 
-Labelled = tuple[Mapping[str, str], Mapping[str, Any]]
-"""A cell's labels, and its resolved spec as canonical JSON gives it back."""
+Labelled = tuple[Mapping[str, str], ResolvedSpec]
+"""A cell's labels, and its resolved spec."""
+
+Address = tuple[int, int]
+"""Row and column of a place in a table."""
 
 NO_CHOICE = "–"
 """Header of a cell that lacks an axis which other cells have."""
 
 
 @dataclass(frozen=True)
-class Placing:
+class TableLayout:
     """Headers in the order of the plan, factor by factor, and the cell at each place."""
 
     rows: tuple[tuple[str, ...], ...]
     """One word for each row factor."""
     columns: tuple[tuple[str, ...], ...]
     """One word for each column factor; a single empty header when the table names none."""
-    at: Mapping[tuple[int, int], int]
-    """(row, column) → index of the cell; a place that the plan leaves empty is absent."""
+    at: Mapping[Address, int]
+    """Where each cell stands, by its index; a place that the plan leaves empty is absent."""
 
 
-def place(cells: Sequence[Labelled], table: TableSpec) -> Placing:
-    """Lay the cells out as `table` asks, see `Placer.place`."""
-    return Placer(cells).place(table)
-
-
-class Placer:
+class LayoutBuilder:
     """Lays the same cells out as one table after another; what it looked up for one serves the next."""
 
     def __init__(self, cells: Sequence[Labelled]) -> None:
         self._cells = cells
         self._words: dict[str, list[str | None]] = {}
 
-    def place(self, table: TableSpec) -> Placing:
+    def build(self, table: TableSpec) -> TableLayout:
         """Lay the cells out as `table` asks.
 
         Raises:
@@ -63,7 +59,7 @@ class Placer:
         row_index = {words: index for index, words in enumerate(rows)}
         column_index = {words: index for index, words in enumerate(columns)}
         _check_baseline(rows, columns, table)
-        at: dict[tuple[int, int], int] = {}
+        at: dict[Address, int] = {}
         for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
             first = at.setdefault((row_index[row], column_index[column]), index)
             if first != index and self._cells[first][1] != self._cells[index][1]:
@@ -71,7 +67,7 @@ class Placer:
                 here = [other for other, *key in keys if key == [row, column]]
                 where = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
                 raise self._collision(here, where, table)
-        return Placing(rows, columns, at)
+        return TableLayout(rows, columns, at)
 
     def _words_of(self, factor: str) -> list[str | None]:
         """The word of each cell."""
@@ -112,8 +108,9 @@ class Placer:
         if table.metric is None and not table.margin:
             return
         specs = [self._cells[index][1] for index in chosen]
-        known = [name for task in dict.fromkeys(spec["task"] for spec in specs) for name in TEST_METRICS[Task(task)]]
-        known += dict.fromkeys(spec["select"]["metric"] for spec in specs)
+        of_tasks = {spec.task: spec.test_metrics for spec in specs}.values()
+        known = [name for metrics in of_tasks for name in metrics]
+        known += dict.fromkeys(spec.selection_metric for spec in specs)
         known = list(dict.fromkeys(known))
         named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
         for what, names in named.items():
@@ -143,7 +140,7 @@ class Placer:
     def _paths(self) -> list[tuple[str, ...]]:
         """Dotted paths of each cell's leaves; cells that have the same ones share them."""
         same: dict[tuple[str, ...], tuple[str, ...]] = {}
-        found = (tuple(path for path, _ in leaves(spec)) for _, spec in self._cells)
+        found = (tuple(path for path, _ in leaves(spec.plain)) for _, spec in self._cells)
         return [same.setdefault(paths, paths) for paths in found]
 
     def _collision(self, here: Sequence[int], where: Mapping[str, str], table: TableSpec) -> KdxError:
@@ -151,7 +148,7 @@ class Placer:
         axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
         differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
         differ = [axis for axis in differ if axis not in where]
-        differ = differ or _differing([list(leaves(self._cells[index][1])) for index in here], where)
+        differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], where)
         return KdxError(
             f"table `{shortened(table.name)}`: {len(here)} cells fall into one place, {place};"
             f" they differ in {', '.join(differ)}",
@@ -159,12 +156,12 @@ class Placer:
         )
 
 
-def factor_value(labels: Mapping[str, str], spec: Mapping[str, Any], factor: str) -> str | None:
+def factor_value(labels: Mapping[str, str], spec: ResolvedSpec, factor: str) -> str | None:
     """The cell's choice of `factor` in words; None when the cell has no such factor.
 
     Position schemes that act together are joined by `+`, other lists by `/`; an empty list is `none`.
     """
-    word = choice(spec, factor)
+    word = spec.word(factor)
     return labels.get(factor) if word is None else word
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kdx.grid.cell_selector import Where, choice, factors, matches, unknown
+from kdx.grid.cell_selector import CellSelector, choice, factors, unknown
 from kdx.grid.spec import CellSpec
 
-WHERE: TypeAdapter[dict[str, str]] = TypeAdapter(Where)
+SELECTOR: TypeAdapter[dict[str, str]] = TypeAdapter(CellSelector)
 
 
 def spec(**choices: Any) -> dict[str, Any]:
@@ -29,21 +29,13 @@ def spec(**choices: Any) -> dict[str, Any]:
     ],
 )
 def test_yaml_becomes_words_in_the_order_of_a_resolved_cell(written: dict[str, Any], word: str) -> None:
-    assert list(WHERE.validate_python(written).values()) == [word]
+    assert list(SELECTOR.validate_python(written).values()) == [word]
 
 
 @pytest.mark.parametrize("wrong", [["kernel"], "kernel", {"training": {"steps": 1}}])
 def test_what_is_no_mapping_of_words_is_refused(wrong: Any) -> None:
     with pytest.raises(ValidationError):
-        WHERE.validate_python(wrong)
-
-
-def test_a_cell_matches_when_it_has_every_word() -> None:
-    cell = spec(kernel="rbf", position=["direct-sum", "product"], inject="per-layer", training={"steps": 100})
-    assert matches({"kernel": "rbf", "training.steps": "100", "position": "direct-sum+product"}, cell)
-    assert matches({}, cell)
-    assert not matches({"kernel": "rbf", "training.steps": "200"}, cell)
-    assert not matches({"unheard-of": "none"}, cell)
+        SELECTOR.validate_python(wrong)
 
 
 def test_a_section_is_no_choice() -> None:

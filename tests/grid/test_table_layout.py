@@ -7,18 +7,19 @@ import pytest
 from kdx.errors import KdxError
 from kdx.grid import table_layout as module
 from kdx.grid.plan import TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import NO_CHOICE, Labelled, Placer, factor_value, place
+from kdx.grid.table_layout import NO_CHOICE, Labelled, LayoutBuilder, factor_value
 
 
 def cell(labels: dict[str, str] | None = None, /, **choices: Any) -> Labelled:
     spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "synthetic"}, **choices})
-    return labels or {}, spec.model_dump(mode="json", by_alias=True)
+    return labels or {}, ResolvedSpec.of(spec)
 
 
 def refusal(cells: list[Labelled], **table: Any) -> KdxError:
     with pytest.raises(KdxError) as caught:
-        place(cells, TableSpec(name="main", **table))
+        LayoutBuilder(cells).build(TableSpec(name="main", **table))
     return caught.value
 
 
@@ -59,45 +60,45 @@ def test_no_position_is_the_word_none() -> None:
 
 def test_headers_follow_the_plan_factor_by_factor() -> None:
     cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
-    placing = place(cells, TableSpec(name="main", rows=("position", "kernel")))
-    assert placing.rows == (
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("position", "kernel")))
+    assert layout.rows == (
         ("product", "rbf"),
         ("product", "exponential"),
         ("none", "rbf"),
         ("none", "exponential"),
     )
-    assert placing.columns == ((),)
-    assert placing.at == {(0, 0): 0, (2, 0): 1, (1, 0): 2, (3, 0): 3}
+    assert layout.columns == ((),)
+    assert layout.at == {(0, 0): 0, (2, 0): 1, (1, 0): 2, (3, 0): 3}
 
 
 def test_numbers_stand_in_the_order_of_the_plan_not_of_the_alphabet() -> None:
     cells = [cell(training={"steps": steps}) for steps in (1000, 200, 30)]
-    placing = place(cells, TableSpec(name="main", rows=("task",), columns=("training.steps",)))
-    assert placing.columns == (("1000",), ("200",), ("30",))
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("task",), columns=("training.steps",)))
+    assert layout.columns == (("1000",), ("200",), ("30",))
 
 
 def test_places_that_the_plan_leaves_empty_are_absent() -> None:
     cells = [cell(kernel="rbf", symmetry="symmetric"), cell(kernel="exponential")]
-    placing = place(cells, TableSpec(name="main", rows=("kernel",), columns=("symmetry",)))
-    assert placing.at == {(0, 0): 0, (1, 1): 1}
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("kernel",), columns=("symmetry",)))
+    assert layout.at == {(0, 0): 0, (1, 1): 1}
 
 
 def test_a_cell_without_an_axis_that_others_have_is_told_apart() -> None:
     cells = [cell({"approach": "Ours"}, kernel="rbf"), cell({}, kernel="exponential")]
-    placing = place(cells, TableSpec(name="main", rows=("approach",)))
-    assert placing.rows == (("Ours",), (NO_CHOICE,))
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("approach",)))
+    assert layout.rows == (("Ours",), (NO_CHOICE,))
 
 
 def test_one_cell_under_two_labels_may_share_a_place() -> None:
     # Without positions every placement is the same cell.
     cells = [cell({"placement": word}, position="none") for word in ("encoder-self", "decoder-self")]
-    placing = place(cells, TableSpec(name="main", rows=("position", "placement")))
-    assert placing.rows == (("none", "none"),)
-    assert placing.at == {(0, 0): 0}
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("position", "placement")))
+    assert layout.rows == (("none", "none"),)
+    assert layout.at == {(0, 0): 0}
 
 
 def test_no_cells_make_no_rows() -> None:
-    assert place([], TableSpec(name="main", rows=("kernel",))).rows == ()
+    assert LayoutBuilder([]).build(TableSpec(name="main", rows=("kernel",))).rows == ()
 
 
 def test_two_cells_in_one_place_are_refused_with_what_tells_them_apart() -> None:
@@ -167,9 +168,9 @@ def test_a_validation_metric_that_selects_no_cell_is_refused() -> None:
 
 def test_a_table_may_be_of_some_cells_only() -> None:
     cells = [cell(kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
-    placing = place(cells, TableSpec(name="main", rows=("kernel",), where={"norm": "post"}))
-    assert placing.rows == (("rbf",), ("exponential",))
-    assert placing.at == {(0, 0): 1, (1, 0): 3}
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("kernel",), where={"norm": "post"}))
+    assert layout.rows == (("rbf",), ("exponential",))
+    assert layout.at == {(0, 0): 1, (1, 0): 3}
 
 
 def test_a_word_that_leaves_no_cell_is_refused() -> None:
@@ -185,7 +186,7 @@ def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: p
     asked: list[str] = []
     looked_up = module.factor_value
     monkeypatch.setattr(module, "factor_value", lambda *cell: asked.append(cell[2]) or looked_up(*cell))
-    placer = Placer(cells)
+    layouts = LayoutBuilder(cells)
     for name in "abc":
-        placer.place(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
+        layouts.build(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
     assert sorted(set(asked)) == ["kernel", "placement", "position"] and len(asked) == 3 * len(cells)

@@ -21,7 +21,8 @@ from kdx.errors import KdxError
 from kdx.files import read_file
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.render.json import to_json
-from kdx.report.render.latex import BREAK, label, tex, to_latex
+from kdx.report.render.latex.characters import BREAK, tex
+from kdx.report.render.latex.writer import label, to_latex
 from kdx.report.render.listings import OVER_SENTENCES, listings
 from kdx.report.render.markdown import plain, to_markdown
 from kdx.report.render.wording import LEVELS, caption
@@ -73,7 +74,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Checked:
+class FileComparison:
     """What a comparison came to."""
 
     tables: tuple[str, ...]
@@ -101,7 +102,7 @@ def asked_in(path: Path) -> Asked:
     """What to ask for again, so that the whole file can be compared.
 
     Raises:
-        KdxError: see `check`.
+        KdxError: see `compare_file`.
     """
     form, text = _form(path), _read(path)
     if form is _JSON:
@@ -114,7 +115,7 @@ def asked_in(path: Path) -> Asked:
     return Asked(report.get("sweep"), next((name for name in beside if name in shipped()), None), randomisation)
 
 
-def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Checked:
+def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -> FileComparison:
     """Compares a file with the tables as they are now.
 
     Args:
@@ -133,13 +134,13 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
         raise KdxError(
             "none of these tables stands in the file as kdx writes it",
             place=str(path),
-            allowed=[table.name for table in tables],
+            allowed=[table.layout.name for table in tables],
             hint="name the sweep that it is of",
         )
-    compared = {tables[index].name: None for index, _ in pairs.values()}
+    compared = {tables[index].layout.name: None for index, _ in pairs.values()}
     changes, left_out = [], [then[at].title for at in unsure]
     for at, (index, part) in pairs.items():
-        for one in _changes(tables[index].name, then[at], part):
+        for one in _changes(tables[index].layout.name, then[at], part):
             if not _of_randomisation(one) or not {one.was, one.now} & {_NOT_THERE, "null"}:
                 changes.append(one)
             elif one.was not in (_NOT_THERE, "null"):
@@ -147,9 +148,15 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     for at, (index, part) in pairs.items() if form is not _JSON else ():
         which = next(number for number, one in enumerate(now[index]) if one is part)
         short, full = (_notes(tables[index], which, form, full=full) for full in (False, True))
-        changes += _changes_of_notes(tables[index].name, then[at].notes, short, full)
-    changes += [one for table in tables if table.name in compared for one in _changes_of_caption(table, text, form)]
-    left_out += [table.name for table in tables if table.name not in compared and form.names(table.name, text)]
+        changes += _changes_of_notes(tables[index].layout.name, then[at].notes, short, full)
+    changes += [
+        one for table in tables if table.layout.name in compared for one in _changes_of_caption(table, text, form)
+    ]
+    left_out += [
+        table.layout.name
+        for table in tables
+        if table.layout.name not in compared and form.names(table.layout.name, text)
+    ]
     its = tuple(form.belonging(name) for name in compared)
     left_out += [
         old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
@@ -157,9 +164,9 @@ def check(path: Path, tables: Sequence[Table], *, partly: bool = False) -> Check
     if report and not partly:
         gone = [table["name"] for table in report["tables"] if table["name"] not in compared]
         changes += [Change(name, "the whole table", "", _THERE, _NOT_THERE) for name in gone]
-    return Checked(
+    return FileComparison(
         tables=tuple(compared),
-        absent=tuple(table.name for table in tables if table.name not in compared),
+        absent=tuple(table.layout.name for table in tables if table.layout.name not in compared),
         numbers=sum(len(values) for at in pairs for values in then[at].places.values()),
         changes=tuple(changes),
         left_out=tuple(dict.fromkeys(left_out)),
@@ -277,7 +284,7 @@ def _changes_of_caption(table: Table, text: str, form: "_Form") -> Iterator[Chan
     while told and start >= 0:
         there = text[start + len(name) + 2 :].replace(BREAK, "")
         if not there.startswith(told):
-            yield Change(table.name, "caption", "", _shortened(there.partition("\n")[0]), told)
+            yield Change(table.layout.name, "caption", "", _shortened(there.partition("\n")[0]), told)
         start = text.find(f"{name}: ", start + 1)
 
 
@@ -499,14 +506,14 @@ _JSON = _Form(
     parts=_parts_of_json,
     belonging=lambda name: f"{name}: ",
     names=lambda name, text: False,
-    title=lambda table: (table.name, ""),
+    title=lambda table: (table.layout.name, ""),
 )
 _MARKDOWN = _Form(
     write=lambda table, full: to_markdown(table, statistics=True, full=full),
     parts=_parts_of_markdown,
     belonging=lambda name: f"**{plain(name)}: ",
     names=lambda name, text: f"**{plain(name)}**" in text,
-    title=lambda table: (f"**{plain(table.name)}**", plain(table.caption)),
+    title=lambda table: (f"**{plain(table.layout.name)}**", plain(table.layout.caption)),
     plain=plain,
     paragraphs=lambda notes: [" ".join(notes)],
 )
@@ -515,7 +522,7 @@ _LATEX = _Form(
     parts=_parts_of_latex,
     belonging=lambda name: f"{label(name)}:",
     names=lambda name, text: f"\\label{{{label(name)}}}" in text,
-    title=lambda table: (f"\\textbf{{{tex(table.name)}}}", tex(table.caption)),
+    title=lambda table: (f"\\textbf{{{tex(table.layout.name)}}}", tex(table.layout.caption)),
     plain=tex,
 )
 _FORMS = {".json": _JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}

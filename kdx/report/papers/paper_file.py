@@ -32,7 +32,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from kdx.axes import Task
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
-from kdx.grid.cell_selector import Where, factors, unknown
+from kdx.grid.cell_selector import CellSelector, factors, unknown
 from kdx.grid.faults import located
 from kdx.grid.sections import Margin, Section, refuse
 from kdx.grid.source import Node, read
@@ -50,14 +50,14 @@ def _known(metric: str) -> str:
     return metric
 
 
-Metric = Annotated[str, AfterValidator(_known)]
+MetricName = Annotated[str, AfterValidator(_known)]
 
 
 class PublishedCell(Section):
     """One published number."""
 
-    where: Where = Field(default_factory=dict)
-    metric: Metric
+    where: CellSelector = Field(default_factory=dict)
+    metric: MetricName
     """Of the test split, such as `bleu`; of the validation split as `valid/bleu`."""
     value: Literal["not converge"] | float
     note: str = ""
@@ -68,7 +68,7 @@ class PublishedTable(Section):
     """The cells of one table."""
 
     table: str = Field(min_length=1)
-    where: Where = Field(default_factory=dict)
+    where: CellSelector = Field(default_factory=dict)
     """What all of its cells have."""
     cells: tuple[PublishedCell, ...] = ()
 
@@ -86,12 +86,12 @@ class Expect(StrEnum):
 class Contrast(Section):
     """One comparison that a claim rests on."""
 
-    where: Where = Field(default_factory=dict)
+    where: CellSelector = Field(default_factory=dict)
     """What the cells of both sides have."""
-    a: Where = Field(min_length=1)
-    b: Where = Field(min_length=1)
+    a: CellSelector = Field(min_length=1)
+    b: CellSelector = Field(min_length=1)
     expect: Expect
-    metric: Metric | None = None
+    metric: MetricName | None = None
     """None: the one that the cells were selected by."""
     margin: Margin | None = None
     """The difference below which the two sides count as equal: in units of the metric, or as a share of b such as 1%;
@@ -254,7 +254,7 @@ def _contrast(node: Node, faults: list[KdxError]) -> Contrast | None:
     return contrast
 
 
-def _check(where: Mapping[str, str], node: Node, path: tuple[str | int, ...], faults: list[KdxError]) -> None:
-    for factor, fault in unknown(where):
+def _check(selector: Mapping[str, str], node: Node, path: tuple[str | int, ...], faults: list[KdxError]) -> None:
+    for factor, fault in unknown(selector):
         place = (node.at if factor in factors() else node.key)((*path, factor))
         faults.append(KdxError(fault.problem, place=place, allowed=fault.allowed, hint=fault.hint))

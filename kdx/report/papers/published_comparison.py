@@ -7,23 +7,20 @@ paper's file names none, each side's place in the order.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
 
 from kdx.axes import Direction
-from kdx.grid.cell_selector import matches
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.table_layout import Address
 from kdx.report.papers.paper_file import NOT_CONVERGE, Paper, PublishedCell
-from kdx.report.selection.cells import Cell, Metric, State
-from kdx.report.table.layout import Address
+from kdx.report.selection.cells import Cell, State
+from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord
-
-if TYPE_CHECKING:
-    from kdx.report.table.table import Table
 
 
 @dataclass(frozen=True)
-class Pair:
+class PublishedPair:
     """A cell and the published one that it meets."""
 
     at: Address
@@ -68,98 +65,117 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A paper beside a table."""
+class PublishedComparison:
+    """A paper's values beside those of a table."""
 
     paper: Paper
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PublishedPair, ...]
     agreement: tuple[Agreement, ...]
     scale: Mapping[str, str]
     """Task → at what scale ours ran, in words."""
 
 
-def beside(table: "Table", paper: Paper, cells: Sequence[CellRecord]) -> Beside:
-    """What `paper` published for the cells of `table`.
+def compare_with_published(
+    places: Mapping[Address, Cell], records: Mapping[str, CellRecord], paper: Paper
+) -> PublishedComparison:
+    """What `paper` published for the cells of a table.
 
     Args:
-        cells: of the sweep.
+        places: where each cell of the table stands.
+        records: cell id → the cell as the sweep planned it.
     """
-    specs = {cell.id: cell.spec for cell in cells}
     published = [(named.table, {**named.where, **one.where}, one) for named in paper.tables for one in named.cells]
-    pairs: list[Pair] = []
+    met: dict[Address, _Met] = {}
     # A cell that stands in several places is ranked and counted once.
-    comparable: dict[tuple[Metric, str, str], dict[str, Pair]] = {}
+    comparable: dict[tuple[Metric, str, str], dict[str, tuple[Cell, _Met]]] = {}
     by_task: dict[str, dict[str, Cell]] = {}
-    for at, cell in table.places.items():
-        spec = specs[cell.id]
-        pair = _pair(at, cell, spec, published, paper.corpora)
-        if pair:
-            pairs.append(pair)
-            comparable.setdefault((cell.metric, spec["task"], repr(spec["data"])), {})[cell.id] = pair
-            by_task.setdefault(spec["task"], {})[cell.id] = cell
-    places = {id: ranks for its in comparable.values() for id, ranks in _places(its).items()}
-    return Beside(
+    for at, cell in places.items():
+        spec = records[cell.id].spec
+        if one := _met(cell, spec, published, paper.corpora):
+            met[at] = one
+            comparable.setdefault((cell.metric, spec.task, repr(spec.value("data"))), {})[cell.id] = cell, one
+            by_task.setdefault(spec.task, {})[cell.id] = cell
+    ranks = {id: those for its in comparable.values() for id, those in _places(its).items()}
+    return PublishedComparison(
         paper=paper,
-        pairs=tuple(replace(pair, places=places.get(table.places[pair.at].id)) for pair in pairs),
+        pairs=tuple(
+            PublishedPair(
+                at=at,
+                metric=places[at].metric,
+                published=one.value,
+                tables=one.tables,
+                ours=places[at].value,
+                diverged=places[at].state is State.NOT_CONVERGE,
+                note=one.note,
+                same_corpus=one.same_corpus,
+                places=ranks.get(places[at].id),
+            )
+            for at, one in met.items()
+        ),
         agreement=tuple(
-            _agreement(metric, task, str(specs[next(iter(its))]["data"]["corpus"]), [*its.values()])
+            _agreement(metric, task, records[next(iter(its))].spec.corpus, [*its.values()])
             for (metric, task, _), its in comparable.items()
         ),
-        scale={task: _scale([specs[one] for one in its], [*its.values()]) for task, its in by_task.items()},
+        scale={task: _scale([records[id].spec for id in its], [*its.values()]) for task, its in by_task.items()},
     )
 
 
-def _pair(
-    at: Address,
+@dataclass(frozen=True)
+class _Met:
+    """What was published of a cell."""
+
+    value: float | None
+    tables: tuple[str, ...]
+    note: str
+    same_corpus: bool
+
+
+def _met(
     cell: Cell,
-    spec: Mapping[str, Any],
+    spec: ResolvedSpec,
     published: Sequence[tuple[str, Mapping[str, str], PublishedCell]],
     corpora: Mapping[str, str],
-) -> Pair | None:
-    met = [
-        (len(where), name, one, where.get("data.corpus", corpora.get(spec["task"])))
-        for name, where, one in published
-        if one.metric == cell.metric.name and matches(where, spec)
+) -> _Met | None:
+    fitting = [
+        (len(selector), name, one, selector.get("data.corpus", corpora.get(spec.task)))
+        for name, selector, one in published
+        if one.metric == cell.metric.name and spec.matches(selector)
     ]
-    if not met:
-        return None
-    most = max(words for words, *_ in met)
-    values = {one.value for words, _, one, _ in met if words == most}
-    if len(values) > 1:
+    most = max((words for words, *_ in fitting), default=0)
+    closest = [(name, one, corpus) for words, name, one, corpus in fitting if words == most]
+    values = {one.value for _, one, _ in closest}
+    if len(values) != 1:
         # Two numbers for the same words: the file does not say which one is meant.
         return None
     (value,) = values
-    return Pair(
-        at=at,
-        metric=cell.metric,
-        published=None if value == NOT_CONVERGE else float(value),
-        tables=tuple(dict.fromkeys(name for _, name, one, _ in met if one.value == value)),
-        ours=cell.value,
-        diverged=cell.state is State.NOT_CONVERGE,
-        note=" ".join(dict.fromkeys(one.note for words, _, one, _ in met if words == most and one.note)),
-        same_corpus=all(corpus == spec["data"]["corpus"] for words, *_, corpus in met if words == most),
+    return _Met(
+        value=None if value == NOT_CONVERGE else float(value),
+        tables=tuple(dict.fromkeys(name for _, name, one, _ in fitting if one.value == value)),
+        note=" ".join(dict.fromkeys(one.note for _, one, _ in closest if one.note)),
+        same_corpus=all(corpus == spec.corpus for _, _, corpus in closest),
     )
 
 
-def _rank(pair: Pair) -> tuple[float, float] | None:
+def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
     """What both sides are ranked by; None where ours has no score yet. What did not converge is the worst."""
-    if pair.ours is None and not pair.diverged:
+    ours = cell.value
+    if ours is None and cell.state is not State.NOT_CONVERGE:
         return None
-    worst = float("-inf") if pair.metric.direction is Direction.MAX else float("inf")
-    theirs, ours = (worst if value is None or not isfinite(value) else value for value in (pair.published, pair.ours))
-    return theirs, ours
+    worst = float("-inf") if cell.metric.direction is Direction.MAX else float("inf")
+    theirs, our = (worst if value is None or not isfinite(value) else value for value in (met.value, ours))
+    return theirs, our
 
 
-def _places(pairs: Mapping[str, Pair]) -> dict[str, tuple[int, int]]:
+def _places(cells: Mapping[str, tuple[Cell, _Met]]) -> dict[str, tuple[int, int]]:
     """Cell → its place in the published order, and in ours."""
-    ranks = {id: rank for id, pair in pairs.items() if (rank := _rank(pair))}
-    metric = next(iter(pairs.values())).metric
+    ranks = {id: rank for id, those in cells.items() if (rank := _rank(*those))}
+    metric = next(cell.metric for cell, _ in cells.values())
     theirs, ours = (sorted((rank[side] for rank in ranks.values()), key=metric.gain, reverse=True) for side in (0, 1))
     return {id: (theirs.index(rank[0]) + 1, ours.index(rank[1]) + 1) for id, rank in ranks.items()}
 
 
-def _agreement(metric: Metric, task: str, corpus: str, pairs: Sequence[Pair]) -> Agreement:
-    ranked = [rank for one in pairs if (rank := _rank(one))]
+def _agreement(metric: Metric, task: str, corpus: str, cells: Sequence[tuple[Cell, _Met]]) -> Agreement:
+    ranked = [rank for one in cells if (rank := _rank(*one))]
     tau = p = None
     if len({theirs for theirs, _ in ranked}) > 1 and len({ours for _, ours in ranked}) > 1:
         from scipy.stats import kendalltau
@@ -169,27 +185,26 @@ def _agreement(metric: Metric, task: str, corpus: str, pairs: Sequence[Pair]) ->
     return Agreement(metric, task, corpus, len(ranked), tau, p)
 
 
-def _scale(specs: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> str:
+def _scale(specs: Sequence[ResolvedSpec], cells: Sequence[Cell]) -> str:
     """Corpus, size, training and seeds in words; what differs between cells stands as `a or b`."""
 
     def each(values: Sequence[object]) -> str:
         return " or ".join(dict.fromkeys(map(str, values)))
 
     layers = [
-        f"{spec['model']['encoder_layers']}+{spec['model']['decoder_layers']}"
-        if spec["model"]["encoder_layers"]
-        else spec["model"]["decoder_layers"]
+        f"{encoder}+{spec.value('model.decoder_layers')}"
+        if (encoder := spec.value("model.encoder_layers"))
+        else spec.value("model.decoder_layers")
         for spec in specs
     ]
-    lines = {spec["data"]["train_lines"] for spec in specs} - {None}
+    lines = {spec.value("data.train_lines") for spec in specs} - {None}
     ended = sorted({cell.completed + cell.diverged for cell in cells})
     return ", ".join(
         (
-            each([spec["data"]["corpus"] for spec in specs])
-            + (f" (first {each(sorted(lines))} training lines)" if lines else ""),
-            f"d {each([spec['model']['width'] for spec in specs])}",
+            each([spec.corpus for spec in specs]) + (f" (first {each(sorted(lines))} training lines)" if lines else ""),
+            f"d {each([spec.value('model.width') for spec in specs])}",
             f"{each(layers)} layers",
-            f"{each([spec['training']['steps'] for spec in specs])} steps",
+            f"{each([spec.value('training.steps') for spec in specs])} steps",
             f"n = {each(ended)} seed{'' if ended == [1] else 's'}",
         )
     )

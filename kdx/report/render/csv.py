@@ -7,14 +7,15 @@ is none. Names stand on one line each, quoted and harmless (`kdx.report.render.r
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdx.grid.table_layout import Address
 from kdx.report.papers.paper_file import Paper
-from kdx.report.papers.published_comparison import Pair
+from kdx.report.papers.published_comparison import PublishedPair
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.rows import to_csv as lines
 from kdx.report.render.wording import setting
-from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
-from kdx.report.table.comparisons import Difference
+from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 from kdx.store.records import SweepRecord
@@ -25,17 +26,21 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
 
     A factor named as another column is, such as `seed`, has `factor ` before its name.
     """
-    labels = {cell.id: {"task": str(cell.spec["task"]), **cell.labels} for cell in sweep.cells}
-    headers = [{**labels[cell.id], **table.header(at)} for table in tables for at, cell in table.places.items()]
+    labels = {cell.id: {"task": cell.spec.task, **cell.labels} for cell in sweep.cells}
+    headers = [
+        {**labels[cell.id], **table.layout.header(at)} for table in tables for at, cell in table.layout.places.items()
+    ]
     factors = dict.fromkeys(name for header in headers for name in header)
     rows = []
     for table in tables:
         differences = {one.at: one for one in table.differences}
-        published = {one.at: one for one in table.beside.pairs} if table.beside else {}
-        for at, cell in table.places.items():
-            words = {**labels[cell.id], **table.header(at)}
-            values = _values(table, cell, differences.get(at)) | _published(published.get(at))
-            rows.append({"table": table.name, **_apart({name: words.get(name) for name in factors}, values), **values})
+        published = {one.at: one for one in table.published.pairs} if table.published else {}
+        for at, cell in table.layout.places.items():
+            words = {**labels[cell.id], **table.layout.header(at)}
+            values = _values(table, at, differences.get(at)) | _published(published.get(at))
+            rows.append(
+                {"table": table.layout.name, **_apart({name: words.get(name) for name in factors}, values), **values}
+            )
     return _written(rows)
 
 
@@ -63,25 +68,26 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
         }
         for paper, those in answers
         for answer in those
-        for finding in answer.findings
+        for finding in answer.settings
         for one in finding.outcomes
     ]
     return _written(rows)
 
 
-def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str, Any]:
-    summary, draws = cell.summary, max(0, table.fewest - 1)
+def _values(table: Table, at: Address, difference: Difference | None) -> dict[str, Any]:
+    cell, mark = table.layout.places[at], table.marks.get(at)
+    summary, draws = cell.summary, max(0, table.layout.fewest - 1)
     half = summary.half_width if summary else None
     low, high = (summary.mean - half, summary.mean + half) if summary and half is not None else (None, None)
     return {
         "metric": cell.metric.recorded,
         "direction": cell.metric.direction.value,
-        "shown": table.shown.value,
+        "shown": table.layout.shown.value,
         "state": cell.state.value,
         "score": cell.score,
-        "best": int(cell.best),
-        "near_best": int(cell.near),
-        "not_compared_with_best": int(cell.untested),
+        "best": int(mark is Mark.BEST),
+        "near_best": int(mark is Mark.NOT_DISTINGUISHABLE),
+        "not_compared_with_best": int(mark is Mark.UNTESTED),
         "seed": cell.seed,
         "run": cell.run_id,
         "selected_by": cell.selected_by.name,
@@ -100,14 +106,14 @@ def _values(table: Table, cell: Cell, difference: Difference | None) -> dict[str
         "failed": cell.failed,
         "out_of_memory": cell.out_of_memory,
         "unfinished": cell.unfinished,
-        "against": setting(table.header(difference.against)) if difference else None,
-        **_difference(difference),
+        "against": setting(table.layout.header(difference.against)) if difference else None,
+        **_difference(difference, table.randomisations.get(difference.at) if difference else None),
         "cell": cell.id,
     }
 
 
-def _difference(one: Difference | None) -> dict[str, float | None]:
-    estimate, over = (one.estimate, one.randomisation) if one else (None, None)
+def _difference(one: Difference | None, over: Randomisation | None) -> dict[str, float | None]:
+    estimate = one.estimate if one else None
     return {
         **_estimate(estimate),
         "p_corrected": one.p if one else None,
@@ -119,7 +125,7 @@ def _difference(one: Difference | None) -> dict[str, float | None]:
     }
 
 
-def _published(pair: Pair | None) -> dict[str, Any]:
+def _published(pair: PublishedPair | None) -> dict[str, Any]:
     state = None if pair is None else "not converge" if pair.published is None else "value"
     return {"published": pair.published if pair else None, "published_state": state}
 

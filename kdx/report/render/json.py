@@ -7,24 +7,28 @@ replace them.
 from dataclasses import asdict
 from typing import Any
 
-from kdx.report.papers.published_comparison import Beside
-from kdx.report.papers.verdicts import Answer, Finding, Outcome
-from kdx.report.selection.cells import Cell, Metric
+from kdx.report.papers.decisions import ContrastOutcome
+from kdx.report.papers.published_comparison import PublishedComparison
+from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import LEVEL, Estimate
-from kdx.report.table.comparisons import Difference, Group, ratio
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.comparisons import Difference, Group, Mark
 from kdx.report.table.table import Table
 
 
 def to_json(table: Table) -> dict[str, Any]:
     """The table with one entry for each cell, and what is said below it."""
     return {
-        "name": table.name,
-        "caption": table.caption,
-        "rows": list(table.row_factors),
-        "columns": list(table.column_factors),
-        "shown": table.shown.value,
+        "name": table.layout.name,
+        "caption": table.layout.caption,
+        "rows": list(table.layout.row_factors),
+        "columns": list(table.layout.column_factors),
+        "shown": table.layout.shown.value,
         "notes": list(table.notes),
-        "cells": [{**_place(table, at), **_values(cell)} for at, cell in table.places.items()],
+        "cells": [
+            {**_place(table, at), **_values(cell, table.marks.get(at))} for at, cell in table.layout.places.items()
+        ],
         "definitions": list(table.definitions),
         "errors": [_group(group) for group in table.groups],
         "baseline": dict(table.baseline),
@@ -40,7 +44,7 @@ def to_json(table: Table) -> dict[str, Any]:
             }
             for one in table.audit
         ],
-        "published": _beside(table, table.beside) if table.beside else None,
+        "published": _published(table, table.published) if table.published else None,
     }
 
 
@@ -51,11 +55,11 @@ def claim_to_json(answer: Answer) -> dict[str, Any]:
         "id": claim.id,
         "statement": claim.statement,
         "source": claim.source,
-        "settings": [_finding(one) for one in answer.findings],
+        "settings": [_setting(one) for one in answer.settings],
     }
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _setting(one: SettingVerdict) -> dict[str, Any]:
     return {
         "setting": dict(one.setting),
         "verdict": one.verdict.value,
@@ -68,12 +72,12 @@ def _finding(one: Finding) -> dict[str, Any]:
 def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
     row, column = at
     return {
-        "row": dict(zip(table.row_factors, table.rows[row], strict=True)),
-        "column": dict(zip(table.column_factors, table.columns[column], strict=True)),
+        "row": dict(zip(table.layout.row_factors, table.layout.rows[row], strict=True)),
+        "column": dict(zip(table.layout.column_factors, table.layout.columns[column], strict=True)),
     }
 
 
-def _values(cell: Cell) -> dict[str, Any]:
+def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
     summary = cell.summary
     half = summary.half_width if summary else None
     return {
@@ -83,9 +87,9 @@ def _values(cell: Cell) -> dict[str, Any]:
         "direction": cell.metric.direction.value,
         "value": cell.value,
         "score": cell.score,
-        "best": cell.best,
-        "near_best": cell.near,
-        "not_compared_with_best": cell.untested,
+        "best": mark is Mark.BEST,
+        "near_best": mark is Mark.NOT_DISTINGUISHABLE,
+        "not_compared_with_best": mark is Mark.UNTESTED,
         "run": cell.run_id,
         "seed": cell.seed,
         "selected_by": cell.selected_by.name,
@@ -129,9 +133,9 @@ def _group(group: Group) -> dict[str, Any]:
         "lowest_sd": low,
         "usual_sd": usual,
         "highest_sd": high,
-        "detectable_difference": group.detectable,
+        "detectable_difference": group.minimum_detectable_difference,
         "comparisons": group.comparisons,
-        "detectable_corrected": group.detectable_corrected,
+        "detectable_corrected": group.corrected_minimum_detectable_difference,
         "seed_effect": {"f": effect.f, "p": effect.p} if effect else None,
     }
 
@@ -142,7 +146,7 @@ def _scale(metric: Metric) -> str:
 
 
 def _difference(table: Table, one: Difference) -> dict[str, Any]:
-    estimate, over = one.estimate, one.randomisation
+    estimate, over = one.estimate, table.randomisations.get(one.at)
     return {
         **_place(table, one.at),
         "against": _place(table, one.against),
@@ -171,14 +175,14 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any]:
     }
 
 
-def _beside(table: Table, beside: Beside) -> dict[str, Any]:
+def _published(table: Table, published: PublishedComparison) -> dict[str, Any]:
     return {
-        "paper": beside.paper.name,
-        "title": beside.paper.title,
-        "source": beside.paper.source,
-        "protocol": beside.paper.protocol,
+        "paper": published.paper.name,
+        "title": published.paper.title,
+        "source": published.paper.source,
+        "protocol": published.paper.protocol,
         "scale": {
-            task: {"ours": ours, "published": beside.paper.scale.get(task)} for task, ours in beside.scale.items()
+            task: {"ours": ours, "published": published.paper.scale.get(task)} for task, ours in published.scale.items()
         },
         "cells": [
             {
@@ -194,7 +198,7 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
                 "better_by": one.gain,
                 "places": {"published": one.places[0], "ours": one.places[1]} if one.places else None,
             }
-            for one in beside.pairs
+            for one in published.pairs
         ],
         "order": [
             {
@@ -205,12 +209,12 @@ def _beside(table: Table, beside: Beside) -> dict[str, Any]:
                 "kendall_tau": one.tau,
                 "p": one.p,
             }
-            for one in beside.agreement
+            for one in published.agreement
         ],
     }
 
 
-def _outcome(one: Outcome) -> dict[str, Any]:
+def _outcome(one: ContrastOutcome) -> dict[str, Any]:
     contrast = one.contrast
     return {
         "where": dict(contrast.where),

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kdx.grid.plan import Shown
+from kdx.report.papers.contrasted_cells import following
+from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
-from kdx.report.papers.published_comparison import Agreement, Beside
-from kdx.report.papers.verdicts import Answer, Finding, Outcome, Verdict, following
+from kdx.report.papers.published_comparison import Agreement, PublishedComparison
+from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.wording import (
     LEVELS,
     difference,
@@ -21,9 +23,10 @@ from kdx.report.render.wording import (
     signed,
     told,
 )
-from kdx.report.selection.cells import Cell, Metric
+from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
-from kdx.report.table.comparisons import Difference, ratio
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
 
 OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
@@ -51,28 +54,27 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
     Args:
         statistics: each cell's statistics, and differences from the best where no baseline is declared.
     """
-    if statistics and table.cells:
+    if statistics and table.layout.cells:
         yield _cells(table)
-    randomised = any(one.randomisation for one in table.differences)
-    if table.differences and (statistics or table.baseline or randomised):
+    if table.differences and (statistics or table.baseline or table.randomisations):
         yield _differences(table)
-    if table.beside:
-        yield _beside(table, table.beside)
+    if table.published:
+        yield _published(table, table.published)
 
 
 def claim(answer: Answer) -> Iterator[Listing]:
     """What each setting says of a claim, and each contrast that it rests on; those without cells are in a note."""
-    for index, one in enumerate(answer.findings):
+    for index, one in enumerate(answer.settings):
         yield _claim(answer.claim, one, first=index == 0)
 
 
-def _claim(claim: Claim, finding: Finding, *, first: bool) -> Listing:
-    there = [one for one in finding.outcomes if one.metric]
+def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
+    there = [one for one in found.outcomes if one.metric]
     # What all contrasts have in common need not stand on each line.
-    wheres = [_where(one, finding.setting) for one in there]
-    varying = [factor for where in wheres for factor in where if len({other.get(factor) for other in wheres}) > 1]
+    selectors = [_selector(one, found.setting) for one in there]
+    varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
     rows = []
-    for one, where in zip(there, wheres, strict=True):
+    for one, where in zip(there, selectors, strict=True):
         assert one.metric
         words = setting({factor: word for factor, word in where.items() if factor in varying})
         rows.append(
@@ -86,31 +88,31 @@ def _claim(claim: Claim, finding: Finding, *, first: bool) -> Listing:
                 _more(one),
             )
         )
-    at = f" ({setting(finding.setting)})" if finding.setting else ""
+    at = f" ({setting(found.setting)})" if found.setting else ""
     notes = [f"Source: {claim.source}."] if claim.source and first else []
     return Listing(
-        title=f"{claim.id}: {finding}{at}: {claim.statement}",
-        key=(claim.id, *finding.setting.values()),
+        title=f"{claim.id}: {found}{at}: {claim.statement}",
+        key=(claim.id, *found.setting.values()),
         headers=("a over b", "expected", "a better by", "95% interval", "n", "verdict", "more seeds"),
         names=2,
         rows=tuple(rows),
-        notes=(*notes, *dict.fromkeys(_remarks(finding))),
+        notes=(*notes, *dict.fromkeys(_remarks(found))),
     )
 
 
 def _cells(table: Table) -> Listing:
-    cells = table.places
+    cells = table.layout.places
     # Of as many seeds as there are it would be the selected score again.
-    draws = table.fewest - 1
-    diverged = any(cell.diverged for cell in table.cells)
-    factors = (*table.row_factors, *table.column_factors)
+    draws = table.layout.fewest - 1
+    diverged = any(cell.diverged for cell in table.layout.cells)
+    factors = (*table.layout.row_factors, *table.layout.column_factors)
     headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {draws}"] if draws > 0 else [])]
     rows = []
     for at, cell in cells.items():
         metric, summary = cell.metric.name, cell.summary
         half = summary.half_width if summary else None
         row = [
-            *table.header(at).values(),
+            *table.layout.header(at).values(),
             str(cell.metric),
             str(summary.n if summary else 0),
             rounded(summary.mean, metric) if summary else "–",
@@ -132,16 +134,16 @@ def _cells(table: Table) -> Listing:
     if diverged:
         headers.append("diverged")
         notes.append(f"diverged: share {_RATES}.")
-    title, key = f"{table.name}: each cell over its seeds", (table.name, "cells")
+    title, key = f"{table.layout.name}: each cell over its seeds", (table.layout.name, "cells")
     return Listing(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
 
 
 def _differences(table: Table) -> Listing:
     found = table.differences
     margins = any(one.margin is not None for one in found)
-    randomised = any(one.randomisation for one in found)
+    randomised = bool(table.randomisations)
     nats = any(one.metric.in_nats for one in found)
-    factors = (*table.row_factors, *table.column_factors)
+    factors = (*table.layout.row_factors, *table.layout.column_factors)
     names = [*factors] if table.baseline else [*factors, "against"]
     headers = [*names, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
     headers += ["within margin"] if margins else []
@@ -150,7 +152,7 @@ def _differences(table: Table) -> Listing:
     for one in found:
         metric, estimate = one.metric, one.estimate
         row = [
-            *table.header(one.at).values(),
+            *table.layout.header(one.at).values(),
             *([] if table.baseline else [_other(table, one)]),
             difference(estimate.value, metric) if estimate else "–",
             interval(estimate.interval(), metric) if estimate else "–",
@@ -167,7 +169,7 @@ def _differences(table: Table) -> Listing:
                 f"(p {probability(one.p_equivalent)})"
             )
         if randomised:
-            over = one.randomisation
+            over = table.randomisations.get(one.at)
             row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
         rows.append(tuple(row))
     against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
@@ -187,14 +189,14 @@ def _differences(table: Table) -> Listing:
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
     notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
-    first = next((one.randomisation for one in found if one.randomisation), None)
+    first = next(iter(table.randomisations.values()), None)
     if first:
         notes.append(
             f"p over sentences: approximate randomisation of BLEU, {first.trials:,} exchanges of translations of "
             f"{first.sentences:,} test sentences, for the one selected run of each cell and each difference alone, not "
             "corrected; it says nothing about other seeds."
         )
-    title, key = f"{table.name}: differences from {against}", (table.name, "differences")
+    title, key = f"{table.layout.name}: differences from {against}", (table.layout.name, "differences")
     return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
 
 
@@ -209,20 +211,20 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
 
 def _other(table: Table, one: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
-    own, other = table.header(one.at), table.header(one.against)
+    own, other = table.layout.header(one.at), table.layout.header(one.against)
     return LEVELS.join(told(factor, word) for factor, word in other.items() if own[factor] != word)
 
 
-def _beside(table: Table, beside: Beside) -> Listing:
-    factors = (*table.row_factors, *table.column_factors)
-    same = any(pair.same_corpus for pair in beside.pairs)
-    other = any(not pair.same_corpus for pair in beside.pairs)
+def _published(table: Table, found: PublishedComparison) -> Listing:
+    factors = (*table.layout.row_factors, *table.layout.column_factors)
+    same = any(pair.same_corpus for pair in found.pairs)
+    other = any(not pair.same_corpus for pair in found.pairs)
     rows = []
-    for pair in beside.pairs:
+    for pair in found.pairs:
         metric = pair.metric.name
         rows.append(
             (
-                *table.header(pair.at).values(),
+                *table.layout.header(pair.at).values(),
                 str(pair.metric),
                 ", ".join(pair.tables),
                 "not converge" if pair.published is None else rounded(pair.published, metric),
@@ -231,28 +233,28 @@ def _beside(table: Table, beside: Beside) -> Listing:
                 *((map(str, pair.places) if pair.places and not pair.same_corpus else ("–", "–")) if other else ()),
             )
         )
-    paper = beside.paper
-    shown = "the best-validation seed's score" if table.shown is Shown.BEST_SEED else "the mean over seeds"
+    paper = found.paper
+    shown = "the best-validation seed's score" if table.layout.shown is Shown.BEST_SEED else "the mean over seeds"
     notes = [f"Published: {'; '.join(filter(None, (paper.source, paper.protocol)))}."]
     notes.append(f"Ours: {shown}{'; better by: positive where ours is better' if same else ''}.")
     if other:
         notes.append("Place: in the order of each side, 1 the best; numbers of another corpus compare by their order.")
-    if not beside.pairs:
+    if not found.pairs:
         notes = [notes[0], "It has no cell of this table."]
     noted: dict[str, dict[str, None]] = {}
-    for pair in beside.pairs:
+    for pair in found.pairs:
         if pair.note and pair.published is not None:
             noted.setdefault(pair.note, {})[rounded(pair.published, pair.metric.name)] = None
     notes += [f"{' and '.join(values)}: {note}" for note, values in noted.items()]
-    for task, ours in beside.scale.items():
+    for task, ours in found.scale.items():
         published = f"; published: {paper.scale[task]}" if task in paper.scale else ""
         notes.append(f"Scale ({task}): ours {ours}{published}.")
-    notes += [_agreement(one) for one in beside.agreement]
+    notes += [_agreement(one) for one in found.agreement]
     columns = ["published", "ours", *(["better by"] if same else [])]
     columns += ["place, published", "place, ours"] if other else []
     return Listing(
-        title=f"{table.name}: beside {paper.title or paper.name}",
-        key=(table.name, "published"),
+        title=f"{table.layout.name}: beside {paper.title or paper.name}",
+        key=(table.layout.name, "published"),
         headers=(*factors, "metric", "from", *columns),
         names=len(factors) + 2,
         rows=tuple(rows),
@@ -296,18 +298,18 @@ def _expected(contrast: Contrast) -> str:
     return f"{contrast.expect} {joint} {margin}"
 
 
-def _where(one: Outcome, of: Mapping[str, str]) -> dict[str, str]:
+def _selector(one: ContrastOutcome, of: Mapping[str, str]) -> dict[str, str]:
     return {factor: word for factor, word in one.contrast.where.items() if factor not in of}
 
 
-def _more(one: Outcome) -> str:
+def _more(one: ContrastOutcome) -> str:
     if one.verdict is not Verdict.CANNOT_TELL:
         return ""
     return str(one.more) if one.more is not None else "none in sight"
 
 
-def _remarks(finding: Finding) -> Iterator[str]:
-    outcomes = finding.outcomes
+def _remarks(found: SettingVerdict) -> Iterator[str]:
+    outcomes = found.outcomes
     tested = [one for one in outcomes if one.estimate]
     if tested:
         nats = any(one.metric and one.metric.in_nats for one in tested)
@@ -335,7 +337,7 @@ def _remarks(finding: Finding) -> Iterator[str]:
         if one.reason and one.metric:
             yield f"{_contrast(one.contrast)}: {one.reason}."
     missing = dict.fromkeys(
-        _contrast(one.contrast) + (f" ({where})" if (where := setting(_where(one, finding.setting))) else "")
+        _contrast(one.contrast) + (f" ({where})" if (where := setting(_selector(one, found.setting))) else "")
         for one in outcomes
         if not one.metric
     )

@@ -3,8 +3,9 @@
 import re
 
 from kdx.report.render.listings import Listing, listings
-from kdx.report.render.wording import LEVELS, caption, column_headers, mark, words
+from kdx.report.render.wording import LEVELS, caption, column_headers, sign, words
 from kdx.report.selection.cells import Cell
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 
@@ -20,12 +21,18 @@ def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -
         statistics: see `kdx.report.render.listings.listings`.
         full: see `kdx.report.render.wording.caption`.
     """
-    headers = [*map(plain, table.row_factors), *(LEVELS.join(map(plain, header)) for header in column_headers(table))]
-    rules = [":---"] * len(table.row_factors) + ["---:"] * len(table.columns)
+    headers = [
+        *map(plain, table.layout.row_factors),
+        *(LEVELS.join(map(plain, header)) for header in column_headers(table.layout)),
+    ]
+    rules = [":---"] * len(table.layout.row_factors) + ["---:"] * len(table.layout.columns)
     lines = [headers, rules]
-    for names, cells in zip(table.rows, table.body, strict=True):
-        lines.append([*map(plain, names), *(_body(cell, show_n=table.n is None) for cell in cells)])
-    title = f"**{plain(table.name)}**" + (f": {plain(table.caption)}" if table.caption else "")
+    layout, show_n = table.layout, table.layout.n is None
+    for row, names in enumerate(layout.rows):
+        places = ((row, column) for column in range(len(layout.columns)))
+        bodies = (_body(layout.places.get(at), table.marks.get(at), show_n=show_n) for at in places)
+        lines.append([*map(plain, names), *bodies])
+    title = f"**{plain(table.layout.name)}**" + (f": {plain(table.layout.caption)}" if table.layout.caption else "")
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "\n\n".join(map(plain, caption(table, best="Bold", full=full)))
     below = "".join(f"\n{listing_to_markdown(one)}" for one in listings(table, statistics=statistics))
@@ -41,9 +48,9 @@ def listing_to_markdown(listing: Listing) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _body(cell: Cell | None, *, show_n: bool) -> str:
+def _body(cell: Cell | None, mark: Mark | None, *, show_n: bool) -> str:
     part = words(cell, show_n=show_n)
-    score = f"**{part.score}**" if cell and cell.best else f"{part.score}{mark(cell)}"
+    score = f"**{part.score}**" if mark is Mark.BEST else f"{part.score}{sign(mark)}"
     spread = f"± {part.sd}" if part.sd else ""
     if not part.mean:
         # The number that stands there is the mean itself.

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from kdx.report.render.columns import Piece, are_words, column, fit, fold, of_listing
 from kdx.report.render.listings import Listing, listings
-from kdx.report.render.wording import Words, beside_scores, caption, column_headers, mark, unless_repeated, words
-from kdx.report.selection.cells import Cell
+from kdx.report.render.wording import Words, beside_scores, caption, column_headers, sign, unless_repeated, words
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 
@@ -31,16 +31,16 @@ class TextTable:
         self.table = table
         self.full = full
         self.statistics = statistics
-        self._names = [[sanitize(word) for word in row] for row in table.rows]
-        self._factors = [sanitize(factor) for factor in table.row_factors]
-        self._headers = [tuple(map(sanitize, header)) for header in column_headers(table)]
-        self._columns = [_column(table, index) for index in range(len(table.columns))]
+        self._names = [[sanitize(word) for word in row] for row in table.layout.rows]
+        self._factors = [sanitize(factor) for factor in table.layout.row_factors]
+        self._headers = [tuple(map(sanitize, header)) for header in column_headers(table.layout)]
+        self._columns = [_column(table, index) for index in range(len(table.layout.columns))]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The title, the body in as many pieces as the width needs, and the notes."""
-        title = Text(sanitize(self.table.name), style="bold")
-        if self.table.caption:
-            title.append(f": {sanitize(self.table.caption)}", style="not bold")
+        title = Text(sanitize(self.table.layout.name), style="bold")
+        if self.table.layout.caption:
+            title.append(f": {sanitize(self.table.layout.caption)}", style="not bold")
         yield title
         widest = _NOTES
         for piece in self._pieces(options.max_width):
@@ -153,18 +153,19 @@ def _text(lines: Iterable[str]) -> Text:
 
 def _column(table: Table, index: int) -> list[Text]:
     """One column's texts, its numbers aligned."""
-    cells = [row[index] for row in table.body]
-    parts = [words(cell, show_n=table.n is None) for cell in cells]
+    cells = table.layout.column(index)
+    marks = [table.marks.get((row, index)) for row in range(len(cells))]
+    parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
     width = max((len(part.score) for part in parts if part.aligned), default=0)
 
-    def text(part: Words, cell: Cell | None, beside: str) -> Text:
+    def text(part: Words, mark: Mark | None, beside: str) -> Text:
         if not part.aligned:
             return Text("  ".join(filter(None, (part.score, beside))))
-        line = Text(part.score.rjust(width) + ("*" if cell and cell.best else mark(cell) or " "))
-        if cell and cell.best:
+        line = Text(part.score.rjust(width) + ("*" if mark is Mark.BEST else sign(mark) or " "))
+        if mark is Mark.BEST:
             line.stylize("bold")
         line.append(f" {beside}", style="not bold")
         line.rstrip()
         return line
 
-    return [text(*place) for place in zip(parts, cells, beside_scores(parts), strict=True)]
+    return [text(*place) for place in zip(parts, marks, beside_scores(parts), strict=True)]

@@ -6,11 +6,13 @@ from itertools import groupby
 from math import isfinite, isnan
 
 from kdx.grid.plan import Shown
-from kdx.report.selection.cells import Cell, Metric, State
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.estimates import LEVEL
-from kdx.report.table.audit import CHANGED, UNKNOWN, Finding
-from kdx.report.table.comparisons import Group, ratio
-from kdx.report.table.layout import Address
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.audit import CHANGED, UNKNOWN, UnequalFact
+from kdx.report.table.comparisons import Group, Mark
+from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 
 LEVELS = " / "
@@ -143,26 +145,30 @@ def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]
     return [(shared[level], len(list(its))) for shared, its in groups]
 
 
-def column_headers(table: Table) -> list[tuple[str, ...]]:
+def column_headers(layout: Layout) -> list[tuple[str, ...]]:
     """The levels of each column's header, outermost first.
 
     A word that does not say what it is, a number or `none`, takes its factor's name with it. The metric is a level of
     its own, under the task, where columns differ in it or where nothing else heads the column.
     """
-    factors = table.column_factors
+    factors = layout.column_factors
     level = factors.index("task") + 1 if "task" in factors else len(factors)
     headers = []
-    for column, metric in zip(table.columns, table.metrics, strict=True):
+    for column, metric in zip(layout.columns, layout.metrics, strict=True):
         header = [told(factor, word) for factor, word in zip(factors, column, strict=True)]
-        if len(set(table.metrics)) > 1 or not factors:
+        if len(set(layout.metrics)) > 1 or not factors:
             header.insert(level, str(metric or "score"))
         headers.append(tuple(header))
     return headers
 
 
-def mark(cell: Cell | None) -> str:
-    """What stands behind a score that is not the best: † or ‡, see `kdx.report.table.build`, or nothing."""
-    return "" if cell is None else "†" if cell.near else "‡" if cell.untested else ""
+_SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
+"""Behind a score that is not the best."""
+
+
+def sign(mark: Mark | None) -> str:
+    """What stands behind a score that is not the best: † or ‡, or nothing."""
+    return _SIGNS.get(mark, "") if mark else ""
 
 
 def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
@@ -173,15 +179,14 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
         best: how the format marks the best cell, such as `* and bold`.
         full: also how the metrics were made, how cells spread, and every fact in which they differ, in full.
     """
-    told = ((best, table.best), ("†", table.near), ("‡", table.untested))
-    marks = [f"{mark}: {means}" for mark, means in told if means]
+    marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
     paragraphs = [numbers, *([" ".join(table.definitions)] if full else []), _resolution(table)]
     paragraphs += [_spread(group, only=len(table.groups) == 1) for group in table.groups] if full else []
     plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
-    paragraphs += [_finding(table, one) for one in (table.audit if full else plain)]
+    paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
     if not full:
-        paragraphs.append(_beside(table, [one for one in table.audit if one not in plain]))
+        paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
     return [*filter(None, paragraphs)]
 
 
@@ -191,14 +196,14 @@ def told(factor: str, word: str) -> str:
     return f"{factor.rpartition('.')[2]} {word}" if unclear else word
 
 
-def place(table: Table, at: Address) -> str:
+def place(layout: Layout, at: Address) -> str:
     """A cell by the words of its row and its column."""
-    return LEVELS.join(told(factor, word) for factor, word in table.header(at).items())
+    return LEVELS.join(told(factor, word) for factor, word in layout.header(at).items())
 
 
 def _without_marks(table: Table) -> list[str]:
     """Why no cell is marked best, where several stand in one column."""
-    columns = [[row[index] for row in table.body] for index in range(len(table.columns))]
+    columns = map(table.layout.column, range(len(table.layout.columns)))
     several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
     return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
 
@@ -208,7 +213,7 @@ def _resolution(table: Table) -> str:
     able = [group for group in table.groups if group.cells > 1]
     shown: list[str] = []
     for group in able:
-        if (smallest := group.detectable_corrected) is not None:
+        if (smallest := group.corrected_minimum_detectable_difference) is not None:
             among = "" if len(able) == 1 else f" ({group.task})"
             shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
     if not shown:
@@ -230,7 +235,7 @@ def _size(value: float, metric: Metric) -> str:
 
 def _spread(group: Group, *, only: bool) -> str:
     """How the seeds of compared cells spread, and whether common seeds move them together."""
-    alone = group.detectable
+    alone = group.minimum_detectable_difference
     if group.spread is None or alone is None:
         return ""
     low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
@@ -250,10 +255,10 @@ def _spread(group: Group, *, only: bool) -> str:
     return line
 
 
-def _beside(table: Table, findings: Sequence[Finding]) -> str:
+def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
     """In what compared cells differ beside the factors of their table, each fact once."""
     topics: dict[str, dict[str, None]] = {}
-    for one in findings:
+    for one in facts:
         topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
     if not topics:
         return ""
@@ -262,26 +267,26 @@ def _beside(table: Table, findings: Sequence[Finding]) -> str:
         words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
         more = ["…"] if len(words) > _MOST_VALUES else []
         told.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
-    factors = " and ".join(filter(None, (", ".join(table.row_factors), ", ".join(table.column_factors))))
+    factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
     return f"Compared cells also differ, beside {factors}, in {'; '.join(told)}."
 
 
-def _finding(table: Table, finding: Finding) -> str:
-    values = list(finding.values.items())
+def _unequal(table: Table, fact: UnequalFact) -> str:
+    values = list(fact.values.items())
     told = []
     for word, places in values:
         if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
             cells = f"{len(places)} cells"
         else:
-            cells = ", ".join(place(table, at) for at in places)
+            cells = ", ".join(place(table.layout, at) for at in places)
         told.append(f"{word} in {cells}")
-    among = "" if len(table.groups) == 1 else f" ({finding.task}, {finding.metric.name})"
-    if finding.topic == UNKNOWN:
+    among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
+    if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(told)}: shown as recorded, and not to be run here."
-    if finding.compared:
-        return f"Unequal {finding.topic}{among}: {'; '.join(told)}."
-    instead = f"; metric: {finding.instead} in a table compares them" if finding.instead else ""
-    return f"Not compared with each other{among}, for unequal {finding.topic}: {'; '.join(told)}{instead}."
+    if fact.compared:
+        return f"Unequal {fact.topic}{among}: {'; '.join(told)}."
+    instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""
+    return f"Not compared with each other{among}, for unequal {fact.topic}: {'; '.join(told)}{instead}."
 
 
 def setting(words: Mapping[str, str]) -> str:

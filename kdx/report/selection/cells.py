@@ -5,14 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from math import isfinite, log
+from math import isfinite
 
-from kdx.axes import Direction, Task
+from kdx.axes import Direction
 from kdx.grid.plan import Shown
-from kdx.grid.spec import TEST_METRICS
-from kdx.report.selection.best_seed import best_seed
-from kdx.report.statistics.estimates import Summary, expected_best, summarise, wilson
-from kdx.store.records import FINAL, CellRecord, RunRecord, RunState, SweepRecord
+from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.statistics.estimates import Summary, summarise
+from kdx.report.statistics.expected_best import expected_best
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.rates import wilson
+from kdx.store.records import CellRecord, RunRecord, RunState
 
 
 class State(StrEnum):
@@ -23,42 +25,6 @@ class State(StrEnum):
     NOT_CONVERGE = "not converge"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric and its good end; of the test split, unless its name tells another."""
-
-    name: str
-    direction: Direction
-
-    def __str__(self) -> str:
-        return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
-
-    @property
-    def unit(self) -> str:
-        """Its name without its split, such as bleu."""
-        return self.name.rpartition("/")[2]
-
-    @property
-    def recorded(self) -> str:
-        """The name under which runs record it, such as test/bleu."""
-        return self.name if "/" in self.name else f"test/{self.name}"
-
-    @cached_property
-    def in_nats(self) -> bool:
-        """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
-        return self.unit.endswith("perplexity")
-
-    def on_scale(self, score: float) -> float | None:
-        """A score on the scale on which it is compared; None where there is none, as for an infinite one."""
-        if not isfinite(score) or (self.in_nats and score <= 0):
-            return None
-        return log(score) if self.in_nats else score
-
-    def gain(self, difference: float) -> float:
-        """A difference as what it gains: positive is better."""
-        return difference if self.direction is Direction.MAX else -difference
 
 
 @dataclass(frozen=True)
@@ -106,12 +72,6 @@ class Cell:
     """Failed runs whose memory did not suffice."""
     shown: Shown = Shown.BEST_SEED
     """Whether `value` is the selected test score or the mean."""
-    best: bool = False
-    """Whether no other cell of its column that it compares with has a better mean."""
-    near: bool = False
-    """Whether its mean is not distinguishable from that of the best one."""
-    untested: bool = False
-    """Whether it could not be compared with the best one."""
 
     @property
     def value(self) -> float | None:
@@ -207,8 +167,8 @@ def cell_of(
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
     """
-    known = metrics_of(record.spec["task"])
-    selected_by = Metric(record.spec["select"]["metric"], Direction(record.spec["select"]["direction"]))
+    known = record.spec.test_metrics
+    selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
     own = selected_by.name.removeprefix("valid/")
     name = metric or own
     if name not in known and name not in (own, selected_by.name):
@@ -221,7 +181,7 @@ def cell_of(
             return run.valid_score
         return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
 
-    standing = _standing(runs)
+    standing = standing_runs(runs)
     seeds = tuple(
         Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
     )
@@ -244,29 +204,6 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
     )
-
-
-def metrics_of(task: str) -> Mapping[str, Direction]:
-    """The test metrics of a task; none are known of a task that another kdx has."""
-    return TEST_METRICS[Task(task)] if task in list(Task) else {}
-
-
-def selected_runs(sweep: SweepRecord) -> list[int]:
-    """Ids of the runs that stand for their cells, one for each cell that has a score."""
-    runs: dict[str, list[RunRecord]] = {}
-    for run in sweep.runs:
-        runs.setdefault(run.cell_id, []).append(run)
-    best = (
-        best_seed(_standing(runs.get(cell.id, ())), Direction(cell.spec["select"]["direction"])) for cell in sweep.cells
-    )
-    return list(dict.fromkeys(run.id for run in best if run))
-
-
-def _standing(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The run that stands for each seed: its newest final generation, or else the newest."""
-    ordered = sorted(runs, key=lambda run: (run.state in FINAL, run.generation))
-    by_seed = {run.seed: run for run in ordered}
-    return [by_seed[seed] for seed in sorted(by_seed)]
 
 
 def _without_value(states: Mapping[RunState, int], memory: int) -> State:

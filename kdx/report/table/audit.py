@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kdx.grid.cell_selector import choice
-from kdx.report.selection.cells import Cell, Metric
-from kdx.report.table.comparable import BITS_PER_BYTE, Trait, compares_by_bytes
-from kdx.report.table.comparisons import Groups, Rival
-from kdx.report.table.layout import Address, Layout
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
+from kdx.report.table.comparisons import BaselineOf
+from kdx.report.table.layout import Layout
 from kdx.store.records import CellRecord, Provenance, SweepRecord
 
 PARAMETERS = "model/parameters"
@@ -34,7 +35,7 @@ _SHORT = 8
 
 
 @dataclass(frozen=True)
-class Finding:
+class UnequalFact:
     """One fact in which cells differ."""
 
     topic: str
@@ -50,20 +51,23 @@ class Finding:
 
 
 def audit(
-    layout: Layout, groups: Groups, alike: Mapping[Address, Sequence[Trait]], rival: Rival, sweep: SweepRecord
-) -> tuple[Finding, ...]:
+    layout: Layout,
+    groups: Sequence[ComparableCells],
+    traits: Mapping[Address, Sequence[Trait]],
+    baseline_of: BaselineOf,
+    sweep: SweepRecord,
+) -> tuple[UnequalFact, ...]:
     """Every fact in which compared cells with a score differ, beyond the factors of their table, and why cells of one
     column, or a cell and its baseline, are not compared.
 
     Args:
-        alike: what has to be the same for two cells' numbers to compare.
-        rival: the baseline of a cell.
+        traits: what has to be the same for two cells' numbers to compare.
     """
     meant = {*layout.row_factors, *layout.column_factors}
-    found = list(_not_compared(groups, alike, rival, sweep))
-    for shared, cells in groups:
+    found = list(_not_compared(groups, traits, baseline_of, sweep))
+    for group in groups:
         by_topic: dict[str, dict[str, list[Address]]] = {}
-        for at, cell in cells.items():
+        for at, cell in group.cells.items():
             if cell.value is None:
                 continue
             for topic, told in _facts(cell, layout.records[cell.id], sweep):
@@ -72,26 +76,29 @@ def audit(
         for topic, values in by_topic.items():
             # What went on under other conditions, or has words that nobody here knows, is told of every cell.
             if len(values) > 1 or topic in (CHANGED, UNKNOWN):
-                found.append(Finding(topic, shared.task, shared.metric, _commonest_first(values)))
+                found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
     return tuple(found)
 
 
 def _not_compared(
-    groups: Groups, alike: Mapping[Address, Sequence[Trait]], rival: Rival, sweep: SweepRecord
-) -> Iterator[Finding]:
+    groups: Sequence[ComparableCells],
+    traits: Mapping[Address, Sequence[Trait]],
+    baseline_of: BaselineOf,
+    sweep: SweepRecord,
+) -> Iterator[UnequalFact]:
     apart: dict[tuple[str, Metric], dict[Address, Cell]] = {}
-    for shared, cells in groups:
-        scored = {at: cell for at, cell in cells.items() if cell.value is not None}
-        apart.setdefault((shared.task, shared.metric), {}).update(scored)
+    for group in groups:
+        scored = {at: cell for at, cell in group.cells.items() if cell.value is not None}
+        apart.setdefault((group.task, group.metric), {}).update(scored)
     for (task, metric), those in apart.items():
         # The cells of a column with the best of them, and each cell with its baseline.
         meant = [[at for at in those if at[1] == column] for column in dict.fromkeys(column for _, column in those)]
-        meant += [[at, against] for at in those if (against := rival(at)) is not None and against in those]
+        meant += [[at, against] for at in those if (against := baseline_of(at)) is not None and against in those]
         by_topic: dict[str, dict[str, dict[Address, None]]] = {}
         for places in meant:
             its: dict[str, dict[Address, Trait]] = {}
             for at in places:
-                for trait in alike[at]:
+                for trait in traits[at]:
                     its.setdefault(trait.topic, {})[at] = trait
             for topic, told in its.items():
                 if len({trait.key for trait in told.values()}) > 1 or len(told) < len(places):
@@ -100,7 +107,7 @@ def _not_compared(
         bytewise = metric.unit != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
         instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
         for topic, values in by_topic.items():
-            yield Finding(topic, task, metric, _commonest_first(values), compared=False, instead=instead)
+            yield UnequalFact(topic, task, metric, _commonest_first(values), compared=False, instead=instead)
 
 
 def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tuple[Address, ...]]:
@@ -109,9 +116,9 @@ def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tup
 
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
-    yield from ((UNKNOWN, word) for word in record.unknown)
+    yield from ((UNKNOWN, word) for word in record.spec.unknown)
     yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
-    for factor, word in (*record.words.items(), ("select.metric", choice(record.spec, "select.metric"))):
+    for factor, word in (*record.spec.words.items(), ("select.metric", record.spec.selection_metric)):
         if factor not in _NO_MATTER:
             yield factor, word or "none"
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
@@ -120,7 +127,7 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
     origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
     yield from _agreed("code", (one.code[:_SHORT] for one in origins if one.code))
-    precision = choice(record.spec, "training.precision")
+    precision = record.spec.word("training.precision")
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         values = [(one.environment or {}).get(key) for one in origins]
         if key == CANARY:

@@ -1,46 +1,50 @@
-"""From a sweep's records to its tables."""
+"""From a sweep's records to its tables, each built once of its parts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError
+from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
-from kdx.grid.table_layout import factor_value
-from kdx.report.selection.cells import Cell
+from kdx.grid.table_layout import Address, factor_value
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import audit
-from kdx.report.table.comparable import Trait, traits
-from kdx.report.table.comparisons import (
-    Difference,
-    Groups,
-    Rival,
-    best_of_columns,
-    corrected,
-    differences,
-    group,
-    rivals,
-    worse_than_best,
-)
-from kdx.report.table.layout import Address, Layout, lay_out
+from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
+from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
+from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.notes import definitions, notes
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
+Randomise = Callable[[Layout, Sequence[Difference]], Mapping[Address, Randomisation]]
+"""Compares the selected runs behind the differences of a table, see `kdx.report.table.bleu_randomisation`."""
 
-def tables(sweep: SweepRecord, database: str = "") -> tuple[Table, ...]:
+
+def tables(
+    sweep: SweepRecord,
+    database: str = "",
+    *,
+    only: str | None = None,
+    paper: Paper | None = None,
+    randomise: Randomise | None = None,
+) -> tuple[Table, ...]:
     """Every table that the grid asks for, or one over all that varies when it asks for none.
 
     Args:
         database: where the sweep is from, for messages.
+        only: the name of the one table that is wanted.
+        paper: whose published values stand beside these.
+        randomise: compares the selected runs over test sentences.
 
     Raises:
-        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.place`, or that another version wrote.
+        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
+            version wrote; there is no table `only`; and whatever `randomise` raises.
     """
     place = ", ".join(filter(None, (database, f"sweep {sweep.name}")))
     try:
-        asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()]
+        asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise KdxError(
@@ -49,60 +53,36 @@ def tables(sweep: SweepRecord, database: str = "") -> tuple[Table, ...]:
             hint="plan its grid again with this version, or report with the one that planned it",
         ) from error
     try:
-        return tuple(table(sweep, one) for one in asked or [_default(sweep)])
+        layouts = lay_out(sweep, asked)
     except KdxError as error:
         raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
-
-
-def table(sweep: SweepRecord, asked: TableSpec) -> Table:
-    """The table that `asked` describes, over all cells of the sweep.
-
-    Raises:
-        KdxError: see `tables`.
-    """
-    layout = lay_out(sweep, asked)
-    alike = traits(layout, sweep)
-    groups = _groups(layout, alike)
-    best = best_of_columns(groups)
-    comparisons = rivals(groups, best)
-    from_best = differences(groups, lambda at: best[at][0] if at in best else None, {})
-    from_best = worse_than_best(from_best, comparisons)
-    found, sides = from_best, 1
-    baseline = _baseline(layout, asked)
-    if asked.baseline:
-        found, sides = corrected(differences(groups, baseline, asked.margin)), 2
-        comparisons = sum(one.p is not None for one in found)
-    layout = _marked(layout, best, from_best)
-    places = layout.places
-    groups = [
-        (replace(shared, comparisons=comparisons, sides=sides), {at: places[at] for at in cells})
-        for shared, cells in groups
-    ]
-    untested = any(cell.untested for cell in places.values())
-    return Table(
-        **{one.name: getattr(layout, one.name) for one in fields(layout)},
-        baseline=asked.baseline,
-        groups=tuple(shared for shared, _ in groups),
-        differences=found,
-        audit=audit(layout, groups, alike, baseline, sweep),
-        notes=notes(layout),
-        definitions=definitions(layout, sweep.provenance),
-        best=_best_of(groups) if best else "",
-        near=_near(comparisons if not asked.baseline else rivals(groups, best))
-        if any(cell.near for cell in places.values())
-        else "",
-        untested=UNTESTED if untested else "",
+    if only is not None and only not in (names := [one.name for one in asked]):
+        raise KdxError(f"there is no table `{only}`", allowed=names, hint=did_you_mean(only, names))
+    return tuple(
+        _table(layout, one, sweep, paper, randomise)
+        for layout, one in zip(layouts, asked, strict=True)
+        if only in (None, one.name)
     )
 
 
-UNTESTED = "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
-
-
-def _near(comparisons: int) -> str:
-    many = f"{comparisons} comparison{'' if comparisons == 1 else 's'}"
-    return (
-        "may be the best as well: with 95% confidence the best of each column is among those so marked and the bold "
-        f"one (Hsu 1984; Welch's t, {many})"
+def _table(
+    layout: Layout, asked: TableSpec, sweep: SweepRecord, paper: Paper | None, randomise: Randomise | None
+) -> Table:
+    of = traits(layout, sweep)
+    comparable = comparable_cells(layout, of)
+    found = compare(layout, asked, comparable)
+    return Table(
+        layout=layout,
+        baseline=asked.baseline,
+        groups=found.groups,
+        differences=found.differences,
+        randomisations=randomise(layout, found.differences) if randomise else {},
+        marks=found.marks,
+        legend=_legend(found, comparable),
+        audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep),
+        notes=notes(layout),
+        definitions=definitions(layout, sweep.provenance),
+        published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
 
 
@@ -118,53 +98,16 @@ def _default(sweep: SweepRecord) -> TableSpec:
     return TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
 
 
-def _groups(layout: Layout, alike: Mapping[Address, tuple[Trait, ...]]) -> Groups:
-    """Cells whose numbers compare."""
-    found: dict[Any, dict[Address, Cell]] = {}
-    for at, cell in layout.places.items():
-        same = tuple((one.topic, one.key) for one in alike[at])
-        found.setdefault((cell.metric, str(layout.spec(at)["task"]), same), {})[at] = cell
-    return [(group([*cells.values()], task), cells) for (_, task, _), cells in found.items()]
-
-
-def _marked(layout: Layout, best: Mapping[Address, tuple[Address, ...]], from_best: Sequence[Difference]) -> Layout:
-    """The best of each column marked, what cannot be told from it, and what could not be compared."""
-    told = {one.at: one for one in from_best}
-    ids = {at: {layout.places[one].id for one in those} for at, those in best.items()}
-
-    def marked(at: Address, cell: Cell) -> Cell:
-        if at not in best:
-            return cell
-        if cell.id in ids[at]:
-            return replace(cell, best=True)
-        one = told.get(at)
-        if one is None or one.p is None:
-            return replace(cell, untested=cell.value is not None and cell.metric.on_scale(cell.value) is not None)
-        return replace(cell, near=not one.told_apart)
-
-    body = tuple(
-        tuple(cell and marked((r, c), cell) for c, cell in enumerate(row)) for r, row in enumerate(layout.body)
-    )
-    return replace(layout, body=body)
-
-
-def _baseline(layout: Layout, asked: TableSpec) -> Rival:
-    """The place with the baseline's words where it has them, and with one's own words for the rest."""
-    rows = {header: index for index, header in enumerate(layout.rows)}
-    columns = {header: index for index, header in enumerate(layout.columns)}
-
-    def replaced(factors: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
-        return tuple(asked.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
-
-    def rival(at: Address) -> Address | None:
-        row = rows.get(replaced(asked.rows, layout.rows[at[0]]))
-        column = columns.get(replaced(asked.columns, layout.columns[at[1]]))
-        return None if row is None or column is None or (row, column) == at else (row, column)
-
-    return rival
-
-
-def _best_of(groups: Groups) -> str:
-    columns = [column for _, cells in groups for column in {column for _, column in cells}]
+def _legend(found: Comparisons, comparable: Sequence[ComparableCells]) -> dict[Mark, str]:
+    """What each mark that the table has means."""
+    columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
-    return f"best mean of its column{among}"
+    many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"
+    meanings = {
+        Mark.BEST: f"best mean of its column{among}",
+        Mark.NOT_DISTINGUISHABLE: "may be the best as well: with 95% confidence the best of each column is among those "
+        f"so marked and the bold one (Hsu 1984; Welch's t, {many})",
+        Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by",
+    }
+    shown = set(found.marks.values())
+    return {mark: meaning for mark, meaning in meanings.items() if mark in shown}

@@ -5,13 +5,16 @@ which costs next to nothing. BLEU asks for the same references; bits per byte fo
 older kdx, which recorded no such facts, the settings of the data have to be the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kdx.axes import Task
-from kdx.grid.cell_selector import choice, factors
-from kdx.report.selection.cells import Cell, Metric
-from kdx.report.table.layout import Address, Layout
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.layout import Layout
 from kdx.store.records import SweepRecord
 
 _PER_TOKEN = frozenset({"loss", "perplexity"})
@@ -46,6 +49,28 @@ def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...
     }
 
 
+@dataclass(frozen=True)
+class ComparableCells:
+    """Cells of a table whose numbers compare, by their places."""
+
+    task: str
+    metric: Metric
+    cells: Mapping[Address, Cell]
+
+
+def comparable_cells(layout: Layout, of: Mapping[Address, Sequence[Trait]]) -> tuple[ComparableCells, ...]:
+    """The cells of a layout, apart where their numbers do not compare.
+
+    Args:
+        of: the traits of each cell.
+    """
+    found: dict[Any, dict[Address, Cell]] = {}
+    for at, cell in layout.places.items():
+        same = tuple((one.topic, one.key) for one in of[at])
+        found.setdefault((cell.metric, layout.spec(at).task, same), {})[at] = cell
+    return tuple(ComparableCells(task, metric, cells) for (metric, task, _), cells in found.items())
+
+
 def compares_by_bytes(cells: Mapping[Address, Cell], sweep: SweepRecord) -> bool:
     """Whether bits per byte were recorded for each of these cells, so that they can be compared by them."""
     runs = [one.run_id for cell in cells.values() for one in cell.seeds if one.score is not None]
@@ -61,7 +86,7 @@ def _facts(cell: Cell, sweep: SweepRecord) -> Mapping[str, Any] | None:
     return known[0] if known else None
 
 
-def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[Trait, ...]:
+def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> tuple[Trait, ...]:
     split = metric.recorded.partition("/")[0]
     found = []
 
@@ -88,18 +113,22 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: Mapping[str, Any])
     return (*found, *_reading(spec))
 
 
-def _of_spec(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
-    data = [(factor, str(choice(spec, factor))) for factor in factors() if factor.startswith("data.")]
+def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
+    data = [(factor, str(word)) for factor, word in spec.words.items() if factor.startswith("data.")]
     return (*(Trait(factor, word, word) for factor, word in data), *_reading(spec))
 
 
-def _reading(spec: Mapping[str, Any]) -> tuple[Trait, ...]:
+def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
     """How a stream is cut for the test; what fills the context decides a perplexity."""
-    if spec["task"] != Task.PREDICTION:
+    if spec.task != Task.PREDICTION:
         return ()
-    evaluation, training = spec.get("evaluation") or {}, spec["training"]
-    length = evaluation.get("length") or training["length"]
-    streams = evaluation.get("streams") or training["batch_tokens"] // training["length"]
-    memory = spec.get("memory") if evaluation.get("memory") is None else evaluation["memory"]
-    told = f"{streams} streams, {length} tokens, memory {memory or 0}"
+    length = spec.value("evaluation.length") or spec.value("training.length")
+    memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")
+    told = f"{_streams(spec)} streams, {length} tokens, memory {memory or 0}"
     return (Trait("evaluation context", told, told),)
+
+
+def _streams(spec: ResolvedSpec) -> int | None:
+    tokens, length = spec.value("training.batch_tokens"), spec.value("training.length")
+    # Another kdx may have a cell without them.
+    return spec.value("evaluation.streams") or (tokens // length if tokens and length else None)

@@ -1,20 +1,20 @@
 """Where the cells of a sweep stand in a table: headers, cells, metrics; nothing of how they compare."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kdx.grid.plan import Shown, TableSpec
-from kdx.grid.table_layout import place
-from kdx.report.selection.cells import Cell, Metric, cell_of
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout
+from kdx.report.selection.best_seed import by_cell
+from kdx.report.selection.cells import Cell, cell_of
+from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
-
-Address = tuple[int, int]
-"""Row and column of a cell."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table without what is concluded from it."""
+    """A table without what is concluded from it; audit, notes, comparisons and published values read this alone."""
 
     name: str
     caption: str
@@ -29,15 +29,21 @@ class Layout:
     """Header of each column: a word for each column factor, none where the table has no column factor."""
     metrics: tuple[Metric | None, ...]
     """The metric of each column; None where it mixes several."""
-    body: tuple[tuple[Cell | None, ...], ...]
-    """Rows of cells; None where the grid plans nothing, or the cell's task has no such metric."""
+    places: Mapping[Address, Cell]
+    """Where each cell stands, row by row; absent where the grid plans nothing, or the cell's task has no such
+    metric."""
     records: Mapping[str, CellRecord]
     """Cell id → the cell as the sweep planned it."""
 
     @property
-    def places(self) -> dict[Address, Cell]:
-        """Every cell by its row and column, row by row."""
-        return {(r, c): cell for r, row in enumerate(self.body) for c, cell in enumerate(row) if cell}
+    def body(self) -> tuple[tuple[Cell | None, ...], ...]:
+        """Rows of cells; None where nothing stands."""
+        columns = range(len(self.columns))
+        return tuple(tuple(self.places.get((row, column)) for column in columns) for row in range(len(self.rows)))
+
+    def column(self, index: int) -> list[Cell | None]:
+        """One column of cells; None where nothing stands."""
+        return [self.places.get((row, index)) for row in range(len(self.rows))]
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -61,47 +67,45 @@ class Layout:
         factors = (*self.row_factors, *self.column_factors)
         return dict(zip(factors, (*self.rows[row], *self.columns[column]), strict=True))
 
-    def spec(self, at: Address) -> Mapping[str, object]:
-        """The resolved cell of a place."""
+    def spec(self, at: Address) -> ResolvedSpec:
+        """Of the cell in a place."""
         return self.records[self.places[at].id].spec
 
 
-def lay_out(sweep: SweepRecord, asked: TableSpec) -> Layout:
-    """The cells of the sweep as `asked` places them.
+def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...]:
+    """The cells of the sweep as each table places them.
 
     Raises:
-        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.place`.
+        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    placing = place([(cell.labels, cell.spec) for cell in sweep.cells], asked)
+    layouts = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
     runs = by_cell(sweep.runs)
-    cells: dict[Address, Cell] = {}
+    return tuple(_filled(layouts.build(one), one, sweep, runs) for one in asked)
+
+
+def _filled(
+    headers: TableLayout, asked: TableSpec, sweep: SweepRecord, runs: Mapping[str, Sequence[RunRecord]]
+) -> Layout:
+    places: dict[Address, Cell] = {}
     records: dict[str, CellRecord] = {}
-    for at, index in sorted(placing.at.items()):
+    for at, index in sorted(headers.at.items()):
         record = sweep.cells[index]
         cell = cell_of(record, runs.get(record.id, ()), sweep.metrics, metric=asked.metric, shown=asked.cell)
         if cell:
-            cells[at], records[record.id] = cell, record
-    columns = range(len(placing.columns))
+            places[at], records[record.id] = cell, record
+    columns = range(len(headers.columns))
     return Layout(
         name=asked.name,
         caption=asked.caption,
         shown=asked.cell,
         row_factors=asked.rows,
         column_factors=asked.columns,
-        rows=placing.rows,
-        columns=placing.columns,
-        metrics=tuple(_only(cell.metric for (_, c), cell in cells.items() if c == column) for column in columns),
-        body=tuple(tuple(cells.get((row, column)) for column in columns) for row in range(len(placing.rows))),
+        rows=headers.rows,
+        columns=headers.columns,
+        metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
+        places=places,
         records=records,
     )
-
-
-def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    """Cell id → its runs."""
-    found: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        found.setdefault(run.cell_id, []).append(run)
-    return found
 
 
 def _only(metrics: Iterable[Metric]) -> Metric | None:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from kdx.axes import Direction
 from kdx.grid.plan import Shown
-from kdx.report.selection.cells import Metric, State
+from kdx.report.selection.cells import State
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.store.records import Provenance
 
@@ -29,7 +30,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
         return ()
     selected_by: dict[str, dict[str, None]] = {}
     for cell in cells:
-        selected_by.setdefault(cell.selected_by.name, {})[str(layout.records[cell.id].spec["task"])] = None
+        selected_by.setdefault(cell.selected_by.name, {})[layout.records[cell.id].spec.task] = None
     if len(selected_by) == 1:
         rule = next(iter(selected_by))
     else:

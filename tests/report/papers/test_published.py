@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
-from kdx.grid.cell_selector import matches
 from kdx.grid.load import load_grid
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
 from kdx.report.papers.paper_file import Contrast, Rule, load_paper, shipped
 
@@ -13,12 +13,12 @@ SCALES = {"paper": "", "small": "-small", "mini": "-mini"}
 
 
 @cache
-def specs(paper: str, scale: str) -> list[dict]:
+def specs(paper: str, scale: str) -> list[ResolvedSpec]:
     """The cells of the paper's grids at this scale."""
     twins = tuple(suffix for suffix in SCALES.values() if suffix)
     grids = [name for name in names() if name.startswith(f"{paper}/")]
     its = [name for name in grids if (name.endswith(SCALES[scale]) if SCALES[scale] else not name.endswith(twins))]
-    return [cell.spec.model_dump(mode="json", by_alias=True) for name in its for cell in load_grid(name).cells]
+    return [ResolvedSpec.of(cell.spec) for name in its for cell in load_grid(name).cells]
 
 
 def contrasts(rule: Rule) -> list[Contrast]:
@@ -32,7 +32,7 @@ def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, scale):
     for claim in load_paper(paper).claims:
         for one in contrasts(claim.holds):
             for side in (one.a, one.b):
-                assert any(matches({**one.where, **side}, spec) for spec in cells), f"{claim.id}: {dict(side)}"
+                assert any(spec.matches({**one.where, **side}) for spec in cells), f"{claim.id}: {dict(side)}"
 
 
 def test_the_first_claim_asks_for_the_arms_of_table_1():

@@ -11,8 +11,13 @@ from sweeps import cell, run, seeded, sweep
 
 from kdx.axes import Direction
 from kdx.report.papers.paper_file import Paper, PublishedCell, PublishedTable, load_paper
-from kdx.report.papers.published_comparison import Agreement, Beside, Pair, beside
-from kdx.report.selection.cells import Metric
+from kdx.report.papers.published_comparison import (
+    Agreement,
+    PublishedComparison,
+    PublishedPair,
+    compare_with_published,
+)
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, RunRecord, RunState
 
@@ -35,9 +40,9 @@ def of_kernels(*values: object, metric: str = "bleu") -> Paper:
     return paper(*(({"kernel": kernel}, value) for kernel, value in zip(KERNELS, values, strict=False)), metric=metric)
 
 
-def compared(paper: Paper, cells: list[CellRecord], runs: list[RunRecord], **asked: object) -> Beside:
+def compared(paper: Paper, cells: list[CellRecord], runs: list[RunRecord], **asked: object) -> PublishedComparison:
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], **asked}]))
-    return beside(table, paper, cells)
+    return compare_with_published(table.layout.places, table.layout.records, paper)
 
 
 def kernels(*scores: float | None, task: str = "translation") -> tuple[list[CellRecord], list[RunRecord]]:
@@ -59,8 +64,8 @@ def order(paper: Paper, *scores: float | None, task: str = "translation") -> Agr
 def test_a_cell_stands_beside_the_published_value_of_its_words() -> None:
     found = compared(of_kernels(10.0, 20.0), *kernels(11.5, 19.0, 30.0))
     assert found.pairs == (
-        Pair((0, 0), BLEU, 10.0, ("Table 1",), 11.5, diverged=False, same_corpus=True, places=(2, 2)),
-        Pair((1, 0), BLEU, 20.0, ("Table 1",), 19.0, diverged=False, same_corpus=True, places=(1, 1)),
+        PublishedPair((0, 0), BLEU, 10.0, ("Table 1",), 11.5, diverged=False, same_corpus=True, places=(2, 2)),
+        PublishedPair((1, 0), BLEU, 20.0, ("Table 1",), 19.0, diverged=False, same_corpus=True, places=(1, 1)),
     )
     assert [pair.gain for pair in found.pairs] == [1.5, -1.0]
 

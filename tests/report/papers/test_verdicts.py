@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
+from kdx.report.papers.contrasted_cells import following
+from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper, shipped
-from kdx.report.papers.verdicts import Answer, Errors, Finding, Outcome, Verdict, answers, following
-from kdx.report.statistics.estimates import p_rates
+from kdx.report.papers.verdicts import Answer, SettingVerdict, answers
+from kdx.report.statistics.rates import p_rates
 from kdx.store.records import CellRecord, RunRecord, RunState
 
 HOLDS, FAILS, UNKNOWN = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.CANNOT_TELL
@@ -54,13 +56,13 @@ def told(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Answer:
     return answers([its], [sweep(cells, runs)])[0]
 
 
-def finding(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> Finding:
+def finding(its: Claim, cells: list[CellRecord], runs: list[RunRecord]) -> SettingVerdict:
     """Of a claim in the one setting there is."""
-    (found,) = told(its, cells, runs).findings
+    (found,) = told(its, cells, runs).settings
     return found
 
 
-def only(its: Contrast, *scores: list[float], **choices: object) -> Outcome:
+def only(its: Contrast, *scores: list[float], **choices: object) -> ContrastOutcome:
     """The outcome of a claim of one contrast in one setting."""
     (found,) = finding(claim(its), *kernels(*scores, **choices)).outcomes
     return found
@@ -78,7 +80,7 @@ def diverged(kernel: str, seeds: int, of: int | None = None, score: float = 1.0)
     ]
 
 
-def of_runs(expect: str, a: list[RunRecord], b: list[RunRecord], **rest: object) -> Outcome:
+def of_runs(expect: str, a: list[RunRecord], b: list[RunRecord], **rest: object) -> ContrastOutcome:
     cells, _ = kernels([], [])
     (found,) = finding(claim(contrast(expect=expect, **rest)), cells, [*a, *b]).outcomes
     return found
@@ -245,7 +247,7 @@ def test_where_limits_both_sides() -> None:
 )
 def test_cells_of_another_setting_are_compared_among_themselves(other: dict[str, object]) -> None:
     records = joined(kernels(RBF, EXP), kernels(*[[x / 2 for x in side] for side in (EXP, RBF)], **other))
-    found = told(claim(), *records).findings
+    found = told(claim(), *records).settings
     assert [[len(one.a) for one in each.outcomes] for each in found] == [[1], [1]]
     first, second = (one.estimate for each in found for one in each.outcomes)
     assert first == only(contrast(), RBF, EXP).estimate
@@ -260,7 +262,7 @@ GOOD, BAD = ([20.0, 21.1, 22.0], [10.0, 11.0, 12.1]), ([10.0, 11.0, 12.1], [20.0
 @pytest.mark.parametrize(("scores", "verdict"), [(GOOD, HOLDS), (BAD, FAILS), (([1.0], [2.0]), UNKNOWN)])
 def test_each_setting_has_a_verdict_of_its_own(scores: tuple[list[float], ...], verdict: Verdict) -> None:
     """A smoke run neither makes nor unmakes what the runs of another size say."""
-    found = told(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).findings
+    found = told(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).settings
     assert [(one.setting["training.steps"], one.verdict) for one in found] == [("1000", HOLDS), ("10", verdict)]
     assert [len(one.outcomes) for one in found] == [1, 1]
 
@@ -268,7 +270,7 @@ def test_each_setting_has_a_verdict_of_its_own(scores: tuple[list[float], ...], 
 def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
     its = claim(contrast(), contrast("rbf", "polynomial"))
     here, there = kernels(*GOOD, GOOD[1]), kernels(*GOOD, training={"steps": 10})
-    whole, part = told(its, *joined(here, there)).findings
+    whole, part = told(its, *joined(here, there)).settings
     assert (whole.verdict, part.verdict) == (HOLDS, UNKNOWN)
     assert [(one.verdict, one.reason) for one in part.outcomes] == [(HOLDS, ""), (UNKNOWN, "no such cells")]
 
@@ -282,7 +284,7 @@ def of_tasks() -> Claim:
 
 def test_what_a_claim_asks_of_another_task_is_left_out() -> None:
     translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
-    first, second = told(of_tasks(), *joined(translation, prediction)).findings
+    first, second = told(of_tasks(), *joined(translation, prediction)).settings
     assert (first.setting["task"], first.verdict, len(first.outcomes)) == ("translation", HOLDS, 1)
     # Of a perplexity less is better.
     assert (second.setting["task"], second.verdict, len(second.outcomes)) == ("prediction", UNKNOWN, 2)
@@ -294,7 +296,7 @@ def test_what_a_claim_asks_of_another_task_is_left_out() -> None:
 def test_the_chances_of_an_error_are_shared_within_a_task() -> None:
     translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
     errors = [
-        [one.errors for one in each.outcomes] for each in told(of_tasks(), *joined(translation, prediction)).findings
+        [one.errors for one in each.outcomes] for each in told(of_tasks(), *joined(translation, prediction)).settings
     ]
     assert errors == [[shared(0.05, 0.05)], [shared(0.025, 0.05)] * 2]
 
@@ -302,7 +304,7 @@ def test_the_chances_of_an_error_are_shared_within_a_task() -> None:
 def test_a_task_may_be_what_a_side_is_about() -> None:
     sides = {"a": {"task": "translation", "kernel": "rbf"}, "b": {"task": "translation", "kernel": "exponential"}}
     its = claim(Contrast.model_validate({**sides, "expect": "better"}))
-    (found,) = told(its, *joined(kernels(*GOOD), kernels(*BAD, task="prediction"))).findings
+    (found,) = told(its, *joined(kernels(*GOOD), kernels(*BAD, task="prediction"))).settings
     assert found.verdict is HOLDS
 
 
@@ -323,7 +325,7 @@ def test_a_setting_tells_task_corpus_width_and_steps_unless_they_are_compared() 
 
 def of_choices(
     a: dict[str, object], b: dict[str, object], *rest: dict[str, object], task: str = "translation"
-) -> Finding:
+) -> SettingVerdict:
     """What is found of a cell with the choices of a, far better than that of b and others that have b's words too."""
     its = {"a": a, "b": b, "expect": "better"}
     cells = [cell(f"c{index}", task, **one) for index, one in enumerate((a, b, *rest))]
@@ -432,7 +434,7 @@ def test_no_runs_are_no_cells() -> None:
     cells, _ = kernels([], [])
     waiting = [run(each.id, 0, state=RunState.PENDING, id=index) for index, each in enumerate(cells)]
     for found in (answers([claim()], [])[0], told(claim(), cells, []), told(claim(), cells, waiting)):
-        (only_one,) = found.findings
+        (only_one,) = found.settings
         assert (only_one.verdict, only_one.more, only_one.setting) == (UNKNOWN, None, {})
         assert [(one.reason, one.more) for one in only_one.outcomes] == [("no such cells", None)]
 
@@ -449,7 +451,7 @@ def test_another_metric_may_decide() -> None:
     runs += [run("exponential", seed, 0.1 * seed, 9.0, id=10 + seed) for seed in range(3)]
     assert finding(claim(contrast(metric="valid/bleu")), cells, runs).verdict is HOLDS
     metrics = {one.id: {"test/perplexity": 9.0 if one.id < 10 else 8.0} for one in runs}
-    (one,) = answers([claim(contrast(metric="perplexity"))], [sweep(cells, runs, metrics=metrics)])[0].findings
+    (one,) = answers([claim(contrast(metric="perplexity"))], [sweep(cells, runs, metrics=metrics)])[0].settings
     (found,) = one.outcomes
     assert found.metric and found.metric.name == "perplexity"
     assert found.estimate and found.estimate.value == pytest.approx(-log(9 / 8))
@@ -572,7 +574,7 @@ def test_survivors_alone_decide_nothing_for_the_side_that_diverged_more(
 def test_more_runs_would_tell_rates_apart() -> None:
     """All of a diverge, and two in three of b."""
 
-    def after(more: int) -> Outcome:
+    def after(more: int) -> ContrastOutcome:
         n = 3 + more
         return of_runs("better", diverged("rbf", n), diverged("exponential", round(2 / 3 * n), n))
 
@@ -655,7 +657,7 @@ def test_what_is_decided_alone_may_not_be_told_as_one_of_two_chances() -> None:
     assert first.verdict is HOLDS, "all have to hold, so none needs a correction"
 
 
-def enough(low: float, high: float, found: Outcome, level: float) -> int:
+def enough(low: float, high: float, found: ContrastOutcome, level: float) -> int:
     """The first number of seeds with which the interval is between the bounds four times in five."""
     assert found.estimate
     value, error, df, n = found.estimate.value, found.estimate.error, found.estimate.df, found.n
@@ -713,7 +715,7 @@ def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tel
 @pytest.mark.parametrize("name", shipped())
 def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
     for its in load_paper(name).claims:
-        (found,) = answers([its], [])[0].findings
+        (found,) = answers([its], [])[0].settings
         assert found.verdict is UNKNOWN
         assert {one.reason for one in found.outcomes} == {"no such cells"}
 
@@ -743,14 +745,14 @@ def test_a_claim_of_the_paper_is_answered_from_runs_that_follow_it() -> None:
         ]
         return cells, runs
 
-    both = told(its, *sweep_of("translation", "prediction")).findings
+    both = told(its, *sweep_of("translation", "prediction")).settings
     assert [(one.setting["task"], one.verdict) for one in both] == [("translation", HOLDS), ("prediction", HOLDS)]
     assert [len(one.outcomes) for one in both] == [
         sum(one.where["task"] == task for one in asked) for task in ("translation", "prediction")
     ]
-    worse = told(its, *sweep_of("translation", "prediction", lost=1.0)).findings
+    worse = told(its, *sweep_of("translation", "prediction", lost=1.0)).settings
     assert [one.verdict for one in worse] == [FAILS, HOLDS]
-    assert told(its, *sweep_of("translation")).findings == both[:1]
+    assert told(its, *sweep_of("translation")).settings == both[:1]
 
 
 def test_an_outcome_without_an_estimate_has_no_interval() -> None:
@@ -785,8 +787,8 @@ def test_a_verdict_is_false_in_at_most_one_of_twenty(n: int, diverging: float, n
     false = dict.fromkeys(("better holds", "equal fails", "no worse fails"), 0)
     for _ in range(draws):
         records = drawn(rng, spreads, n, diverging)
-        false["better holds"] += any(one.verdict is HOLDS for one in told(better, *records).findings)
-        false["equal fails"] += any(one.verdict is FAILS for one in told(equal, *records).findings)
-        false["no worse fails"] += any(one.verdict is FAILS for one in told(no_worse, *records).findings)
+        false["better holds"] += any(one.verdict is HOLDS for one in told(better, *records).settings)
+        false["equal fails"] += any(one.verdict is FAILS for one in told(equal, *records).settings)
+        false["no worse fails"] += any(one.verdict is FAILS for one in told(no_worse, *records).settings)
     # Of 200, 10 are 5%; more than 18 come once in 200 times.
     assert max(false.values()) <= 18, false

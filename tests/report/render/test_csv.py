@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedTable, Rule, load_paper
-from kdx.report.papers.published_comparison import beside
+from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import answers
 from kdx.report.render.csv import claims_to_csv, to_csv
 from kdx.report.statistics.randomisation import Randomisation
@@ -77,7 +77,8 @@ def test_what_was_asked_for_beside_the_scores_is_there() -> None:
     first, _ = table.differences
     over = Randomisation(1.25, 0.01, 1000, 40, "s")
     paper = Paper("p", "P", "", "", {}, (PublishedTable.model_validate(PUBLISHED),), ())
-    table = replace(table, differences=(replace(first, randomisation=over),), beside=beside(table, paper, cells))
+    published = compare_with_published(table.layout.places, table.layout.records, paper)
+    table = replace(table, differences=(first,), randomisations={first.at: over}, published=published)
     rbf, exponential, linear = read(to_csv([table], record))
     assert first.estimate and float(rbf["effect"]) == first.estimate.effect
     assert (float(rbf["margin"]), float(rbf["p_equivalent"])) == (2.0, first.p_equivalent)

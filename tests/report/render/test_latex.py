@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
 from typeset import set_by_latex
 
-from kdx.report.render.latex import _breakable, listing_to_latex, tex, to_latex
+from kdx.report.render.latex.characters import breakable_tex, tex
+from kdx.report.render.latex.writer import listing_to_latex, to_latex
 from kdx.report.render.listings import Listing
 from kdx.report.table.build import tables
 from kdx.report.table.table import Table
@@ -154,7 +155,7 @@ def large(rows: int, columns: int, name: str = "approach {}") -> Table:
 
 
 def scores_of(table: Table) -> list[str]:
-    return [f"{cell.value:.2f}" for cell in table.cells if cell.value is not None]
+    return [f"{cell.value:.2f}" for cell in table.layout.cells if cell.value is not None]
 
 
 def scores_in(text: str, table: Table) -> list[str]:
@@ -268,7 +269,7 @@ WRITTEN = re.compile(
 @example("".join(HOSTILE))
 def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: str) -> None:
     assert WRITTEN.fullmatch(tex(name)), tex(name)
-    assert WRITTEN.fullmatch(_breakable(name, 2000)), _breakable(name, 2000)
+    assert WRITTEN.fullmatch(breakable_tex(name, 2000)), breakable_tex(name, 2000)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
-from kdx.report.papers.published_comparison import beside
+from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import answers
 from kdx.report.render.listings import Listing, claim, listings
 from kdx.report.statistics.randomisation import Randomisation
@@ -48,15 +48,14 @@ def column(listing: Listing, header: str) -> list[str]:
 def against(table: Table, *cells: tuple[str, object], **rest: Any) -> Table:
     published = [
         PublishedCell.model_validate(
-            {"where": {"kernel": kernel}, "metric": table.cells[0].metric.name, "value": value}
+            {"where": {"kernel": kernel}, "metric": table.layout.cells[0].metric.name, "value": value}
         )
         for kernel, value in cells
     ]
     head = {"name": "p", "title": "Paper", "source": "here", "protocol": "one run", "scale": {}, "claims": (), **rest}
     head.setdefault("corpora", {"translation": "synthetic", "prediction": "synthetic"})
     paper = Paper(**head, tables=(PublishedTable(table="Table 1", cells=tuple(published)),))
-    task = "prediction" if table.cells[0].metric.name == "perplexity" else "translation"
-    return replace(table, beside=beside(table, paper, [cell(kernel, task, kernel=kernel) for kernel in KERNELS]))
+    return replace(table, published=compare_with_published(table.layout.places, table.layout.records, paper))
 
 
 def test_what_belongs_to_a_table_is_what_it_declares_or_is_asked_for() -> None:
@@ -70,8 +69,9 @@ def test_what_belongs_to_a_table_is_what_it_declares_or_is_asked_for() -> None:
         "t: differences from exponential",
         "t: beside Paper",
     ]
-    resampled = replace(made(RBF, EXP).differences[0], randomisation=Randomisation(1.0, 0.01, 1000, 40, "s"))
-    assert titles(replace(made(RBF, EXP), differences=(resampled,)), statistics=False) == [differences]
+    table = made(RBF, EXP)
+    over = {table.differences[0].at: Randomisation(1.0, 0.01, 1000, 40, "s")}
+    assert titles(replace(table, randomisations=over), statistics=False) == [differences]
 
 
 def test_a_table_without_cells_has_nothing_below() -> None:
@@ -205,10 +205,8 @@ def test_what_cannot_be_told_is_a_dash() -> None:
 
 def test_resampled_sentences_are_told_beside_seeds() -> None:
     table = made(RBF, EXP, POLY)
-    first, second = table.differences
-    table = replace(
-        table, differences=(replace(first, randomisation=Randomisation(-1.25, 0.0004, 1000, 2000, "s")), second)
-    )
+    first, _ = table.differences
+    table = replace(table, randomisations={first.at: Randomisation(-1.25, 0.0004, 1000, 2000, "s")})
     found = named(table, "Differences")
     assert column(found, "BLEU of the selected runs") == ["−1.25", "–"]
     assert column(found, "p over sentences") == ["< 0.001", "–"]
@@ -245,9 +243,9 @@ def test_published_values_of_another_corpus_have_places_and_no_difference() -> N
 
 def test_a_published_value_that_is_in_doubt_has_a_note() -> None:
     table = against(made(RBF, EXP), ("rbf", 34.26), ("exponential", 33.98))
-    assert table.beside
-    doubted = tuple(replace(one, note="unverified.") for one in table.beside.pairs)
-    found = named(replace(table, beside=replace(table.beside, pairs=doubted)), "Beside")
+    assert table.published
+    doubted = tuple(replace(one, note="unverified.") for one in table.published.pairs)
+    found = named(replace(table, published=replace(table.published, pairs=doubted)), "Beside")
     assert "34.26 and 33.98: unverified." in found.notes
 
 

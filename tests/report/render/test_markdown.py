@@ -99,14 +99,14 @@ def test_any_names_come_out_as_plain_text_in_a_table_of_the_same_shape(title: st
     inside = [token for token in tokens if token.type == "inline"]
     body = [token for token in inside if token.level > 2]
     heads = [sanitize(word) for word in ("approach", "training.steps")]
-    assert len(body) == (1 + len(table.rows)) * (2 + len(table.columns))
+    assert len(body) == (1 + len(table.layout.rows)) * (2 + len(table.layout.columns))
     assert ["".join(part.content for part in token.children or []) for token in body[:2]] == heads
     for token in inside:
         kinds = {part.type for part in token.children or []}
         assert kinds <= {"text", "text_special", "strong_open", "strong_close"}, kinds
     read = ["".join(part.content for part in token.children or []) for token in body]
-    width = 2 + len(table.columns)
-    assert read[width::width] == [sanitize(row[0]) for row in table.rows]
+    width = 2 + len(table.layout.columns)
+    assert read[width::width] == [sanitize(row[0]) for row in table.layout.rows]
 
 
 def test_addresses_are_not_made_into_links() -> None:

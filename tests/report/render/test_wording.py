@@ -4,7 +4,7 @@ from math import exp, inf, nan, sqrt
 
 import numpy as np
 import pytest
-from sweeps import cell, run, scored, seeded, sweep
+from sweeps import cell, marks, run, scored, seeded, sweep
 
 from kdx.axes import Direction
 from kdx.report.render.wording import (
@@ -14,16 +14,16 @@ from kdx.report.render.wording import (
     column_headers,
     difference,
     interval,
-    mark,
     probability,
     rounded,
+    sign,
     signed,
     spans,
     unless_repeated,
     words,
 )
-from kdx.report.selection.cells import Metric
-from kdx.report.statistics.estimates import detectable
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.table.build import tables
 from kdx.store.records import Provenance, RunState
 
@@ -77,13 +77,14 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: st
     ],
 )
 def test_a_place_in_words(runs: list, told: Words) -> None:
-    (found,) = tables(sweep([cell("a")], runs))[0].cells
+    (found,) = tables(sweep([cell("a")], runs))[0].layout.cells
     assert words(found, show_n=True) == told
 
 
 def test_a_mean_stands_with_half_of_its_interval() -> None:
     asked = {"name": "main", "rows": ["kernel"], "cell": "mean"}
-    (found,) = tables(sweep([cell("a")], scored("a", (1.0, 30.0), (2.0, 31.0), (3.0, 32.0)), tables=[asked]))[0].cells
+    runs = scored("a", (1.0, 30.0), (2.0, 31.0), (3.0, 32.0))
+    (found,) = tables(sweep([cell("a")], runs, tables=[asked]))[0].layout.cells
     # t(0.975; 2) · 1 / √3
     assert words(found, show_n=False) == Words("31.00", sd="2.48", aligned=True)
 
@@ -145,7 +146,7 @@ STEPS = {"translation": {"steps": 500}, "prediction": {"steps": 500, "batch_toke
 def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_differ() -> None:
     numbers, resolution, rest = below(*unequal())
     assert numbers.endswith("*: best mean of its column.")
-    smallest = sqrt((1 + 1.125) / 2) * detectable(2, sides=1)
+    smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
     assert resolution == (f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2.")
     assert rest == ("Compared cells also differ, beside kernel, norm, in seeds (0–2, 0–1); training.steps (1000, 500).")
 
@@ -155,7 +156,7 @@ def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_d
     short = below(*unequal())
     assert [numbers, resolution] == short[:2]
     assert definitions == "bleu ↑: higher is better."
-    alone = sqrt((1 + 1.125) / 2) * detectable(2, sides=1)
+    alone = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
     assert spread.startswith(
         "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03; in one comparison "
         f"alone, the smallest difference that two such cells can show is {alone:.2f} bleu. Effect of common seeds: F = "
@@ -166,7 +167,7 @@ def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_d
 
 def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_nats() -> None:
     _, resolution, *_ = below(*unequal("prediction"))
-    smallest = detectable(2, sides=1) * sqrt(
+    smallest = minimum_detectable_difference(2, sides=1) * sqrt(
         (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
     )
     assert resolution.endswith(f": {exp(smallest):.2f} times the perplexity, n = 2.")
@@ -242,12 +243,11 @@ def test_a_mark_stands_behind_what_is_not_the_best() -> None:
     scores = ([30.0, 31.0], [29.9, 31.0], [40.0], [1.0, 1.1])
     runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
     (table,) = tables(sweep(cells, runs))
-    assert [mark(one) for one in table.cells] == ["", "†", "‡", ""]
-    assert mark(None) == ""
+    assert [sign(one) for one in marks(table)] == ["", "†", "‡", ""]
 
 
 def headers(cells: list, **table: object) -> list[tuple[str, ...]]:
-    return column_headers(tables(sweep(cells, [], tables=[{"name": "main", **table}]))[0])
+    return column_headers(tables(sweep(cells, [], tables=[{"name": "main", **table}]))[0].layout)
 
 
 def test_a_table_without_column_factors_is_headed_by_its_metric() -> None:

@@ -18,7 +18,7 @@ from kdx.report.papers.verdicts import answers
 from kdx.report.render.csv import claims_to_csv, to_csv
 from kdx.report.render.html.page import claims_to_html, to_html
 from kdx.report.render.json import claim_to_json, to_json
-from kdx.report.render.latex import listing_to_latex, to_latex
+from kdx.report.render.latex.writer import listing_to_latex, to_latex
 from kdx.report.render.listings import claim
 from kdx.report.render.markdown import listing_to_markdown, to_markdown
 from kdx.report.render.text import TextListing, TextTable
@@ -92,9 +92,9 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
     record = recorded(scores)
     shown = tables(record)
     for table in shown:
-        for found in table.cells:
-            if found.best or found.near or found.untested:
-                assert found.value is not None and isfinite(found.value)
+        for at in table.marks:
+            value = table.layout.places[at].value
+            assert value is not None and isfinite(value)
         for text in (
             drawn(TextTable(table, statistics=True, full=True)),
             to_markdown(table, statistics=True, full=True),
@@ -103,8 +103,8 @@ def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_a
             assert not MARKED.search(text), MARKED.search(text)
         json.dumps(to_json(table))
     rows = list(csv.DictReader(io.StringIO(to_csv(shown, record), newline="")))
-    assert len(rows) == sum(len(table.cells) for table in shown)
-    for row, found in zip(rows, (found for table in shown for found in table.cells), strict=True):
+    assert len(rows) == sum(len(table.layout.cells) for table in shown)
+    for row, found in zip(rows, (found for table in shown for found in table.layout.cells), strict=True):
         told = float(row["score"]) if row["score"] else None
         assert told == found.score or (told is not None and isnan(told) and isnan(found.score or 0.0))
 
@@ -163,4 +163,4 @@ def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tupl
             listing_to_latex(listing)
     assert "".join(claims_to_html([(paper, told)], ""))
     rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
-    assert len(rows) == sum(len(finding.outcomes) for one in told for finding in one.findings)
+    assert len(rows) == sum(len(setting.outcomes) for one in told for setting in one.settings)

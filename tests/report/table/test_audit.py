@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
-from kdx.grid.cell_selector import choice
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.render.wording import caption
-from kdx.report.table.audit import CHANGED, PARAMETERS, UNKNOWN, Finding
+from kdx.report.table.audit import CHANGED, PARAMETERS, UNKNOWN, UnequalFact
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
 
@@ -56,7 +56,7 @@ def test_unequal_seeds_are_told_the_commonest_first() -> None:
     cells, runs = three([1.0], [1.0, 2.0], [3.0, 4.0])
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     (found,) = table.audit
-    assert found == Finding("seeds", "translation", table.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)})
+    assert found == UnequalFact("seeds", "translation", table.layout.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)})
     assert list(found.values) == ["0–1", "0"]
 
 
@@ -75,7 +75,7 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
     (table,) = tables(sweep(cells, runs, tables=[asked]))
     (found,) = table.audit
     assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
-    assert not found.compared and not any(one.best or one.near for one in table.cells) and table.differences == ()
+    assert not found.compared and not table.marks and table.differences == ()
     told = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
     for full in (False, True):
         assert caption(table, best="*", full=full)[-1] == f"{told}1000 in rbf1000; 9000 in exponential9000."
@@ -160,7 +160,7 @@ def test_whatever_else_an_approach_brings_with_it_is_told(
     metrics = {one.id: {"test/bleu": 1.0} for name in "xy" for one in seeded(name, 1.0, 2.0)}
     runs = [*seeded("x", 1.0, 2.0), *seeded("y", 1.0, 2.0)]
     found = audit(cells, runs, rows=["approach"], asked={"metric": "bleu"}, metrics=metrics)
-    words = [choice(its.spec, factor) for its in cells]
+    words = [its.spec.word(factor) for its in cells]
     assert found[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
 
 
@@ -174,16 +174,20 @@ def test_memory_is_told_where_it_does_not_keep_cells_from_being_compared() -> No
     assert audit(cells, runs, rows=["approach"])["memory"] == {"8": (RBF,), "16": (EXP,)}
 
 
+def foreign(cell: CellRecord, **fields: object) -> CellRecord:
+    """The cell as another kdx may have it."""
+    return replace(cell, spec=ResolvedSpec({**cell.spec.plain, **fields}))
+
+
 def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
     cells, runs = three()
-    all_of = [replace(one, unknown=("kernel `mine`",)) for one in cells]
-    assert audit(all_of, runs)[UNKNOWN] == {"kernel `mine`": (RBF, EXP, POLY)}
-    one_of = [replace(cells[0], unknown=("kernel `mine`", "key `new`")), *cells[1:]]
-    assert audit(one_of, runs)[UNKNOWN] == {"kernel `mine`": (RBF,), "key `new`": (RBF,)}
+    all_of = [foreign(one, norm="mine") for one in cells]
+    assert audit(all_of, runs)[UNKNOWN] == {"norm `mine`": (RBF, EXP, POLY)}
+    one_of = [foreign(cells[0], norm="mine", new=3), *cells[1:]]
+    assert audit(one_of, runs)[UNKNOWN] == {"norm `mine`": (RBF,), "key `new`": (RBF,)}
     (table,) = tables(sweep(one_of, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert (
-        "This kdx does not know kernel `mine` in rbf; key `new` in rbf: shown as recorded"
-        in caption(table, best="*")[-1]
+        "This kdx does not know norm `mine` in rbf; key `new` in rbf: shown as recorded" in caption(table, best="*")[-2]
     )
 
 

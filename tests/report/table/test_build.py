@@ -3,13 +3,15 @@
 from math import inf, nan
 
 import pytest
-from sweeps import cell, run, scored, seeded, sweep
+from sweeps import cell, marks, run, scored, seeded, sweep
 
 from kdx.axes import Direction
 from kdx.errors import KdxError
-from kdx.report.selection.cells import Cell, Metric, Seed, State
+from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.build import tables
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.store.records import RunState
 
@@ -18,7 +20,7 @@ RULE = "Per cell, the test score of the seed with the best valid/bleu"
 
 
 def only(table: Table) -> Cell:
-    (found,) = table.cells
+    (found,) = table.layout.cells
     return found
 
 
@@ -132,7 +134,7 @@ def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty
     cells = [cell("a"), cell("b", select={"metric": "loss"}), cell("c", "prediction")]
     asked = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
     (table,) = tables(sweep(cells, [], tables=[asked]))
-    assert [row[0] and row[0].id for row in table.body] == ["a", None, None]
+    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None, None]
 
 
 def test_a_table_of_some_cells_shows_those_only() -> None:
@@ -143,8 +145,8 @@ def test_a_table_of_some_cells_shows_those_only() -> None:
     ]
     runs = scored("prediction-rbf", (9.0, 10.0))
     (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
-    assert [found.id for found in table.cells] == ["prediction-rbf", "prediction-exponential"]
-    assert table.cells[0].score == 10.0
+    assert [found.id for found in table.layout.cells] == ["prediction-rbf", "prediction-exponential"]
+    assert table.layout.cells[0].score == 10.0
     assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
 
 
@@ -162,7 +164,7 @@ def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
 def test_a_metric_leaves_the_places_of_another_task_empty() -> None:
     cells = [cell("a"), cell("b", "prediction")]
     (table,) = tables(sweep(cells, [], tables=[{"name": "bleu", "rows": ["task"], "metric": "bleu"}]))
-    assert [row[0] and row[0].id for row in table.body] == ["a", None]
+    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None]
 
 
 def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_asked_for() -> None:
@@ -173,9 +175,13 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
     ]
     runs = [one for each in cells for one in scored(each.id, (10.0, 10.0))]
     (table,) = tables(sweep(cells, runs, axes=["task", "kernel", "norm"], name="nightly"))
-    assert (table.name, table.row_factors, table.column_factors) == ("nightly", ("kernel",), ("task",))
-    assert table.columns == (("translation",), ("prediction",))
-    assert table.metrics == (BLEU, Metric("perplexity", Direction.MIN))
+    assert (table.layout.name, table.layout.row_factors, table.layout.column_factors) == (
+        "nightly",
+        ("kernel",),
+        ("task",),
+    )
+    assert table.layout.columns == (("translation",), ("prediction",))
+    assert table.layout.metrics == (BLEU, Metric("perplexity", Direction.MIN))
     assert table.notes == (
         "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
         "; n = 1 seed.",
@@ -186,13 +192,13 @@ def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_aske
 @pytest.mark.parametrize("tasks", [["translation"], ["translation", "prediction"]])
 def test_tasks_are_the_rows_when_nothing_else_varies(tasks: list[str]) -> None:
     (table,) = tables(sweep([cell(task, task) for task in tasks], []))
-    assert (table.row_factors, table.column_factors) == (("task",), ())
-    assert table.rows == tuple((task,) for task in tasks)
+    assert (table.layout.row_factors, table.layout.column_factors) == (("task",), ())
+    assert table.layout.rows == tuple((task,) for task in tasks)
 
 
 def test_a_sweep_without_cells_makes_an_empty_table() -> None:
     (table,) = tables(sweep([], []))
-    assert (table.rows, table.body, table.notes, table.best) == ((), (), (), "")
+    assert (table.layout.rows, table.layout.body, table.notes, table.legend) == ((), (), (), {})
 
 
 def test_two_cells_in_one_place_are_refused() -> None:
@@ -204,7 +210,7 @@ def test_two_cells_in_one_place_are_refused() -> None:
 def test_unequal_seeds_are_shown_cell_by_cell() -> None:
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     (table,) = tables(sweep(cells, [*scored("a", (1.0, 1.0)), *scored("b", (1.0, 1.0), (2.0, 2.0))]))
-    assert table.n is None
+    assert table.layout.n is None
     assert table.notes[0] == (
         f"{RULE}; beside it mean ± standard deviation over seeds, and their number n in parentheses."
     )
@@ -226,21 +232,21 @@ def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned
     assert one(*runs, *waiting).notes[0] == RULE + told
 
 
-def marks(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
+def signs_of(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
     """The mark of each cell, a kernel each: `*` best, `†` not distinguishable from it, `‡` not compared with it."""
     kernels = ("rbf", "exponential", "linear", "cosine")[: len(scores)]
     cells = [cell(kernel, task, kernel=kernel) for kernel in kernels]
     runs = [one for kernel, its in zip(kernels, scores, strict=True) for one in seeded(kernel, *its)]
     (made,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], **asked}]))
-    assert not any(found.best + found.near + found.untested > 1 for found in made.cells)
-    return ["*" if found.best else "†" if found.near else "‡" if found.untested else "" for found in made.cells]
+    signs = {Mark.BEST: "*", Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡", None: ""}
+    return [signs[one] for one in marks(made)]
 
 
 def test_the_best_of_a_column_has_the_best_mean_at_the_good_end() -> None:
     high, low = [20.0, 20.1], [10.0, 10.1]
-    assert marks(low, high) == ["", "*"]
-    assert marks(low, high, task="prediction") == ["*", ""]
-    assert marks(low, high, cell="mean") == ["", "*"]
+    assert signs_of(low, high) == ["", "*"]
+    assert signs_of(low, high, task="prediction") == ["*", ""]
+    assert signs_of(low, high, cell="mean") == ["", "*"]
 
 
 def test_the_best_is_not_the_best_selected_score() -> None:
@@ -251,23 +257,24 @@ def test_the_best_is_not_the_best_selected_score() -> None:
         for seed, score in enumerate(its)
     ]
     (made,) = tables(sweep([cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")], runs))
-    assert [(found.score, found.best) for found in made.cells] == [(12.5, False), (12.0, True)]
-    assert made.best == "best mean of its column"
+    assert [found.score for found in made.layout.cells] == [12.5, 12.0]
+    assert marks(made)[1] is Mark.BEST and marks(made)[0] is not Mark.BEST
+    assert made.legend[Mark.BEST] == "best mean of its column"
 
 
 def test_the_best_perplexity_has_the_best_mean_of_logarithms() -> None:
     """Of 1 and 16 the mean is 8.5, but that of logarithms is that of 4 alone."""
-    assert marks([1.0, 16.0], [5.0, 5.1], task="prediction") == ["*", "†"]
-    assert marks([1.0, 16.0], [5.0, 5.1], task="prediction", metric="loss") == ["", ""], "no loss was recorded"
+    assert signs_of([1.0, 16.0], [5.0, 5.1], task="prediction") == ["*", "†"]
+    assert signs_of([1.0, 16.0], [5.0, 5.1], task="prediction", metric="loss") == ["", ""], "no loss was recorded"
 
 
 def test_equal_means_are_all_best() -> None:
-    assert marks([10.0, 12.0], [11.0, 11.0], [11.0, 11.0]) == ["*", "*", "*"]
+    assert signs_of([10.0, 12.0], [11.0, 11.0], [11.0, 11.0]) == ["*", "*", "*"]
 
 
 @pytest.mark.parametrize("others", [[], [[9.0]], [[nan, 12.0]], [[12.0, inf]]])
 def test_a_best_takes_two_cells_that_can_be_compared(others: list[list[float]]) -> None:
-    assert marks([10.0, 10.1], *others) == [""] * (1 + len(others))
+    assert signs_of([10.0, 10.1], *others) == [""] * (1 + len(others))
 
 
 @pytest.mark.parametrize("bad", [[25.0], [25.0, inf], [25.0, nan], [25.0, -inf]])
@@ -285,27 +292,27 @@ def test_what_cannot_be_compared_with_the_best_is_marked_as_such(bad: list[float
             tables=[{"name": "main", "rows": ["kernel"]}],
         )
     )
-    assert [(found.best, found.near, found.untested) for found in made.cells] == [
-        (True, False, False),
-        (False, False, False),
-        (False, False, True),
+    assert marks(made) == [
+        Mark.BEST,
+        None,
+        Mark.UNTESTED,
     ]
-    assert made.untested.startswith("not compared with it: a single seed, or a score that is not finite")
-    assert (made.cells[2].value, made.cells[2].compared) == (25.0, None)
+    assert made.legend[Mark.UNTESTED].startswith("not compared with it: a single seed, or a score that is not finite")
+    assert (made.layout.cells[2].value, made.layout.cells[2].compared) == (25.0, None)
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
 @pytest.mark.parametrize("shown", ["best-seed", "mean"])
 def test_a_value_that_is_not_finite_has_no_mark(bad: float, shown: str) -> None:
     for scores in ([bad], [bad, bad], [bad, bad, bad]):
-        assert marks([20.0, 20.1], [10.0, 10.1], scores, cell=shown) == ["*", "", ""]
-    assert marks([20.0, 20.1], [10.0, 10.1], [25.0, bad], cell="mean") == ["*", "", ""]
+        assert signs_of([20.0, 20.1], [10.0, 10.1], scores, cell=shown) == ["*", "", ""]
+    assert signs_of([20.0, 20.1], [10.0, 10.1], [25.0, bad], cell="mean") == ["*", "", ""]
 
 
 @pytest.mark.parametrize("task", ["translation", "prediction"])
 def test_a_perplexity_below_zero_is_on_no_scale(task: str) -> None:
     worst = [-5.0, -5.1]
-    assert marks([20.0, 20.1], [10.0, 10.1], worst, task=task) == (
+    assert signs_of([20.0, 20.1], [10.0, 10.1], worst, task=task) == (
         ["*", "", ""] if task == "translation" else ["", "*", ""]
     )
 
@@ -315,11 +322,11 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
     cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")]
     hole = [run("cosine", seed, nan, 50.0 + seed, id=seed) for seed in range(2)]
     (made,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
-    assert [found.state for found in made.cells] == [State.VALUE, State.VALUE, State.HOLE]
-    assert [(found.best, found.near, found.untested) for found in made.cells] == [
-        (True, False, False),
-        (False, False, False),
-        (False, False, False),
+    assert [found.state for found in made.layout.cells] == [State.VALUE, State.VALUE, State.HOLE]
+    assert marks(made) == [
+        Mark.BEST,
+        None,
+        None,
     ]
 
 
@@ -328,7 +335,8 @@ def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
         cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
         runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
         (made,) = tables(sweep(cells, runs))
-        return bool(made.best), bool(made.near), bool(made.untested)
+        best, other, untested = (mark in made.legend for mark in Mark)
+        return best, other, untested
 
     assert told([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
     assert told([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
@@ -336,7 +344,7 @@ def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
     assert told([20.0, 20.1], [1.0]) == (False, False, False)
 
 
-def test_cells_of_other_data_are_not_rivals() -> None:
+def test_cells_of_other_data_are_not_compared() -> None:
     cells = [
         cell(f"{corpus}-{kernel}", data={"corpus": corpus}, kernel=kernel)
         for corpus in ("easy", "hard")
@@ -345,6 +353,8 @@ def test_cells_of_other_data_are_not_rivals() -> None:
     means = (40.0, 45.0, 12.0, 11.0)
     runs = [one for each, mean in zip(cells, means, strict=True) for one in seeded(each.id, mean, mean + 0.1)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
-    assert {found.id for found in table.cells if found.best} == {"easy-exponential", "hard-rbf"}
-    assert not any(found.near or found.untested for found in table.cells)
-    assert table.best == "best mean of its column, among cells whose numbers compare"
+    assert {table.layout.places[at].id: mark for at, mark in table.marks.items()} == {
+        "easy-exponential": Mark.BEST,
+        "hard-rbf": Mark.BEST,
+    }
+    assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"

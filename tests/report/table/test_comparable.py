@@ -4,14 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sweeps import cell, seeded, sweep
+from sweeps import cell, marks, seeded, sweep
 
 from kdx.axes import Direction
 from kdx.grid.plan import TableSpec
 from kdx.report.render.wording import caption
-from kdx.report.selection.cells import Metric
+from kdx.report.statistics.metric import Metric
 from kdx.report.table.build import tables
 from kdx.report.table.comparable import traits
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.table import Table
 from kdx.store.records import Provenance, SweepRecord
@@ -52,8 +53,8 @@ def apart(table: Table) -> list[str]:
     """Why cells are not compared; they then share nothing."""
     topics = [one.topic for one in table.audit if not one.compared]
     assert bool(table.differences) is not bool(topics)
-    assert any(one.best for one in table.cells) is not bool(topics)
-    assert not topics or not any(one.near or one.untested for one in table.cells)
+    assert (Mark.BEST in marks(table)) is not bool(topics)
+    assert not topics or not table.marks
     return topics
 
 
@@ -93,9 +94,9 @@ def test_a_metric_asks_for_the_same_of_what_it_counts_over(task: str, metric: st
 
 def layout(record: SweepRecord, metric: str) -> Layout:
     """The first table as if it showed this metric."""
-    found = lay_out(record, TableSpec.model_validate(record.grid["tables"][0]))
+    (found,) = lay_out(record, [TableSpec.model_validate(record.grid["tables"][0])])
     its = Metric(metric, Direction.MIN)
-    return replace(found, body=tuple(tuple(one and replace(one, metric=its) for one in row) for row in found.body))
+    return replace(found, places={at: replace(one, metric=its) for at, one in found.places.items()})
 
 
 def topics(metric: str, facts: dict[str, Any]) -> list[str]:
@@ -142,13 +143,13 @@ def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
 
 def test_of_three_cells_the_two_that_compare_share_a_best() -> None:
     table = made(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS))
-    assert [(one.best, one.near, one.untested) for one in table.cells] == [
-        (True, False, False),
-        (False, False, False),
-        (False, False, False),
+    assert marks(table) == [
+        Mark.BEST,
+        None,
+        None,
     ]
     assert [(one.at, one.against) for one in table.differences] == [((2, 0), (0, 0))]
-    assert table.best == "best mean of its column, among cells whose numbers compare"
+    assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"
     assert [(group.cells, group.comparisons) for group in table.groups] == [(2, 1), (1, 1)]
 
 

@@ -5,13 +5,13 @@ from math import exp, inf, log, log1p, nan, sqrt
 import numpy as np
 import pytest
 from scipy import stats
-from sweeps import cell, run, seeded, sweep
+from sweeps import cell, marks, run, seeded, sweep
 
 from kdx.axes import Direction
-from kdx.report.selection.cells import Metric
-from kdx.report.statistics.estimates import detectable
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.table.build import tables
-from kdx.report.table.comparisons import Difference, margin_on_scale, ratio
+from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
 from kdx.store.records import RunRecord, RunState
 
@@ -121,8 +121,8 @@ def test_one_bad_seed_of_another_cell_changes_nothing_for_a_pair() -> None:
         )
         for last in (4.61, 8.0)
     )
-    assert [one.near for one in steady.cells] == [False, False, False]
-    assert [one.near for one in wild.cells] == [False, False, True]
+    assert Mark.NOT_DISTINGUISHABLE not in marks(steady)
+    assert [one is Mark.NOT_DISTINGUISHABLE for one in marks(wild)] == [False, False, True]
     assert steady.differences[0] == wild.differences[0]
 
 
@@ -164,8 +164,8 @@ def test_a_margin_is_in_units_of_the_metric_or_a_share_of_the_other_score() -> N
     [(0.3, 30.0, 0.3, log1p(0.01)), ("1%", -30.0, 0.3, log1p(0.01)), ("0.5%", 40.0, 0.2, log1p(0.005))],
 )
 def test_a_margin_on_each_scale(stated: float | str, reference: float, bleu: float, nats: float) -> None:
-    assert margin_on_scale(Metric("bleu", Direction.MAX), stated, reference) == pytest.approx(bleu)
-    of_perplexity = margin_on_scale(Metric("valid/perplexity", Direction.MIN), stated, abs(reference))
+    assert Metric("bleu", Direction.MAX).margin_on_scale(stated, reference) == pytest.approx(bleu)
+    of_perplexity = Metric("valid/perplexity", Direction.MIN).margin_on_scale(stated, abs(reference))
     assert of_perplexity == pytest.approx(nats)
 
 
@@ -179,7 +179,7 @@ def test_no_margin_is_taken_from_perplexities_that_have_no_logarithm(scores: lis
 
 
 def test_the_best_and_what_cannot_be_told_from_it() -> None:
-    assert [(one.best, one.near) for one in table().cells] == [(True, False), (False, True), (False, False)]
+    assert marks(table()) == [Mark.BEST, Mark.NOT_DISTINGUISHABLE, None]
 
 
 def columns(**asked: object) -> Table:
@@ -195,17 +195,18 @@ def columns(**asked: object) -> Table:
     return tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["norm"], **asked}]))[0]
 
 
-def test_what_is_worse_than_the_best_is_corrected_for_its_rivals_in_all_columns() -> None:
+def test_what_is_worse_than_the_best_is_corrected_for_those_compared_in_all_columns() -> None:
     """The best is chosen from the same runs, and a cell may be the best in truth: it is tested against every rival."""
     made = columns()
     assert made.groups[0].comparisons == 4 and made.groups[0].sides == 1
     assert len(made.differences) == 4
-    scores = {at: [*found.scores.values()] for at, found in made.places.items()}
+    scores = {at: [*found.scores.values()] for at, found in made.layout.places.items()}
     for one in made.differences:
         assert one.against[0] == 0 and one.against[1] == one.at[1]
         assert one.p == pytest.approx(min(1.0, 4 * welch(scores[one.at], scores[one.against], sides=1)))
-        assert made.places[one.at].near is (one.p is not None and one.p >= 0.05)
-    assert "with 95% confidence" in made.near and "Welch's t, 4 comparisons" in made.near
+        assert (made.marks.get(one.at) is Mark.NOT_DISTINGUISHABLE) is (one.p is not None and one.p >= 0.05)
+    meaning = made.legend[Mark.NOT_DISTINGUISHABLE]
+    assert "with 95% confidence" in meaning and "Welch's t, 4 comparisons" in meaning
 
 
 def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_they_are() -> None:
@@ -214,13 +215,12 @@ def test_a_baseline_corrects_for_its_own_comparisons_and_leaves_the_marks_as_the
     raw = sorted(one.estimate.p for one in declared.differences if one.estimate)
     holm = np.minimum(1, np.maximum.accumulate([(5 - rank) * p for rank, p in enumerate(raw)]))
     assert sorted(one.p for one in declared.differences if one.p is not None) == pytest.approx(holm)
-    assert [(one.best, one.near) for one in declared.cells] == [(one.best, one.near) for one in made.cells]
-    assert declared.near == made.near
+    assert (declared.marks, declared.legend) == (made.marks, made.legend)
 
 
 def test_a_single_rival_is_compared_once_without_a_correction() -> None:
     made = table(kernels=("rbf", "exponential"))
-    assert made.near.endswith("(Hsu 1984; Welch's t, 1 comparison)")
+    assert made.legend[Mark.NOT_DISTINGUISHABLE].endswith("(Hsu 1984; Welch's t, 1 comparison)")
     (one,) = made.differences
     assert one.p == pytest.approx(welch(EXP, RBF, sides=1))
 
@@ -230,13 +230,12 @@ def test_the_best_of_each_column_is_compared_in_each() -> None:
     runs = [one for kernel in KERNELS for one in seeded(kernel, *KERNELS[kernel])]
     (made,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["n"]}]))
     assert (made.groups[0].comparisons, made.groups[0].cells) == (4, 3)
-    assert [one.best for one in made.cells] == [True, True, False, False, False, False]
+    assert [one is Mark.BEST for one in marks(made)] == [True, True, False, False, False, False]
 
 
 def test_with_one_seed_there_is_no_best_and_nothing_near_it() -> None:
     made = table(*seeded("rbf", 2.0), *seeded("exponential", 1.9), kernels=("rbf", "exponential"))
-    assert not any(one.best or one.near or one.untested for one in made.cells)
-    assert (made.differences, made.best, made.near, made.untested) == ((), "", "", "")
+    assert (made.differences, made.marks, made.legend) == ((), {}, {})
     assert (made.groups[0].cells, made.groups[0].seeds, made.groups[0].spread) == (2, 0, None)
 
 
@@ -244,7 +243,7 @@ def test_one_seed_against_a_baseline_has_no_estimate() -> None:
     asked = {"baseline": {"kernel": "rbf"}, "margin": {"bleu": 1.0}}
     made = table(*seeded("rbf", 2.0), *seeded("exponential", 1.9), kernels=("rbf", "exponential"), **asked)
     (one,) = made.differences
-    metric = made.cells[0].metric
+    metric = made.layout.cells[0].metric
     assert one == Difference(at=(1, 0), against=(0, 0), metric=metric, n=1, estimate=None, margin=1.0)
     assert not one.told_apart and not one.equivalent
 
@@ -254,10 +253,10 @@ def test_a_cell_with_a_score_that_is_not_finite_is_not_compared_by_the_others_th
     made = table(*runs)
     close, far = made.differences
     assert close.estimate and far.estimate is None and far.p is None
-    assert [(one.best, one.near, one.untested) for one in made.cells] == [
-        (True, False, False),
-        (False, True, False),
-        (False, False, True),
+    assert marks(made) == [
+        Mark.BEST,
+        Mark.NOT_DISTINGUISHABLE,
+        Mark.UNTESTED,
     ]
     assert made.groups[0].comparisons == 1, "nothing is corrected for what is not tested"
 
@@ -281,7 +280,7 @@ def test_cells_without_scores_and_those_of_another_task_are_left_out() -> None:
     runs = [*seeded("a", *RBF), run("b", 0, state=RunState.DIVERGED), *seeded("c", *EXP)]
     (made,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["task"]}]))
     assert made.differences == ()
-    assert [(one.task, one.cells, one.seeds, one.detectable) for one in made.groups] == [
+    assert [(one.task, one.cells, one.seeds, one.minimum_detectable_difference) for one in made.groups] == [
         ("translation", 1, 0, None),
         ("prediction", 1, 0, None),
     ]
@@ -297,7 +296,7 @@ def test_a_cell_that_stands_in_two_places_counts_once_and_is_not_compared_with_i
     assert [(one.at, one.against) for one in made.differences] == [((2, 0), (0, 0))]
     (marked,) = tables(sweep([one, other, third], runs, tables=[{"name": "t", "rows": ["approach"]}]))
     assert marked.groups[0].comparisons == 1
-    assert [(found.best, found.near) for found in marked.cells] == [(False, True), (False, True), (True, False)]
+    assert marks(marked) == [Mark.NOT_DISTINGUISHABLE, Mark.NOT_DISTINGUISHABLE, Mark.BEST]
 
 
 def test_what_a_group_can_show_goes_by_the_cell_with_the_fewest_seeds_and_the_usual_spread() -> None:
@@ -306,10 +305,16 @@ def test_what_a_group_can_show_goes_by_the_cell_with_the_fewest_seeds_and_the_us
     usual = sqrt((low**2 + high**2) / 2)
     assert (group.cells, group.seeds) == (3, 2), "a single seed has no spread"
     assert group.spread == pytest.approx((low, usual, high))
-    assert group.detectable == pytest.approx(usual * detectable(2, sides=1))
+    assert group.minimum_detectable_difference == pytest.approx(usual * minimum_detectable_difference(2, sides=1))
     (wide,) = columns(baseline={"kernel": "rbf"}).groups
-    assert wide.spread and wide.detectable_corrected == pytest.approx(wide.spread[1] * detectable(4, 4, sides=2))
-    assert wide.detectable and wide.detectable_corrected and wide.detectable < wide.detectable_corrected
+    assert wide.spread and wide.corrected_minimum_detectable_difference == pytest.approx(
+        wide.spread[1] * minimum_detectable_difference(4, 4, sides=2)
+    )
+    assert (
+        wide.minimum_detectable_difference
+        and wide.corrected_minimum_detectable_difference
+        and wide.minimum_detectable_difference < wide.corrected_minimum_detectable_difference
+    )
 
 
 def test_whether_a_seed_moves_all_cells_alike_is_told() -> None:
@@ -336,7 +341,7 @@ def test_a_cell_that_is_in_truth_the_best_keeps_a_mark(n: int, spreads: tuple[fl
         scores = 30 + rng.normal(size=(5, n)) * np.array(spreads)[:, None]
         runs = [one for kernel, its in zip(kernels, scores.tolist(), strict=True) for one in seeded(kernel, *its)]
         (made,) = tables(sweep(cells, runs, tables=[asked]))
-        lost += not (made.cells[0].best or made.cells[0].near)
+        lost += marks(made)[0] not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
         wrong += any(one.told_apart for one in made.differences)
     # Of 500, 25 are 5%; more than 38 come once in 200 times.
     assert lost <= 38 and wrong <= 38

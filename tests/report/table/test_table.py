@@ -1,13 +1,14 @@
 """A table as a value: its layout, and what is concluded from it."""
 
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError
 
 import pytest
 from sweeps import cell, seeded, sweep
 
 from kdx.grid.plan import TableSpec
 from kdx.report.table.build import tables
-from kdx.report.table.layout import Layout, lay_out
+from kdx.report.table.comparisons import Mark
+from kdx.report.table.layout import lay_out
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -20,27 +21,20 @@ def recorded() -> SweepRecord:
     return sweep(cells, [one for id, its in scores.items() for one in seeded(id, *its)], tables=[ASKED])
 
 
-def test_a_table_is_its_layout_with_marks() -> None:
+def test_a_table_is_its_layout_and_what_is_concluded_from_it() -> None:
     record = recorded()
     (made,) = tables(record)
-    layout = lay_out(record, TableSpec.model_validate(ASKED))
-    unmarked = tuple(
-        tuple(one and replace(one, best=False, near=False, untested=False) for one in row) for row in made.body
-    )
-    assert any(one.best for one in made.cells)
-    assert replace(made, body=unmarked) == replace(
-        made, **{one.name: getattr(layout, one.name) for one in fields(Layout)}
-    )
+    assert made.layout == lay_out(record, [TableSpec.model_validate(ASKED)])[0]
+    assert Mark.BEST in made.marks.values() and made.marks.keys() <= made.layout.places.keys()
 
 
-def test_a_table_is_a_layout_from_which_nothing_need_be_concluded() -> None:
-    layout = lay_out(recorded(), TableSpec.model_validate(ASKED))
-    plain = Table(**{one.name: getattr(layout, one.name) for one in fields(Layout)})
-    assert (plain.baseline, plain.groups, plain.differences, plain.audit, plain.beside) == ({}, (), (), (), None)
-    assert (plain.best, plain.near, plain.untested, plain.notes, plain.definitions) == ("", "", "", (), ())
+def test_of_a_layout_nothing_need_be_concluded() -> None:
+    plain = Table(*lay_out(recorded(), [TableSpec.model_validate(ASKED)]))
+    assert (plain.baseline, plain.groups, plain.differences, plain.audit, plain.published) == ({}, (), (), (), None)
+    assert (plain.marks, plain.legend, plain.notes, plain.definitions) == ({}, {}, (), ())
 
 
 def test_a_table_never_changes() -> None:
     (made,) = tables(recorded())
     with pytest.raises(FrozenInstanceError):
-        made.best = "none"  # type: ignore[misc]
+        made.legend = {}  # type: ignore[misc]

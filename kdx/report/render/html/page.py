@@ -14,6 +14,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from kdx import __version__
+from kdx.grid.table_layout import Address
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.html.charts import MANY, Point, forest, learning_curve, overlay, scale, scatter
@@ -24,16 +25,17 @@ from kdx.report.render.wording import (
     beside_scores,
     caption,
     column_headers,
-    mark,
     place,
     rounded,
     setting,
+    sign,
     spans,
     told,
     words,
 )
-from kdx.report.selection.cells import Cell, Metric, Seed
-from kdx.report.table.layout import Address
+from kdx.report.selection.cells import Cell, Seed
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.records import Curve, Provenance, RunRecord, SweepRecord
@@ -54,7 +56,7 @@ _PARTS = 5000
 
 def curves_wanted(sweep: SweepRecord) -> set[str]:
     """The metrics whose curves a page of its tables shows."""
-    return {LOSS, *(cell.spec["select"]["metric"] for cell in sweep.cells)}
+    return {LOSS, *(cell.spec.selection_metric for cell in sweep.cells)}
 
 
 def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
@@ -65,11 +67,11 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
     """
     cells: dict[str, tuple[Cell, str]] = {}
     for table in tables:
-        for at, cell in table.places.items():
-            cells.setdefault(cell.id, (cell, place(table, at)))
+        for at, cell in table.layout.places.items():
+            cells.setdefault(cell.id, (cell, place(table.layout, at)))
     runs = {run.id: run for run in sweep.runs}
     environments = _Environments()
-    specs = {cell.id: cell.spec for cell in sweep.cells}
+    specs = {cell.id: cell.spec.plain for cell in sweep.cells}
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
     groups = _curves(cells, runs, curves)
     sections = [{"id": one["id"], "title": one["name"]} for one in shown]
@@ -103,13 +105,13 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
 
 def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
     """What each setting says: the verdict before it, and that of each comparison in the first column."""
-    for finding, listing in zip(answer.findings, claim(answer), strict=True):
+    for found, listing in zip(answer.settings, claim(answer), strict=True):
         at = listing.headers.index("verdict")
         headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
         yield {
-            "verdict": str(finding.verdict),
-            "told": str(finding),
-            "title": listing.title.replace(f": {finding}", "", 1),
+            "verdict": str(found.verdict),
+            "told": str(found),
+            "title": listing.title.replace(f": {found}", "", 1),
             "listing": replace(listing, headers=headers, rows=tuple(rows), names=listing.names + 1),
         }
 
@@ -150,12 +152,12 @@ def _lead(cells: Sequence[Cell]) -> str:
 
 
 def _table(table: Table, id: str) -> dict[str, Any]:
-    headers = column_headers(table)
+    headers = column_headers(table.layout)
     levels = max(map(len, headers), default=1)
-    columns = [_column([row[index] for row in table.body], table) for index in range(len(table.columns))]
+    columns = [_column(table, index) for index in range(len(table.layout.columns))]
     rows = []
-    for index, names in enumerate(table.rows):
-        before = table.rows[index - 1] if index else ()
+    for index, names in enumerate(table.layout.rows):
+        before = table.layout.rows[index - 1] if index else ()
         again = [names[: level + 1] == before[: level + 1] for level in range(len(names))]
         rows.append(
             {
@@ -166,9 +168,9 @@ def _table(table: Table, id: str) -> dict[str, Any]:
         )
     return {
         "id": id,
-        "name": table.name,
-        "caption": table.caption,
-        "factors": table.row_factors,
+        "name": table.layout.name,
+        "caption": table.layout.caption,
+        "factors": table.layout.row_factors,
         "levels": [
             {
                 "innermost": level == levels - 1,
@@ -183,8 +185,10 @@ def _table(table: Table, id: str) -> dict[str, Any]:
     }
 
 
-def _column(cells: Sequence[Cell | None], table: Table) -> list[dict[str, Any]]:
-    parts = [words(cell, show_n=table.n is None) for cell in cells]
+def _column(table: Table, index: int) -> list[dict[str, Any]]:
+    cells = table.layout.column(index)
+    marks = [table.marks.get((row, index)) for row in range(len(cells))]
+    parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
     return [
         {
             "score": part.score,
@@ -192,15 +196,15 @@ def _column(cells: Sequence[Cell | None], table: Table) -> list[dict[str, Any]]:
             "beside": escape(beside),
             "aligned": part.aligned,
             "value": "" if cell is None or cell.value is None else repr(cell.value),
-            "best": cell is not None and cell.best,
-            "mark": mark(cell),
-            "href": _link(cell, table) if cell else "",
+            "best": mark is Mark.BEST,
+            "mark": sign(mark),
+            "href": _link(cell) if cell else "",
         }
-        for cell, part, beside in zip(cells, parts, beside_scores(parts, blank=_DIGIT), strict=True)
+        for cell, mark, part, beside in zip(cells, marks, parts, beside_scores(parts, blank=_DIGIT), strict=True)
     ]
 
 
-def _link(cell: Cell, table: Table) -> str:
+def _link(cell: Cell) -> str:
     """The run whose score stands there, or the cell where no single one's does."""
     return f"#run-{cell.run_id}" if cell.value is not None and cell.value == cell.score else f"#cell-{cell.id}"
 
@@ -208,8 +212,10 @@ def _link(cell: Cell, table: Table) -> str:
 def _scatters(table: Table) -> Iterator[dict[str, Any]]:
     svgs = []
     groups = _groups(table)
-    for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.cells):
-        its = [cell for cell in table.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)]
+    for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.layout.cells):
+        its = [
+            cell for cell in table.layout.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)
+        ]
         seeds = [
             (at, cell, one)
             for at, cell in its
@@ -242,34 +248,36 @@ def _scatters(table: Table) -> Iterator[dict[str, Any]]:
 def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
     assert one.validation is not None and one.score is not None
     return (
-        f"{place(table, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
+        f"{place(table.layout, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
         f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
     )
 
 
 def _groups(table: Table) -> list[str]:
     """What each row's points are told apart by: its names, or where these are too many the outermost ones."""
-    for levels in range(len(table.row_factors), 0, -1):
+    for levels in range(len(table.layout.row_factors), 0, -1):
         groups = [
-            LEVELS.join(told(factor, word) for factor, word in zip(table.row_factors, row[:levels], strict=False))
-            for row in table.rows
+            LEVELS.join(
+                told(factor, word) for factor, word in zip(table.layout.row_factors, row[:levels], strict=False)
+            )
+            for row in table.layout.rows
         ]
         if len(set(groups)) <= _MOST_GROUPS:
             return groups
-    return [""] * len(table.rows)
+    return [""] * len(table.layout.rows)
 
 
 def _forests(table: Table) -> Iterator[dict[str, Any]]:
     svgs = []
     for metric in dict.fromkeys(one.metric for one in table.differences):
         its = [one for one in table.differences if one.metric == metric and one.estimate]
-        headers = [table.header(one.at) for one in its]
+        headers = [table.layout.header(one.at) for one in its]
         # What they all have in common need not be told on every line.
         varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
         points = [
             Point(
                 LEVELS.join(told(factor, header[factor]) for factor in varying or header),
-                f"#cell-{table.places[one.at].id}",
+                f"#cell-{table.layout.places[one.at].id}",
                 one.told_apart,
                 one.estimate.value,
                 0.0,

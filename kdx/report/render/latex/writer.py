@@ -4,129 +4,34 @@ A short caption stands above, the notes below. What is wider than the text goes 
 repeated. What is higher than a page then is no float but breaks across pages, its head repeated (a longtable, which
 text in two columns does not take), turned where that spares it going on below. Widths are reckoned from the
 characters, for the text of the article class.
-
-Names come out as plain text under pdfTeX, too, whose fonts know little beyond Latin: accents are put together, and a
-letter that is not to be had stands as its number, such as U+65E5.
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
-from kdx.report.render.columns import are_words, breakable, column, fit, fold, of_listing
+from kdx.report.render.columns import are_words, column, fit, fold, of_listing
+from kdx.report.render.latex.characters import DIGIT, EM, breakable_tex, raised, spelled, tex, width_of
 from kdx.report.render.listings import Listing, listings
-from kdx.report.render.wording import beside_scores, caption, column_headers, mark, spans, unless_repeated, words
-from kdx.report.selection.cells import Cell
+from kdx.report.render.wording import beside_scores, caption, column_headers, sign, spans, unless_repeated, words
+from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
-
-BREAK = "\\allowbreak{}"
-"""Where a line may end inside a word."""
 
 PREAMBLE = "% \\usepackage{array,booktabs,longtable,pdflscape}\n"
 """What has to stand before the document begins."""
 
-_EM = 1000
-"""Widths are in thousandths of the height of the type."""
-_TEXT, _TURNED, _GAP = int(32.5 * _EM), 50 * _EM, int(1.2 * _EM)
+_TEXT, _TURNED, _GAP = int(32.5 * EM), 50 * EM, int(1.2 * EM)
 """Width of the text, of a turned page, and of what lies between two columns, in the article class at any size."""
 _PAGE, _RULES = 43, 1.5
 """Lines of a page, and those that the rules of a table take."""
 _SMALL = 0.8
 """Size of the notes' type, beside that of the text."""
-_BESIDE = _EM
+_BESIDE = EM
 """Between a score and what stands beside it."""
-_TOKEN = 10 * _EM
-"""What is longer than this without a blank, such as a signature, may be broken anywhere in a note."""
 _BOLD = 1.15
 """Width of bold type, beside that of upright."""
-
-_DIGIT = "\u2007"  # a blank as wide as a digit
-_SIGNS = {
-    **{sign: f"\\{sign}" for sign in "{}$&#_%"},
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "<": "\\textless{}",
-    ">": "\\textgreater{}",
-    "|": "\\textbar{}",
-    "`": "\\textasciigrave{}",
-    # Active under babel in German and others.
-    '"': "\\symbol{34}",
-    # Behind the end of a row they would be its options.
-    **{sign: f"{{{sign}}}" for sign in "[]*"},
-    "–": "\\textendash{}",
-    "—": "\\textemdash{}",
-    "‘": "\\textquoteleft{}",
-    "’": "\\textquoteright{}",
-    "“": "\\textquotedblleft{}",
-    "”": "\\textquotedblright{}",
-    "…": "\\ldots{}",
-    "§": "\\S{}",
-    "ß": "\\ss{}",
-    "æ": "\\ae{}",
-    "Æ": "\\AE{}",
-    "œ": "\\oe{}",
-    "Œ": "\\OE{}",
-    "ø": "\\o{}",
-    "Ø": "\\O{}",
-    "ł": "\\l{}",
-    "Ł": "\\L{}",
-    "ı": "\\i{}",
-    _DIGIT: "\\phantom{0}",
-}
-_MATHS = {
-    "†": "\\dagger",
-    "‡": "\\ddagger",
-    "±": "\\pm",
-    "×": "\\times",
-    "·": "\\cdot",
-    "−": "-",
-    "∞": "\\infty",
-    "≤": "\\le",
-    "≥": "\\ge",
-    "≈": "\\approx",
-    "↑": "\\uparrow",
-    "↓": "\\downarrow",
-    "→": "\\rightarrow",
-    "←": "\\leftarrow",
-}
-_ACCENTS = {
-    "\u0300": "`",
-    "\u0301": "'",
-    "\u0302": "^",
-    "\u0303": "~",
-    "\u0304": "=",
-    "\u0306": "u ",
-    "\u0307": ".",
-    "\u0308": '"',
-    "\u030a": "r ",
-    "\u030b": "H ",
-    "\u030c": "v ",
-    "\u0323": "d ",
-    "\u0327": "c ",
-}
-# Two in a row would be a dash or a double quote.
-_LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')")
-# The others look like Latin ones, and have no command.
-_GREEK = re.compile(
-    "alpha|beta|[Gg]amma|[Dd]elta|epsilon|zeta|eta|[Tt]heta|iota|kappa|[Ll]ambda|mu|nu|[Xx]i|[Pp]i|rho|[Ss]igma|tau|"
-    "[Uu]psilon|[Pp]hi|chi|[Pp]si|[Oo]mega"
-)
-_WIDTHS = {
-    **dict.fromkeys("ijl.,:;'!|‘’·[]", 290),
-    **dict.fromkeys(" f-", 333),
-    **dict.fromkeys("rst()*", 395),
-    **dict.fromkeys("ace?zovgyx†‡", 500),
-    **dict.fromkeys("0123456789/\u2007+<>=", 500),
-    **dict.fromkeys("bdhknpqu", 556),
-    **dict.fromkeys("+<>=±×−≤≥≈wJILS", 778),
-    **dict.fromkeys("mM%W—∞→←…", 1028),
-}
-"""Of a letter, in Computer Modern; other letters and signs are taken for capitals."""
-_CAPITAL = 770
 
 
 def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> str:
@@ -136,53 +41,23 @@ def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> s
         statistics: see `kdx.report.render.listings.listings`.
         full: see `kdx.report.render.wording.caption`.
     """
-    title = f"\\textbf{{{_breakable(table.name)}}}" + (f": {_breakable(table.caption)}" if table.caption else "")
-    head = _Head(tex(table.caption or table.name), title, label(table.name))
+    title = f"\\textbf{{{breakable_tex(table.layout.name)}}}" + (
+        f": {breakable_tex(table.layout.caption)}" if table.layout.caption else ""
+    )
+    head = _Head(tex(table.layout.caption or table.layout.name), title, label(table.layout.name))
     body = _set(head, partial(_tabulars, table), caption(table, best="Bold", full=full))
     return body + "".join(f"\n{listing_to_latex(one)}" for one in listings(table, statistics=statistics))
 
 
 def listing_to_latex(listing: Listing) -> str:
     """The listing with its title above and its notes below."""
-    head = _Head(tex(listing.title), _breakable(listing.title), label(*listing.key))
+    head = _Head(tex(listing.title), breakable_tex(listing.title), label(*listing.key))
     return _set(head, partial(_tabulars_of, listing), listing.notes)
 
 
 def label(*names: str) -> str:
     """By which a text refers to a table, or to what belongs to one."""
     return ":".join(("tab", *(re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table" for name in names)))
-
-
-def tex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    return _spelled(sanitize(text))
-
-
-def _spelled(text: str) -> str:
-    return _LIGATURE.sub("{}", "".join(map(_character, unicodedata.normalize("NFC", text))))
-
-
-def _character(character: str) -> str:
-    if character in _SIGNS:
-        return _SIGNS[character]
-    if character in _MATHS:
-        return f"${_MATHS[character]}$"
-    if character.isascii():
-        return character
-    apart = unicodedata.normalize("NFD", character)
-    base, accents = apart[0], apart[1:]
-    if accents and base.isascii() and all(accent in _ACCENTS for accent in accents):
-        letter = _character(base)
-        for accent in accents:
-            letter = f"{{\\{_ACCENTS[accent]}{letter}}}"
-        return letter
-    greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(character, ""))
-    if greek:
-        letter = greek[2].lower().replace("lamda", "lambda")
-        letter = letter if greek[1] == "SMALL" else letter.capitalize()
-        if _GREEK.fullmatch(letter):
-            return f"$\\{letter}$"
-    return f"U+{ord(character):04X}"
 
 
 @dataclass(frozen=True)
@@ -225,15 +100,15 @@ class _Words:
 
     def written(self, index: int) -> str:
         """One of its texts, as LaTeX."""
-        return _breakable(self.texts[index], self.width) if self._folds else tex(self.texts[index])
+        return breakable_tex(self.texts[index], self.width) if self._folds else tex(self.texts[index])
 
     def height(self, index: int) -> int:
         """Lines that one of its texts takes."""
-        return len(fold(self.texts[index], self.width, _width))
+        return len(fold(self.texts[index], self.width, width_of))
 
     @cached_property
     def _folds(self) -> bool:
-        return any(_width(text) > self.width for text in self.texts)
+        return any(width_of(text) > self.width for text in self.texts)
 
 
 @dataclass(frozen=True)
@@ -250,21 +125,21 @@ class _Scores:
 def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
     """The body in as many pieces as the width needs."""
     names = [
-        [sanitize(word) for word in (factor, *(row[level] for row in table.rows))]
-        for level, factor in enumerate(table.row_factors)
+        [sanitize(word) for word in (factor, *(row[level] for row in table.layout.rows))]
+        for level, factor in enumerate(table.layout.row_factors)
     ]
-    headers = [tuple(map(sanitize, header)) for header in column_headers(table)]
-    scores = [_scores([row[index] for row in table.body], show_n=table.n is None) for index in range(len(headers))]
-    widths = [column(its, (), _width) for its in names]
+    headers = [tuple(map(sanitize, header)) for header in column_headers(table.layout)]
+    scores = [_scores(table, index) for index in range(len(headers))]
+    widths = [column(its, (), width_of) for its in names]
     # A header over several columns is folded to the width of these.
-    widths += [column(one[-1:], (), _width).at_least(its.width) for one, its in zip(headers, scores, strict=True)]
+    widths += [column(one[-1:], (), width_of).at_least(its.width) for one, its in zip(headers, scores, strict=True)]
     for piece in fit(widths, len(names), width, _GAP):
         left = [_Words(its, wide, "l") for its, wide in zip(names, piece.widths, strict=False)]
         right = [scores[index] for index in piece.columns]
         head, height = _headers(left, right, [headers[index] for index in piece.columns], piece.widths[len(left) :])
         rows = []
-        for index in range(len(table.rows)):
-            told = unless_repeated(table.rows, index)
+        for index in range(len(table.layout.rows)):
+            told = unless_repeated(table.layout.rows, index)
             if index and len(left) > 1 and told[0]:
                 rows.append("\\addlinespace")
                 height += 0.5
@@ -279,7 +154,7 @@ def _tabulars_of(listing: Listing, width: float) -> Iterator[_Tabular]:
     """The rows in as many pieces as the width needs; none where there are no rows."""
     texts = [[sanitize(row[at]) for row in (listing.headers, *listing.rows)] for at in range(len(listing.headers))]
     names = listing.names
-    widths = [of_listing(header, its, _width, names=at < names) for at, (header, *its) in enumerate(texts)]
+    widths = [of_listing(header, its, width_of, names=at < names) for at, (header, *its) in enumerate(texts)]
     for piece in fit(widths, names, width, _GAP) if listing.rows else []:
         shown = [*range(names), *(index + names for index in piece.columns)]
         columns = [
@@ -305,11 +180,11 @@ def _headers(
         for word, count in spans(headers, level):
             across = sum(one.across for one in scores[first : first + count])
             room = sum(widths[first : first + count]) + _GAP * (count - 1)
-            spec = "c" if _width(word) <= room else _paragraph(room, "c")
+            spec = "c" if width_of(word) <= room else _paragraph(room, "c")
             parts.append(
-                f"\\multicolumn{{{across}}}{{{spec}}}{{{tex(word) if spec == 'c' else _breakable(word, room)}}}"
+                f"\\multicolumn{{{across}}}{{{spec}}}{{{tex(word) if spec == 'c' else breakable_tex(word, room)}}}"
             )
-            heights.append(len(fold(word, room, _width)))
+            heights.append(len(fold(word, room, width_of)))
             rules.append(f"\\cmidrule(lr){{{at}-{at + across - 1}}}")
             at, first = at + across, first + count
         lines.append(_line(parts))
@@ -319,26 +194,30 @@ def _headers(
     return lines, height
 
 
-def _scores(cells: Sequence[Cell | None], *, show_n: bool) -> _Scores:
+def _scores(table: Table, index: int) -> _Scores:
     """A column as LaTeX, its numbers aligned."""
-    parts = [words(cell, show_n=show_n) for cell in cells]
-    more = [text.replace("-", "−") for text in beside_scores(parts, blank=_DIGIT)]
+    cells = table.layout.column(index)
+    marks = [table.marks.get((row, index)) for row in range(len(cells))]
+    parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
+    more = [text.replace("-", "−") for text in beside_scores(parts, blank=DIGIT)]
     wide = any(part.aligned and beside for part, beside in zip(parts, more, strict=True))
     places, states = [], [0.0]
-    for cell, part, beside in zip(cells, parts, more, strict=True):
-        score = _spelled(part.score.replace("-", "−"))
+    for mark, part, beside in zip(marks, parts, more, strict=True):
+        score = spelled(part.score.replace("-", "−"))
         if not part.aligned and part.score:
-            told = ", ".join(filter(None, (score, _spelled(beside))))
+            told = ", ".join(filter(None, (score, spelled(beside))))
             places.append([f"\\multicolumn{{2}}{{l}}{{{told}}}"] if wide else [told])
-            states.append(_width(f"{part.score}, {beside}"))
+            states.append(width_of(f"{part.score}, {beside}"))
             continue
-        if cell and cell.best:
+        if mark is Mark.BEST:
             score = f"\\textbf{{{score}}}"
-        elif sign := mark(cell):
-            score += f"\\rlap{{$^{_MATHS[sign]}$}}"
-        places.append([score, _spelled(beside)] if wide else [score])
-    score_width = max((_BOLD * _width(part.score) for part in parts if part.aligned), default=0.0)
-    beside_width = max((_width(beside) for part, beside in zip(parts, more, strict=True) if part.aligned), default=0.0)
+        elif behind := sign(mark):
+            score += f"\\rlap{{{raised(behind)}}}"
+        places.append([score, spelled(beside)] if wide else [score])
+    score_width = max((_BOLD * width_of(part.score) for part in parts if part.aligned), default=0.0)
+    beside_width = max(
+        (width_of(beside) for part, beside in zip(parts, more, strict=True) if part.aligned), default=0.0
+    )
     width = score_width + (_BESIDE + beside_width if wide else 0.0)
     return _Scores(places, 1 + wide, max(width, *states))
 
@@ -350,13 +229,13 @@ def _set(head: _Head, pieces: Callable[[float], Iterable[_Tabular]], notes: Sequ
         pieces: the tabulars within a width.
     """
     said = [sanitize(note) for note in notes]
-    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{_breakable(note)}\\par" for note in said), "}"]
+    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{breakable_tex(note)}\\par" for note in said), "}"]
     title = head.title if head.title.endswith((".", "?", "!")) else f"{head.title}."
     tabulars = list(pieces(_TEXT))
     if not tabulars:
         return "\n".join(("\\par\\medskip\\noindent", f"{title}\\par", *below, "\\medskip\n"))
     above = [f"\\caption[{head.short}]{{{title}}}", f"\\label{{{head.label}}}"]
-    lines = len(fold(title, _TEXT, _width)) + _SMALL * sum(len(fold(note, _TEXT / _SMALL, _width)) for note in said)
+    lines = len(fold(title, _TEXT, width_of)) + _SMALL * sum(len(fold(note, _TEXT / _SMALL, width_of)) for note in said)
     if sum(one.height + _RULES for one in tabulars) + lines <= _PAGE:
         start = "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
         body = "\n\\par\\medskip\n".join(map(_tabular, tabulars))
@@ -402,27 +281,7 @@ def _longtable(one: _Tabular, above: Sequence[str] = ()) -> str:
 def _paragraph(width: float, side: str) -> str:
     """A column as tabular takes it, whose texts are folded."""
     ragged = {"l": "raggedright", "r": "raggedleft", "c": "centering"}[side]
-    return f">{{\\{ragged}\\arraybackslash}}p{{{width / _EM:.2f}em}}"
-
-
-def _breakable(text: str, width: float = _TOKEN) -> str:
-    """Text that LaTeX prints as it is, and can break where it is wider than that."""
-    written = ""
-    for part in breakable(unicodedata.normalize("NFC", sanitize(text)), width, _width):
-        written += _spelled(part) if part.endswith(" ") else f"{_spelled(part)}{BREAK}"
-    return written.removesuffix(BREAK)
-
-
-@lru_cache(10_000)
-def _width(text: str) -> float:
-    """About how wide the text is set."""
-    return sum(_WIDTHS.get(sign) or _width_of(sign) for sign in text)
-
-
-def _width_of(sign: str) -> float:
-    """Of a letter with an accent that of the letter; of one that stands as its number, that of six capitals."""
-    letter = unicodedata.normalize("NFD", sign)[0]
-    return 6 * _CAPITAL if _character(sign).startswith("U+") else _WIDTHS.get(letter, _CAPITAL)
+    return f">{{\\{ragged}\\arraybackslash}}p{{{width / EM:.2f}em}}"
 
 
 def _line(parts: Iterable[str]) -> str:
