@@ -86,7 +86,7 @@ def claims(
 
 
 def _write(title: str, answers: "Sequence[Answer]", format: Format) -> None:
-    from kdx.report.render.listings import claim
+    from kdx.report.render.listings.claims import claim
 
     listings = [listing for one in answers for listing in claim(one)]
     if format is Format.MARKDOWN:

@@ -10,7 +10,7 @@ from kdx.cli.console import out, out_json, out_parts, say
 from kdx.cli.options import DATABASE, Against, Db, Format, Json, OnlyTable, PairedAr, TableFormat, in_database
 
 if TYPE_CHECKING:
-    from kdx.report.render.html.page import Curves
+    from kdx.report.render.html.learning import Curves
     from kdx.report.table.table import Table
     from kdx.store.records import SweepRecord
 
@@ -88,7 +88,7 @@ def report(
     with open_database(db, write=False) as database, database.read():
         record = load_named(database, sweep, plan, db)
         if format is Format.HTML and not json:
-            from kdx.report.render.html.page import curves_wanted
+            from kdx.report.render.html.learning import curves_wanted
 
             drawn = curves(database, record.id, curves_wanted(record))
         if paired_ar:

@@ -5,9 +5,10 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdx.grid.resolved_spec import ResolvedSpec
+if TYPE_CHECKING:
+    from kdx.grid.resolved_spec import ResolvedSpec  # pydantic, which help must not load
 
 
 class RunState(StrEnum):
@@ -105,7 +106,7 @@ class CellRecord:
     """Place in the sweep's plan, from 0."""
     labels: Mapping[str, str]
     """Axis → the choice as the grid words it."""
-    spec: ResolvedSpec
+    spec: "ResolvedSpec"
     """Every field of it, whatever words it holds."""
 
 

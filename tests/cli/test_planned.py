@@ -179,12 +179,3 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
         told = leaving(found, load_grid("grid.yaml"), "my runs.db")
         assert told and told.endswith(f"kdx query {query} --db 'my runs.db' shows them")
-
-
-@pytest.mark.usefixtures("swept")
-def test_a_database_in_the_place_of_a_sweep_is_told_apart(folder):
-    for db in ([], ["--db", "absent.db"]):
-        told = refused("report", "runs.db", *db)
-        assert str(told) == "`runs.db` is a database, not a sweep\n  hint: kdx report --db runs.db"
-    (folder / "text").write_text("no database")
-    assert refused("report", "text").problem == "there is no sweep `text`"

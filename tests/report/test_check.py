@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
-from kdx.report.check.check import Asked, Change, asked_in, compare_file
+from kdx.report.check.check import AskedReport, asked_in, compare_file
+from kdx.report.check.parts import Change
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.render.json import to_json
@@ -319,8 +320,8 @@ def test_what_belongs_to_a_table_of_another_sweep_is_left_alone(written):
 
 
 def test_a_report_in_json_names_its_sweep(written):
-    assert asked_in(written(made())) == Asked("grid", None, False)
-    assert asked_in(written(made(), "paper.md")) == Asked(None, None, False)
+    assert asked_in(written(made())) == AskedReport("grid", None, False)
+    assert asked_in(written(made(), "paper.md")) == AskedReport(None, None, False)
 
 
 CAPTIONED = [{**SPECS[0], "caption": "Kernels"}, SPECS[1]]

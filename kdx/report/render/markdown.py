@@ -2,7 +2,8 @@
 
 import re
 
-from kdx.report.render.listings import Listing, listings
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import LEVELS, caption, column_headers, sign, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.comparisons import Mark
@@ -18,7 +19,7 @@ def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -
     """The table with its title above and its caption below, and what belongs to it; names come out as plain text.
 
     Args:
-        statistics: see `kdx.report.render.listings.listings`.
+        statistics: see `kdx.report.render.listings.table.listings`.
         full: see `kdx.report.render.wording.caption`.
     """
     headers = [

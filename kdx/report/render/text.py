@@ -10,7 +10,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kdx.report.render.columns import Piece, are_words, column, fit, fold, of_listing
-from kdx.report.render.listings import Listing, listings
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import Words, beside_scores, caption, column_headers, sign, unless_repeated, words
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table

@@ -12,7 +12,7 @@ from typeset import set_by_latex
 
 from kdx.report.render.latex.characters import breakable_tex, tex
 from kdx.report.render.latex.writer import listing_to_latex, to_latex
-from kdx.report.render.listings import Listing
+from kdx.report.render.listings.listing import Listing
 from kdx.report.table.build import tables
 from kdx.report.table.table import Table
 from kdx.store.records import RunState

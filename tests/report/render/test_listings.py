@@ -14,7 +14,9 @@ from sweeps import cell, run, seeded, sweep
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import answers
-from kdx.report.render.listings import Listing, claim, listings
+from kdx.report.render.listings.claims import claim
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.table import listings
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.build import tables
 from kdx.report.table.table import Table

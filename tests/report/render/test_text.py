@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from sweeps import cell, run, scored, seeded, sweep
 
-from kdx.report.render.listings import Listing, listings
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.table import listings
 from kdx.report.render.text import TextListing, TextTable
 from kdx.report.render.wording import caption
 from kdx.report.table.build import tables

@@ -19,7 +19,7 @@ from kdx.report.render.csv import claims_to_csv, to_csv
 from kdx.report.render.html.page import claims_to_html, to_html
 from kdx.report.render.json import claim_to_json, to_json
 from kdx.report.render.latex.writer import listing_to_latex, to_latex
-from kdx.report.render.listings import claim
+from kdx.report.render.listings.claims import claim
 from kdx.report.render.markdown import listing_to_markdown, to_markdown
 from kdx.report.render.text import TextListing, TextTable
 from kdx.report.table.build import tables

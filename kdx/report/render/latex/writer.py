@@ -13,7 +13,8 @@ from functools import cached_property, partial
 
 from kdx.report.render.columns import are_words, column, fit, fold, of_listing
 from kdx.report.render.latex.characters import DIGIT, EM, breakable_tex, raised, spelled, tex, width_of
-from kdx.report.render.listings import Listing, listings
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import beside_scores, caption, column_headers, sign, spans, unless_repeated, words
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
@@ -38,7 +39,7 @@ def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> s
     """The table with a short caption above and its notes below, and what belongs to it as tables of their own.
 
     Args:
-        statistics: see `kdx.report.render.listings.listings`.
+        statistics: see `kdx.report.render.listings.table.listings`.
         full: see `kdx.report.render.wording.caption`.
     """
     title = f"\\textbf{{{breakable_tex(table.layout.name)}}}" + (

@@ -13,7 +13,8 @@ from sweeps import cell, run, seeded, sweep
 
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
-from kdx.report.render.html.page import LOSS, claims_to_html, curves_wanted, to_html
+from kdx.report.render.html.learning import LOSS, curves_wanted
+from kdx.report.render.html.page import claims_to_html, to_html
 from kdx.report.table.build import tables
 from kdx.sanitize import sanitize
 from kdx.store.records import Curve, Provenance, RunState, SweepRecord
