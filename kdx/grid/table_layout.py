@@ -65,8 +65,8 @@ class LayoutBuilder:
             if first != index and self._cells[first][1] != self._cells[index][1]:
                 keys = zip(chosen, row_keys, column_keys, strict=True)
                 here = [other for other, *key in keys if key == [row, column]]
-                where = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
-                raise self._collision(here, where, table)
+                header = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
+                raise self._collision(here, header, table)
         return TableLayout(rows, columns, at)
 
     def _words_of(self, factor: str) -> list[str | None]:
@@ -143,12 +143,12 @@ class LayoutBuilder:
         found = (tuple(path for path, _ in leaves(spec.plain)) for _, spec in self._cells)
         return [same.setdefault(paths, paths) for paths in found]
 
-    def _collision(self, here: Sequence[int], where: Mapping[str, str], table: TableSpec) -> KdxError:
-        place = ", ".join(f"{factor} = {word}" for factor, word in where.items())
+    def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> KdxError:
+        place = ", ".join(f"{factor} = {word}" for factor, word in header.items())
         axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
         differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
-        differ = [axis for axis in differ if axis not in where]
-        differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], where)
+        differ = [axis for axis in differ if axis not in header]
+        differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], header)
         return KdxError(
             f"table `{shortened(table.name)}`: {len(here)} cells fall into one place, {place};"
             f" they differ in {', '.join(differ)}",

@@ -28,7 +28,7 @@ class SettingVerdict:
     """What the runs of one setting say of a claim."""
 
     setting: Mapping[str, str]
-    """Factor → word, of `TOLD`; empty where no setting has cells for any of its contrasts."""
+    """Factor → word, of `contrasted_cells.TOLD`; empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
 

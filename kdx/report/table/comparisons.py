@@ -5,9 +5,9 @@ cells alone (`kdx.report.statistics.estimates.contrast`), perplexities by their 
 
 A table asks two questions, each with its own correction. Which cells differ from the declared baseline: Holm's, over
 every such difference of the table. Which cells are worse than the best of their column: as the best is chosen by the
-same runs, a cell that is in truth the best has to be safe from each of its rivals, so one-sided p-values are multiplied
-by the number of rivals, over all columns of the table (comparisons with the best, Hsu 1984; by Bonferroni, which asks
-nothing of their spreads).
+same runs, a cell that is in truth the best has to be safe from each of the others, so one-sided p-values are multiplied
+by the number of comparisons, over all columns of the table (comparisons with the best, Hsu 1984; by Bonferroni, which
+asks nothing of their spreads).
 """
 
 from collections.abc import Callable, Mapping, Sequence
