@@ -15,6 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "axes": set(),
     "errors": set(),
     "files": set(),
+    "sanitize": set(),
     "machine": set(),
     "run_options": set(),
     "checkpoint_names": set(),
@@ -33,10 +34,22 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"training", "runs", "store", "grid", "cell_code", "run_options", "machine"},
     "cli": {"sweep", "runs", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
 }
-OPEN = {"axes", "errors", "files", "definitions"}
+OPEN = {"axes", "errors", "files", "definitions", "sanitize"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers"}
 LIGHT = {"grid", "cell_code"}
+
+# Room of the report → the rooms that it may import; a room is a package, or a module beside them.
+ROOMS: dict[str, set[str]] = {
+    "statistics": set(),
+    "selection": {"statistics"},
+    "papers": {"selection", "statistics"},
+    "table": {"papers", "selection", "statistics"},
+    "render": {"table", "papers", "selection", "statistics"},
+    "check": {"render", "table", "papers"},
+    "trace": {"render", "table", "selection"},
+    "folder": set(),
+}
 
 # Only these may import torch or Lightning, at any depth.
 HEAVY = {"attention", "models", "training"}
@@ -95,6 +108,58 @@ def test_no_packages_import_each_other_in_a_circle():
     assert order.index("training") < order.index("runs") < order.index("sweep") < order.index("cli")
 
 
+def modules() -> dict[str, Path]:
+    """Dotted name → file."""
+    dotted = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources()}
+    return {name.removesuffix(".__init__"): path for path, name in dotted.items()}
+
+
+def imported(known: dict[str, Path]) -> dict[str, set[str]]:
+    """Module → the modules of kdx that it imports anywhere: at its top, inside a function, under TYPE_CHECKING."""
+    found: dict[str, set[str]] = {name: set() for name in known}
+    for name, path in known.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                # Of `from kdx.grid import spec` the module is meant, not the package around it.
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= {one if one in known else str(node.module) for one in inner}
+    return {name: used & known.keys() - {name} for name, used in found.items()}
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """What is left once nothing that leads out of every circle is."""
+    left = {name: set(used) for name, used in graph.items()}
+    while ends := {name for name, used in left.items() if not used & left.keys()}:
+        left = {name: used - ends for name, used in left.items() if name not in ends}
+    return [[name, *sorted(used & left.keys())] for name, used in left.items()]
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports inside functions and under TYPE_CHECKING count: a circle that loads is a circle for a reader."""
+    assert circles(imported(modules())) == []
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) != []
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if package(path) == "report"], ids=place)
+def test_the_rooms_of_the_report_import_downwards(path):
+    def room(parts: list[str]) -> str:
+        return parts[2] if len(parts) > 2 else ""
+
+    own = room(list(path.relative_to(ROOT).with_suffix("").parts)).replace("__init__", "")
+    used = {room(name.split(".")) for name in imports(path) if name.startswith("kdx.report.")} - {own}
+    assert used <= ROOMS.get(own, set()), f"{own or 'the report itself'} may not import {used}"
+
+
+def test_every_room_of_the_report_is_in_the_table():
+    assert {path.stem for path in (ROOT / "kdx" / "report").iterdir() if path.stem[0] != "_"} == set(ROOMS)
+
+
 @pytest.mark.parametrize("path", sources(), ids=place)
 def test_torch_is_imported_only_where_runs_are_trained(path):
     heavy = {name.split(".")[0] for name in imports(path)} & {"torch", "pytorch_lightning", "lightning_fabric"}
@@ -127,6 +192,8 @@ def test_every_module_has_its_tests():
         ["plan", "--help"],
         ["resume", "--help"],
         ["report", "--help"],
+        ["claims", "--help"],
+        ["check", "--help"],
         ["data", "--help"],
         ["data", "prepare", "--help"],
         ["init", "--help"],

@@ -8,7 +8,24 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx import __version__
-from kdx.cli import data, db, doctor, export, gc, init, plan, query, report, resume, retry, sweep, trace, verify
+from kdx.cli import (
+    check,
+    claims,
+    data,
+    db,
+    doctor,
+    export,
+    gc,
+    init,
+    plan,
+    query,
+    report,
+    resume,
+    retry,
+    sweep,
+    trace,
+    verify,
+)
 from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import Group
 from kdx.errors import KdxError, of_the_machine
@@ -46,7 +63,9 @@ app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
 app.command("retry")(retry.retry)
-app.command("report", cls=report.Report)(report.report)
+app.command("report")(report.report)
+app.command("claims")(claims.claims)
+app.command("check")(check.check)
 app.command("trace")(trace.trace)
 app.command("query")(query.query)
 app.command("export")(export.export)

@@ -1,4 +1,4 @@
-"""`kdx report --check`: do the numbers in a file still match the database?"""
+"""`kdx check`: do the numbers in a file still match the database?"""
 
 import shlex
 from pathlib import Path
@@ -6,54 +6,104 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
-from kdx.cli.options import in_database
+from kdx.cli.options import DATABASE, Against, Db, Json, OnlyTable, PairedAr, in_database
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
-    from kdx.report.table import Table
+    from collections.abc import Mapping, Sequence
 
-Check = Annotated[
-    Path | None,
-    typer.Option(
-        "--check",
-        envvar="KDX_CHECK",
-        metavar="FILE",
-        help="Instead of writing tables, compare those in FILE, a .json, .md or .tex of kdx report, with now.",
-    ),
-]
+    from kdx.grid.table_layout import Address
+    from kdx.report.statistics.randomisation import Randomisation
+    from kdx.report.table.build import Randomise
+    from kdx.report.table.comparisons import Difference
+    from kdx.report.table.layout import Layout
 
 
-def checked(file: Path, sweep: str, tables: "tuple[Table, ...]", json: bool, db: str, *, partly: bool) -> int:
-    """Say what a file tells otherwise than the tables do now; the exit code.
+def check(
+    file: Annotated[
+        Path, typer.Argument(envvar="KDX_CHECK", metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")
+    ],
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            "--sweep",
+            envvar="KDX_SWEEP",
+            help="Name of a sweep, or its grid file; if not said, the one that FILE names or the one planned last.",
+        ),
+    ] = None,
+    db: Db = DATABASE,
+    json: Json = False,
+    table: OnlyTable = None,
+    against: Against = None,
+    paired_ar: PairedAr = False,
+) -> None:
+    """Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the database.
 
-    Args:
-        partly: these are not all of the sweep's tables.
+    Exit code 5 when one of them no longer is what the database says, or cannot be compared.
+
+    Example: kdx check paper.tex --sweep quickstart
     """
     from dataclasses import asdict
 
-    from kdx.report.check import check
+    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.report.check.check import asked_in, compare_file
+    from kdx.report.papers.paper_file import load_paper
+    from kdx.report.selection.best_seed import selected_runs
+    from kdx.report.table.build import tables
+    from kdx.store.database import open_database
+    from kdx.store.reading import outputs_of
 
-    found = check(file, tables, partly=partly)
+    # What the file shows is made again.
+    asked = asked_in(file)
+    sweep, against = sweep or asked.sweep, against or asked.paper
+    paper = load_paper(against) if against else None
+    plan = plan_in_file(sweep, f"check {shlex.quote(str(file))}")
+    randomise: Randomise | None = None
+    with open_database(db, write=False) as database, database.read():
+        record = load_named(database, sweep, plan, db)
+        if paired_ar or asked.randomisation:
+            from kdx.cli.translations import TEXTS, translations_of
+
+            lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
+            randomise = translations_of(record, lines).randomise
+            randomise = randomise if paired_ar else _where_possible(randomise)
+    shown = tables(record, db, only=table, paper=paper, randomise=randomise)
+    found = compare_file(file, shown, partly=table is not None)
     if json:
-        compared = {"file": str(file), "sweep": sweep, "tables": found.tables, "numbers": found.numbers}
+        compared = {"file": str(file), "sweep": record.name, "tables": found.tables, "numbers": found.numbers}
         differences = [asdict(one) for one in found.changes]
         out_json(compared | {"differences": differences, "not_compared": found.left_out})
     else:
         for one in found.changes:
             what = f"{one.what} " if one.what else ""
-            out(inert(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
+            out(sanitize_lines(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
         for part in found.left_out:
-            out(inert(f"not compared: {part}"))
+            out(sanitize_lines(f"not compared: {part}"))
     told = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
     absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
     if not found.changes and not found.left_out:
-        say(f"{told} match sweep {sweep}{absent}")
-        return 0
-    where = shlex.quote(sweep) + in_database(db)
+        say(f"{told} match sweep {record.name}{absent}")
+        return
+    where = shlex.quote(record.name) + in_database(db)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)
         differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
     say(f"{told} compared, {differ}{absent}; as they are now: kdx report {where}")
-    return FOUND
+    raise typer.Exit(FOUND)
+
+
+def _where_possible(randomise: "Randomise") -> "Randomise":
+    """The same, but where a randomisation cannot be made, as without the corpus, it is left out and said."""
+    from kdx.errors import KdxError
+
+    def attempted(layout: "Layout", differences: "Sequence[Difference]") -> "Mapping[Address, Randomisation]":
+        try:
+            return randomise(layout, differences)
+        except KdxError as error:
+            say(f"BLEU is not compared over sentences: {error}")
+            return {}
+
+    return attempted

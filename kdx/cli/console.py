@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from kdx.errors import Faults, KdxError
-from kdx.report.inert import inert as one_line
+from kdx.sanitize import sanitize_lines
 
 READS_WITHIN = 1.0  # seconds for a reader of messages to make room, before they count as not to be delivered
 
@@ -53,18 +53,12 @@ def out_json(data: Any) -> None:
 
 def say(text: str) -> None:
     """A message, without the control characters that a name may carry."""
-    print(inert(text), file=sys.stderr, flush=True)
+    print(sanitize_lines(text), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:
     """One problem, or all of a grid's, each led by its place, as editors read it."""
     say(str(fault) if isinstance(fault, Faults) else f"error: {fault}")
-
-
-def inert(text: str) -> str:
-    """Text that cannot drive a terminal; its lines and their indentation stay."""
-    lines = text.split("\n")
-    return "\n".join(" " * (len(line) - len(line.lstrip(" "))) + one_line(line) for line in lines)
 
 
 def _drawn(data: Any) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.group import Group
 from kdx.cli.options import Json
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from kdx.data.text import Told
@@ -101,7 +102,7 @@ def list_(json: Json = False) -> None:
             row["licence"] or "not known",
             row["where"] or "",
         )
-        table.add_row(*(Text(inert(cell), overflow="fold") for cell in shown))
+        table.add_row(*(Text(sanitize_lines(cell), overflow="fold") for cell in shown))
     out(table)
     missing = [row["name"] for row in rows if row["state"] == "not prepared"]
     if missing:
@@ -155,7 +156,7 @@ def _tell(row: dict[str, Any]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for fact, told in facts.items():
         if told:
-            table.add_row(fact, Text(inert(told), overflow="fold"))
+            table.add_row(fact, Text(sanitize_lines(told), overflow="fold"))
     out(table)
     if "files" in row:
         files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
@@ -165,7 +166,7 @@ def _tell(row: dict[str, Any]) -> None:
             files.add_row(file, lines, words, known.get("sha256") or known.get("sha1") or "")
         out(files)
     for note in row.get("notes", ()):
-        out(inert(f"note: {note}"))
+        out(sanitize_lines(f"note: {note}"))
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -247,7 +248,7 @@ def _progress() -> "Iterator[Told]":
 
     def told(step: str, done: int, total: int | None) -> None:
         if step not in tasks:
-            tasks[step] = bars.add_task(inert(step))
+            tasks[step] = bars.add_task(sanitize_lines(step))
         bars.update(tasks[step], completed=done, total=total)
 
     with bars:

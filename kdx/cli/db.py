@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.group import Group
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from kdx.store.check import Checked
@@ -38,7 +39,7 @@ def check(db: Db = DATABASE, json: Json = False) -> None:
         out_json({"database": db, "schema": REVISION, "faults": checked.faults, "rows": dict(checked.rows)})
     else:
         for fault in checked.faults:
-            out(f"wrong: {inert(fault)}")
+            out(f"wrong: {sanitize_lines(fault)}")
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND, look_through
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,14 +222,14 @@ def _text(facts: dict[str, Any], software: "Software") -> str:
         told["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"
     leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
     told["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
-    return "\n".join(f"{name:9} {inert(text)}" for name, text in told.items())
+    return "\n".join(f"{name:9} {sanitize_lines(text)}" for name, text in told.items())
 
 
 def _line(one: "Finding", mended: bool) -> str:
     if mended:
-        return f"mended: {inert(one.place)}: {inert(one.problem)}"
+        return f"mended: {sanitize_lines(one.place)}: {sanitize_lines(one.problem)}"
     remedy = f"--fix: {one.repair}" if one.repair else one.hint
-    return f"wrong: {inert(one.place)}: {inert(one.problem)}" + (f"\n  {remedy}" if remedy else "")
+    return f"wrong: {sanitize_lines(one.place)}: {sanitize_lines(one.problem)}" + (f"\n  {remedy}" if remedy else "")
 
 
 def _plain(one: "Finding", mended: bool) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def export(
     """
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
-    from kdx.report.rows import to_csv, to_json
+    from kdx.report.render.rows import to_csv, to_json
+    from kdx.report.selection.best_seed import selected_runs
     from kdx.runs.folder_ownership import refuse_stranger
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep, outputs_of
@@ -66,9 +67,10 @@ def export(
     # All of it as one state of the database.
     with open_database(db, write=False) as database, database.read():
         record = load_sweep(database, sweep)
-        _refuse_unknown_cells(record, cell or [])
+        cells = _cells(record, cell or [])
         tables = _tables(database, record.name, cell or [])
-        selected = _selected(tables["runs"], record)
+        best = selected_runs(record)
+        selected = sorted((best[one] for one in cells if one in best), key=lambda run: run.id)
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
             refuse_stranger(database)
@@ -87,14 +89,15 @@ def export(
     say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 
-def _refuse_unknown_cells(sweep: "SweepRecord", asked: list[str]) -> None:
-    """Raises KdxError where no cell's id begins so."""
+def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
+    """Ids of the cells that are meant, each told by its first digits; of all where none is told."""
     from kdx.errors import KdxError
 
     known = list(dict.fromkeys(one.id for one in sweep.cells))
     for start in asked:
         if not any(one.startswith(start) for one in known):
             raise KdxError(f"sweep `{sweep.name}` has no cell `{start}`", allowed=[one[:8] for one in known])
+    return [one for one in known if not asked or one.startswith(tuple(asked))]
 
 
 def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Rows]":
@@ -118,12 +121,6 @@ def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Ro
     }
 
 
-def _selected(runs: "Rows", sweep: "SweepRecord") -> "list[RunRecord]":
-    run_id, selected = map(runs.columns.index, ("run_id", "selected"))
-    chosen = {row[run_id] for row in runs if row[selected]}
-    return [run for run in sweep.runs if run.id in chosen]
-
-
 def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.runs.files import content, files_beside, final_weights
@@ -142,7 +139,7 @@ def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[s
 def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
     from kdx.report.folder import encoded
-    from kdx.report.inert import spelled_out
+    from kdx.sanitize import spelled_out
 
     if not texts:
         raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")

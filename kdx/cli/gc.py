@@ -85,18 +85,12 @@ def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
 
 def _selected(database: "Database") -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
-    from kdx.axes import Direction
-    from kdx.report.best_seed import best_seed
+    from kdx.report.selection.best_seed import selected_runs
     from kdx.store.reading import load_sweep, sweeps
 
-    found = set()
-    for summary in sweeps(database):
-        sweep = load_sweep(database, summary.id)
-        for cell in sweep.cells:
-            runs = [run for run in sweep.runs if run.cell_id == cell.id]
-            best = best_seed(runs, Direction(cell.spec["select"]["direction"]))
-            found |= {best.id} if best else set()
-    return frozenset(found)
+    # One sweep after the other, so that never all of them are in memory.
+    records = (load_sweep(database, summary.id) for summary in sweeps(database))
+    return frozenset(run.id for sweep in records for run in selected_runs(sweep).values())
 
 
 def _bytes(listed: "list[RunFile]") -> int:

@@ -4,6 +4,7 @@ import functools
 import inspect
 import shlex
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,37 @@ Db = Annotated[
     str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
 ]
 Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on stdout, for programs.")]
+
+
+class Format(StrEnum):
+    """What tables and claims are written as."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    HTML = "html"
+
+
+TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="How tables are written.")]
+OnlyTable = Annotated[str | None, typer.Option("--table", envvar="KDX_TABLE", help="Only the table of this name.")]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        envvar="KDX_AGAINST",
+        metavar="PAPER",
+        help="Published values beside ours: tsai2019, shaw2018, or a file.",
+    ),
+]
+PairedAr = Annotated[
+    bool,
+    typer.Option(
+        "--paired-ar",
+        envvar="KDX_PAIRED_AR",
+        help="Differences of BLEU with translations exchanged at random, as sacrebleu's --paired-ar.",
+    ),
+]
 Seeds = Annotated[
     str | None,
     typer.Option("--seeds", envvar="KDX_SEEDS", metavar="N|A,B,…", help="Instead of the grid's: how many, or which."),

@@ -62,10 +62,10 @@ def plan(
     import shlex
 
     from kdx.cli.wording import run_name
-    from kdx.report.inert import inert
+    from kdx.sanitize import sanitize
 
     for decision in decisions:
-        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({inert(decision.reason)})")
+        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({sanitize(decision.reason)})")
     for note in (*notes, change and leaving(change, wanted, db)):
         if note:
             say(f"note: {note}")

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 from rich.progress import TaskID
 
-from kdx.cli.console import inert, say
+from kdx.cli.console import say
 from kdx.cli.wording import run_name
 from kdx.grid.plan import Plan, PlannedRun
+from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
 
@@ -107,7 +108,7 @@ class Live(Lines):
             refresh_per_second=4,
             expand=True,
         )
-        self.whole = self.bars.add_task(inert(plan.name), total=len(plan.runs), told="")
+        self.whole = self.bars.add_task(sanitize_lines(plan.name), total=len(plan.runs), told="")
         self.tasks: dict[tuple[str, int], TaskID] = {}
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
@@ -134,7 +135,7 @@ class Live(Lines):
         super().ended(run, record)
 
     def note(self, text: str) -> None:
-        self.console.print(inert(text), markup=False, highlight=False, soft_wrap=True)
+        self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

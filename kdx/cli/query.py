@@ -42,7 +42,7 @@ def query(
         raise KdxError("there is no question", allowed="one SELECT, or --schema")
     if json and csv:
         raise KdxError("--json and --csv exclude each other")
-    from kdx.report.rows import to_csv, to_json, to_text
+    from kdx.report.render.rows import to_csv, to_json, to_text
     from kdx.store.query import query as ask
 
     with ask(db, statement) as rows:
@@ -63,14 +63,14 @@ def _show(rows: "Rows") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from kdx.report.inert import inert
-    from kdx.report.rows import word
+    from kdx.report.render.rows import word
+    from kdx.sanitize import sanitize
 
     shown = list(islice(rows, MOST_SHOWN))
     table = Table()
     for index, column in enumerate(rows.columns):
         numbers = not any(isinstance(row[index], str | bytes) for row in shown)
-        table.add_column(Text(inert(column)), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(sanitize(column)), justify="right" if numbers else "left", overflow="fold")
     for row in shown:
         table.add_row(*(Text(word(value)) for value in row))
     out(table)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kdx.cli.console import inert, out, out_json, say
+from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -37,7 +38,7 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    from kdx.report.tables import tables
+    from kdx.report.table.build import tables
     from kdx.report.trace import find, to_json
     from kdx.report.trace import trace as trace_place
     from kdx.store.database import open_database
@@ -45,7 +46,7 @@ def trace(
 
     with open_database(db, write=False) as database:
         record = load_sweep(database, sweep)
-        shown = {one.name: one for one in tables(record, db)}
+        shown = {one.layout.name: one.layout for one in tables(record, db)}
         if table not in shown:
             raise _no_table(table, record.name, list(shown), grids(database))
         at = find(shown[table], row, column)
@@ -79,20 +80,21 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     from kdx.report.trace import as_yaml, origins
 
     cell = trace.cell
-    yield inert(f"{trace.table}: {trace.row}, {trace.column}")
+    yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
     yield f"  {_number(trace)}"
     yield ""
-    yield f"sweep     {inert(trace.sweep)}, in {inert(db)}"
-    yield f"planned   {f'by: {inert(trace.command)}' if trace.command else 'by a command that was not recorded'}"
+    yield f"sweep     {sanitize_lines(trace.sweep)}, in {sanitize_lines(db)}"
+    planned = f"by: {sanitize_lines(trace.command)}" if trace.command else "by a command that was not recorded"
+    yield f"planned   {planned}"
     yield f"cell      {cell.id}"
     yield ""
-    yield from (f"  {inert(line)}" for line in as_yaml(trace.spec).splitlines())
+    yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _aligned(
         ("", "run", "seed", "state", cell.selected_by.name, "at step", cell.metric.recorded, "seconds"),
         [_run(one) for one in trace.runs],
     )
-    yield from (f"  run {one.record.id}: {inert(one.record.error)}" for one in trace.runs if one.record.error)
+    yield from (f"  run {one.record.id}: {sanitize_lines(one.record.error)}" for one in trace.runs if one.record.error)
     yield ""
     yield from _aligned(
         ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),
@@ -101,20 +103,20 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     for origin, runs in origins(trace):
         yield ""
         yield f"run{'' if len(runs) == 1 else 's'} {', '.join(map(str, runs))}"
-        yield f"  data         {inert(origin.data or 'not recorded')}"
-        yield f"  code         {inert(origin.code or 'not recorded')}"
+        yield f"  data         {sanitize_lines(origin.data or 'not recorded')}"
+        yield f"  code         {sanitize_lines(origin.code or 'not recorded')}"
         environment = ", ".join(f"{name} {value}" for name, value in (origin.environment or {}).items())
-        yield f"  environment  {inert(environment)}"
+        yield f"  environment  {sanitize_lines(environment)}"
         for name, fact in (origin.facts or {}).items():
-            yield f"  {inert(name):11}  {inert(str(fact))}"
+            yield f"  {sanitize_lines(name):11}  {sanitize_lines(str(fact))}"
         for name, definition in (origin.definitions or {}).items():
             if name in (cell.selected_by.name, cell.metric.recorded):
-                yield f"  {name:11}  {inert(definition)}"
+                yield f"  {name:11}  {sanitize_lines(definition)}"
 
 
 def _number(trace: "Trace") -> str:
     from kdx.grid.plan import Shown
-    from kdx.report.wording import rounded, words
+    from kdx.report.render.wording import rounded, words
 
     cell = trace.cell
     if cell.value is None:
@@ -157,7 +159,7 @@ def _value(value: float | None) -> str:
 
 
 def _aligned(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
-    table = [header, *([inert(word) for word in row] for row in rows)]
+    table = [header, *([sanitize_lines(word) for word in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         yield f"  {'  '.join(word.ljust(width) for word, width in zip(row, widths, strict=True))}".rstrip()

@@ -1,13 +1,13 @@
 """How a run is called on the terminal."""
 
 from kdx.grid.plan import PlannedRun
-from kdx.report.inert import inert
+from kdx.sanitize import sanitize
 
 
 def run_name(run: PlannedRun) -> str:
     """The first digits of its cell, the choices on each axis, and the seed, on one line."""
     choices = " · ".join(run.cell.labels.values()) or run.cell.spec.task
-    return inert(f"{run.cell.id[:8]} {choices} · seed {run.seed}")
+    return sanitize(f"{run.cell.id[:8]} {choices} · seed {run.seed}")
 
 
 def size(count: int) -> str:

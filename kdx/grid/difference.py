@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kdx.grid.cell_selector import word
 from kdx.grid.identity import resolved
-from kdx.grid.placing import leaves
 from kdx.grid.plan import Plan
 from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import word
+from kdx.grid.table_layout import leaves
 
 _MOST_VALUES = 3
 """Shown of a field on each side."""

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kdx.errors import MOST_FOUND, KdxError, did_you_mean
-from kdx.grid.placing import leaves
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, shortened
+from kdx.grid.table_layout import leaves
 
 # Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
 _ALLOWED = {

@@ -9,11 +9,11 @@ run, not in its identity: they mark a result stale.
 
 import hashlib
 import json
-from functools import lru_cache
+from functools import cache
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, to_jsonable_python
+from pydantic import BaseModel
+from pydantic_core import to_json
 
 from kdx.grid.sections import Neutral
 from kdx.grid.spec import CellSpec
@@ -30,19 +30,6 @@ def resolved(text: str) -> dict[str, Any]:
     Words are words: those that another kdx wrote, and that this one does not know, are there like any other.
     """
     return _whole(json.loads(text), CellSpec)
-
-
-@lru_cache(maxsize=1 << 12)
-def unknown(text: str) -> tuple[str, ...]:
-    """What this kdx does not know of a cell in canonical JSON, such as "kernel `mine`" or "key `model.depth`".
-
-    A cell of known words that this kdx refuses all the same is told with the reason.
-    """
-    try:
-        CellSpec.model_validate_json(text)
-    except ValidationError as error:
-        return tuple(dict.fromkeys(map(_told, error.errors(include_url=False))))
-    return ()
 
 
 def cell_id(spec: CellSpec) -> str:
@@ -65,35 +52,29 @@ def _hashed(model: BaseModel) -> dict[str, Any]:
 def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """With the neutral value of each field that is not there; known fields in the order of the model."""
     found = {}
-    for name, info in model.model_fields.items():
-        key = info.serialization_alias or info.alias or name
+    for key, section, neutral in _fields(model):
         if key in plain:
-            section = _section(info.annotation)
             value = plain[key]
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
-            continue
-        for mark in info.metadata:
-            if isinstance(mark, Neutral) and not info.exclude_if:  # what another task brings along is not told
-                found[key] = to_jsonable_python(mark.value, by_alias=True)
+        elif neutral:
+            found[key] = json.loads(neutral)
     return found | {key: value for key, value in plain.items() if key not in found}
+
+
+@cache
+def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, str], ...]:
+    """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
+    found = []
+    for name, info in model.model_fields.items():
+        # What another task brings along is not told.
+        told = not info.exclude_if
+        neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral) and told]
+        text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
+        found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
+    return tuple(found)
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:
     """The model that a field holds, if it holds one."""
     kinds = (annotation, *get_args(annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-
-
-def _told(detail: ErrorDetails) -> str:
-    # Of a list the word is told, not its place.
-    name = ".".join(step for step in detail["loc"] if isinstance(step, str))
-    match detail["type"]:
-        case "extra_forbidden":
-            return f"key `{name}`"
-        case "unfit":
-            field = ".".join(filter(None, (name, detail["ctx"]["field"])))
-            return f"{field}: {detail['ctx']['problem']}"
-        case "missing":
-            return f"no {name}"
-        case _:
-            return f"{name} `{detail['input']}`"

@@ -14,14 +14,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
+from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
-from kdx.grid.placing import Placer
 from kdx.grid.plan import Plan, TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import factors
+from kdx.grid.table_layout import LayoutBuilder
 from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
@@ -67,10 +68,10 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     tables = _tables(root, faults)
     cells = cells_of(sub_grids, faults)
     if tables and not faults:
-        placer = Placer([(cell.labels, cell.spec.model_dump(mode="json", by_alias=True)) for cell in cells])
+        layouts = LayoutBuilder([(cell.labels, ResolvedSpec.of(cell.spec)) for cell in cells])
         for table, node in tables:
             try:
-                placer.place(table)
+                layouts.build(table)
             except KdxError as error:
                 faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
     name = _name(root, path, faults)

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from kdx.errors import Place
+from kdx.grid.cell_selector import CellSelector
 from kdx.grid.sections import Margin, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import Where
 
 
 class Shown(StrEnum):
@@ -30,14 +30,14 @@ class TableSpec(Section):
     rows: tuple[str, ...] = Field(min_length=1, max_length=20)
     """Axes or factors; each combination of their values is a row."""
     columns: tuple[str, ...] = Field((), max_length=20)
-    where: Where = Field(default_factory=dict)
+    where: CellSelector = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None
     """Test metric of every cell, such as `bleu`, or the validation metric that it was selected by, such as
     `valid/bleu`; None: that metric on the test split."""
     cell: Shown = Shown.BEST_SEED
     """What each place holds."""
-    baseline: Where = Field(default_factory=dict)
+    baseline: CellSelector = Field(default_factory=dict)
     """Row or column factor → word. A cell is compared with the one that has these words and else its own."""
     margin: dict[str, Margin] = Field(default_factory=dict)
     """Metric → the difference below which two cells count as equal: in its units, or as a share such as 1%."""

@@ -9,12 +9,11 @@ import yaml
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.identity import canonical
-from kdx.grid.spec import CellSpec
-from kdx.report.cells import Cell
-from kdx.report.inert import inert
-from kdx.report.layout import Address
-from kdx.report.table import Table
-from kdx.report.wording import LEVELS, column_headers
+from kdx.grid.table_layout import Address
+from kdx.report.render.wording import LEVELS, column_headers
+from kdx.report.selection.cells import Cell
+from kdx.report.table.layout import Layout
+from kdx.sanitize import sanitize
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
 
 
@@ -24,7 +23,7 @@ class TracedRun:
 
     record: RunRecord
     score: float | None
-    """What it gave to the cell, see `kdx.report.cells.Seed`."""
+    """What it gave to the cell, see `kdx.report.selection.cells.Seed`."""
     selected: bool
     provenance: Provenance
     attempts: tuple[AttemptRecord, ...]
@@ -39,7 +38,7 @@ class Trace:
     """That planned the sweep; empty where it was not recorded."""
     table: str
     row: str
-    """Its header, the words joined by `kdx.report.wording.LEVELS`."""
+    """Its header, the words joined by `kdx.report.render.wording.LEVELS`."""
     column: str
     cell: Cell
     record: CellRecord
@@ -52,9 +51,9 @@ class Trace:
 
         Of a cell with words that this kdx does not know, all of it.
         """
-        if self.record.unknown:
-            return dict(self.record.spec)
-        plain: dict[str, Any] = json.loads(canonical(CellSpec.model_validate(self.record.spec)))
+        if (known := self.record.spec.known) is None:
+            return dict(self.record.spec.plain)
+        plain: dict[str, Any] = json.loads(canonical(known))
         return plain
 
     @property
@@ -62,13 +61,13 @@ class Trace:
         """A grid of this cell alone, with its seeds."""
         about = {
             "name": f"{self.sweep} again"[:100],
-            "description": inert(f"{self.table}: {self.row}, {self.column}"),
+            "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
             "seeds": [one.seed for one in self.cell.seeds],
         }
         return "".join(as_yaml(part) for part in (about, self.spec))
 
 
-def find(table: Table, row: str, column: str | None) -> Address:
+def find(layout: Layout, row: str, column: str | None) -> Address:
     """The place under these headers.
 
     Args:
@@ -79,40 +78,40 @@ def find(table: Table, row: str, column: str | None) -> Address:
     Raises:
         KdxError: no header has these words, or several have, or the grid plans nothing there.
     """
-    at = _one(table, "row", rows(table), row), _one(table, "column", columns(table), column)
-    if at not in table.places:
+    at = _one(layout, "row", rows(layout), row), _one(layout, "column", columns(layout), column)
+    if at not in layout.places:
         raise KdxError(
-            f"table `{table.name}`: nothing stands at {rows(table)[at[0]]}, {columns(table)[at[1]]}",
+            f"table `{layout.name}`: nothing stands at {rows(layout)[at[0]]}, {columns(layout)[at[1]]}",
             hint="the grid plans no such cell, or its task has no such metric",
         )
     return at
 
 
-def rows(table: Table) -> list[str]:
+def rows(layout: Layout) -> list[str]:
     """The header of each row, as it is printed."""
-    return [inert(LEVELS.join(words)) for words in table.rows]
+    return [sanitize(LEVELS.join(words)) for words in layout.rows]
 
 
-def columns(table: Table) -> list[str]:
+def columns(layout: Layout) -> list[str]:
     """The header of each column, as it is printed."""
-    return [inert(LEVELS.join(words)) for words in column_headers(table)]
+    return [sanitize(LEVELS.join(words)) for words in column_headers(layout)]
 
 
-def trace(sweep: SweepRecord, table: Table, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
+def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
     """What stands at a place.
 
     Args:
         attempts: run id → every try at it.
     """
-    cell = table.places[at]
+    cell = layout.places[at]
     records = {run.id: run for run in sweep.runs}
     nothing = Provenance(None, None, None, None)
     return Trace(
         sweep=sweep.name,
         command=sweep.grid.get("command", ""),
-        table=table.name,
-        row=rows(table)[at[0]],
-        column=columns(table)[at[1]],
+        table=layout.name,
+        row=rows(layout)[at[0]],
+        column=columns(layout)[at[1]],
         cell=cell,
         record=next(one for one in sweep.cells if one.id == cell.id),
         runs=tuple(
@@ -146,7 +145,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "seed": cell.seed,
         "cell": cell.id,
         "labels": dict(trace.record.labels),
-        "spec": dict(trace.record.spec),
+        "spec": dict(trace.record.spec.plain),
         "runs": [
             {
                 "run": one.record.id,
@@ -190,12 +189,12 @@ def as_yaml(plain: Mapping[str, Any]) -> str:
     return text
 
 
-def _one(table: Table, side: str, headers: Sequence[str], asked: str | None) -> int:
+def _one(layout: Layout, side: str, headers: Sequence[str], asked: str | None) -> int:
     """The index of the one header that is meant."""
     if asked is None:
         if len(headers) == 1:
             return 0
-        raise KdxError(f"table `{table.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
+        raise KdxError(f"table `{layout.name}` has {len(headers)} {side}s", allowed=headers, hint=f"name a {side}")
     wanted = _words(asked)
     fits: tuple[Callable[[str], bool], ...] = (
         lambda header: header == asked,
@@ -207,11 +206,11 @@ def _one(table: Table, side: str, headers: Sequence[str], asked: str | None) -> 
         return found[0]
     if found:
         many = [headers[index] for index in found]
-        raise KdxError(f"table `{table.name}`: several {side}s are `{asked}`", allowed=many, hint="name one in full")
+        raise KdxError(f"table `{layout.name}`: several {side}s are `{asked}`", allowed=many, hint="name one in full")
     hint = did_you_mean(asked, headers)
-    raise KdxError(f"table `{table.name}`: there is no {side} `{asked}`", allowed=headers, hint=hint)
+    raise KdxError(f"table `{layout.name}`: there is no {side} `{asked}`", allowed=headers, hint=hint)
 
 
 def _words(header: str) -> set[str]:
     """The words of each level, without case and arrows."""
-    return {inert(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}
+    return {sanitize(word).casefold().rstrip(" ↑↓") for word in header.split(LEVELS)} - {""}

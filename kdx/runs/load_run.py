@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
-from kdx.grid.identity import unknown
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.runs.files import content, files_beside, final_weights
 from kdx.runs.folder_ownership import refuse_stranger
@@ -46,13 +46,13 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
             place=str(files),
             hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
         )
-    if words := unknown(text):
+    cell = ResolvedSpec.read(text)
+    if (spec := cell.known) is None:
         raise KdxError(
-            f"the cell of run {run} has what this kdx does not know: {', '.join(words)}",
+            f"the cell of run {run} has what this kdx does not know: {', '.join(cell.unknown)}",
             place=opened.name,
             hint="load it with the kdx that trained it",
         )
-    spec = CellSpec.model_validate_json(text)
     model = model_of(spec, b"".join(content(files, weights)), files / weights.folder / weights.name)
     return LoadedRun(spec, model, _corpus(spec, origin.data, home), record)
 

@@ -4,7 +4,6 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
-from kdx.grid.spec import CellSpec
 from kdx.store.records import SweepRecord
 
 
@@ -14,12 +13,12 @@ def plan_of(sweep: SweepRecord) -> Plan:
     Raises:
         KdxError: a cell or a table has what this kdx does not know, so that it cannot run it.
     """
-    if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.unknown)):
+    if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
         raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
     cells = tuple(
-        PlannedCell(cell.id, cell.ordinal, cell.labels, CellSpec.model_validate(cell.spec)) for cell in sweep.cells
+        PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := cell.spec.known)
     )
     try:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
-from kdx.grid.identity import resolved, unknown
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -141,10 +141,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         name=row.name,
         created=row.created,
         grid=row.grid,
-        cells=tuple(
-            CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec), unknown(each.spec))
-            for each in cells
-        ),
+        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec)) for each in cells),
         runs=records,
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
@@ -357,28 +354,12 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
     return {run_id: tuple(records) for run_id, records in found.items()}
 
 
-def whole_cell(cell_id: str, text: str) -> dict[str, Any]:
-    """The whole cell of its canonical JSON, which the id is the hash of."""
-    whole = None
+def whole_cell(cell_id: str, text: str) -> ResolvedSpec:
+    """The cell of its canonical JSON, which the id is the hash of."""
     if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
-        with suppress(ValueError, RecursionError, AttributeError):
-            whole = resolved(text)
-    if whole is None or not _is_cell(whole):
-        raise UnexpectedValueError("cell.spec", text, f"the JSON of a cell, whose hash is its id, {cell_id}")
-    return whole
-
-
-def _is_cell(whole: Mapping[str, Any]) -> bool:
-    """Whether all is there that every cell of every kdx has, whatever its words."""
-    select = whole.get("select")
-    sections = ("data", "model", "training", "evaluation")
-    return (
-        isinstance(whole.get("task"), str)
-        and isinstance(select, dict)
-        and isinstance(select.get("metric"), str)
-        and select.get("direction") in ("max", "min")
-        and all(isinstance(whole.get(section), dict) for section in sections)
-    )
+        with suppress(ValueError):
+            return ResolvedSpec.read(text)
+    raise UnexpectedValueError("cell.spec", text, f"the JSON of a cell, whose hash is its id, {cell_id}")
 
 
 def _numbers(column: Column[int], text: str) -> list[int]:

@@ -5,8 +5,10 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from kdx.grid.resolved_spec import ResolvedSpec  # pydantic, which help must not load
 
 
 class RunState(StrEnum):
@@ -104,17 +106,8 @@ class CellRecord:
     """Place in the sweep's plan, from 0."""
     labels: Mapping[str, str]
     """Axis → the choice as the grid words it."""
-    spec: Mapping[str, Any]
-    """The resolved cell, every field of it, whatever words it holds."""
-    unknown: tuple[str, ...] = ()
-    """Its words and keys that this kdx does not know, such as "kernel `mine`"."""
-
-    @cached_property
-    def words(self) -> Mapping[str, str | None]:
-        """Factor → the cell's word for it."""
-        from kdx.grid.where import choice, factors
-
-        return {factor: choice(self.spec, factor) for factor in factors()}
+    spec: "ResolvedSpec"
+    """Every field of it, whatever words it holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
-"""`kdx report --check` on a real database."""
+"""`kdx check` on a real database."""
 
 import json
 from pathlib import Path
 
 import pytest
 from looked_after import completed, planned, refused, typed
+
+from kdx.cli.check import _where_possible
+from kdx.errors import KdxError
 
 
 @pytest.fixture(autouse=True)
@@ -20,36 +23,36 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize("file", ["then.json", "then.md"])
 def test_numbers_that_match_are_exit_code_0_and_others_5(file, folder):
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    done = typed("report", "--check", file)
+    done = typed("check", file)
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr.endswith(" values of tiny match sweep tiny\n")
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
     other = next(run for run in planned(3) if run.seed == 1)
     completed(other, 2.25)
-    done = typed("report", "--check", file)
+    done = typed("check", file)
     assert done.exit_code == 5
     assert "2.5" in done.stdout.splitlines()[0] and "2.25" in done.stdout.splitlines()[0]
     assert done.stderr.endswith(" differ; as they are now: kdx report tiny\n")
-    told = json.loads(typed("report", "--check", file, "--json").stdout)
+    told = json.loads(typed("check", file, "--json").stdout)
     assert (told["file"], told["tables"]) == (file, ["tiny"])
     assert len(told["differences"]) == len(done.stdout.splitlines())
 
 
 def test_a_report_in_json_is_compared_with_the_sweep_that_it_names():
     planned(1, name="newer")
-    assert typed("report", "--check", "then.json").exit_code == 0
-    assert typed("report", "tiny", "--check", "then.md").exit_code == 0
-    assert "of newer " not in typed("report", "--check", "then.json").stderr
+    assert typed("check", "then.json").exit_code == 0
+    assert typed("check", "then.md", "--sweep", "tiny").exit_code == 0
+    assert "of newer " not in typed("check", "then.json").stderr
     # A text names no sweep: it is compared with the one planned last, of which it is not.
-    assert " values of newer compared" in typed("report", "--check", "then.md").stderr
+    assert " values of newer compared" in typed("check", "then.md").stderr
 
 
 @pytest.mark.parametrize("written", [["then.json", "--json"], ["then.md", "--format", "markdown"]])
 def test_a_check_asks_for_what_the_file_shows(written):
     file, *form = written
     Path(file).write_text(typed("report", *form, "--against", "tsai2019").stdout)
-    assert typed("report", "--check", file).exit_code == 0
+    assert typed("check", file).exit_code == 0
 
 
 def test_what_the_file_tells_and_nobody_asked_for_is_no_match():
@@ -59,15 +62,27 @@ def test_what_the_file_tells_and_nobody_asked_for_is_no_match():
     place = {"row": one["row"], "column": one["column"]}
     table["published"] = {"paper": "mine", "cells": [{**place, "published": 1.0}], "order": []}
     Path("then.json").write_text(json.dumps(report))
-    done = typed("report", "--check", "then.json")
+    done = typed("check", "then.json")
     assert (done.exit_code, done.stdout) == (5, "not compared: tiny: published values\n")
     assert "they match, 1 part could not be compared" in done.stderr
-    assert json.loads(typed("report", "--check", "then.json", "--json").stdout)["not_compared"]
+    assert json.loads(typed("check", "then.json", "--json").stdout)["not_compared"]
 
 
 def test_what_cannot_be_compared_is_refused():
-    told = refused("report", "--check", "then.json", "--claims")
-    assert told.problem == "--claims answers claims instead of showing tables, for which --check would be"
-    assert told.hint == "leave --claims or --check out"
-    assert refused("report", "--check", "absent.json").exit_code == 2
-    assert refused("report", "--check", "then.json", "--db", "absent.db").exit_code == 3
+    assert refused("check", "absent.json").exit_code == 2
+    assert refused("check", "then.json", "--db", "absent.db").exit_code == 3
+    assert typed("check").exit_code == 2
+    assert str(refused("check", "then.md", "--sweep", "runs.db")).endswith("hint: kdx check then.md --db runs.db")
+
+
+def test_one_table_may_be_compared_alone():
+    assert typed("check", "then.json", "--table", "tiny").exit_code == 0
+    assert refused("check", "then.json", "--table", "other").problem == "there is no table `other`"
+
+
+def test_a_randomisation_that_cannot_be_made_is_left_out_and_said(capsys):
+    def fails(layout, differences):
+        raise KdxError("no corpus")
+
+    assert _where_possible(fails)(None, ()) == {}
+    assert capsys.readouterr().err == "BLEU is not compared over sentences: no corpus\n"

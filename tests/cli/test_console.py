@@ -5,27 +5,13 @@ import math
 import os
 import pty
 import threading
-import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.cli.console import _Messages, error, inert, out, out_json, say
+from kdx.cli.console import _Messages, error, out, out_json, say
 from kdx.errors import DatabaseError, Faults, KdxError
-
-
-@given(st.text())
-def test_no_text_can_drive_a_terminal(text):
-    told = inert(text)
-    assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs") for sign in told if sign != "\n")
-    assert told.count("\n") == text.count("\n")
-
-
-def test_lines_and_their_indentation_stay(figure):
-    told = inert("a\n  b\x1b[2J\n")
-    assert told == "a\n  b\\x1b[2J\n"
-    figure(f"what clears a screen is told as {told[5:-1]}")
 
 
 def test_talk_goes_to_stderr_and_data_to_stdout(capsys):

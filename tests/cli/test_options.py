@@ -87,6 +87,7 @@ def test_the_options_that_act_are_options():
         for name, command in commands(get_command(app))
         for option in command.params
         if option.opts[0].startswith("--")
+        and not getattr(option, "hidden", False)
         and option.name not in ("help", "version", "install_completion", "show_completion")
     ],
 )

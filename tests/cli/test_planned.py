@@ -88,10 +88,10 @@ def test_a_sweep_with_more_seeds_than_its_file_is_shown_whole():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-@pytest.mark.parametrize("options", [[], ["--claims", "tsai2019"]], ids=["tables", "claims"])
-def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change, told, options):
+@pytest.mark.parametrize("command", [["report"], ["claims", "tsai2019", "--sweep"]], ids=["tables", "claims"])
+def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change, told, command):
     write("grid.yaml", GRID.replace(*change))
-    refusal = refused("report", "grid.yaml", *options)
+    refusal = refused(*command, "grid.yaml")
     assert refusal.exit_code == 2
     assert str(refusal) == (
         f"grid.yaml: sweep `tiny` in runs.db was not planned from this grid as it is now: {told}\n"
@@ -101,9 +101,8 @@ def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change
 
 @pytest.mark.usefixtures("swept")
 def test_claims_are_asked_of_the_grid_of_a_file():
-    assert typed("report", "grid.yaml", "--claims", "tsai2019").stdout == (
-        typed("report", "tiny", "--claims", "tsai2019").stdout
-    )
+    by_file, by_name = (typed("claims", "tsai2019", "--sweep", sweep) for sweep in ("grid.yaml", "tiny"))
+    assert by_file.stdout == by_name.stdout
 
 
 @pytest.mark.usefixtures("swept")
@@ -180,12 +179,3 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
         told = leaving(found, load_grid("grid.yaml"), "my runs.db")
         assert told and told.endswith(f"kdx query {query} --db 'my runs.db' shows them")
-
-
-@pytest.mark.usefixtures("swept")
-def test_a_database_in_the_place_of_a_sweep_is_told_apart(folder):
-    for db in ([], ["--db", "absent.db"]):
-        told = refused("report", "runs.db", *db)
-        assert str(told) == "`runs.db` is a database, not a sweep\n  hint: kdx report --db runs.db"
-    (folder / "text").write_text("no database")
-    assert refused("report", "text").problem == "there is no sweep `text`"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
 from kdx.axes import Norm, Symmetry
-from kdx.grid.identity import canonical, cell_id, resolved, unknown
+from kdx.grid.identity import canonical, cell_id, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Neutral
 from kdx.grid.shipped import names
@@ -121,21 +121,6 @@ def test_words_that_are_not_known_stay_what_they_are():
     )
     assert whole["model"]["bias"] == "learned" and whole["evaluation"] == known["evaluation"]
     assert whole.keys() - known.keys() == {"depth"}
-
-
-def test_what_is_not_known_of_a_cell_is_told_in_a_few_words():
-    assert unknown(canonical(cell())) == ()
-    told = {
-        unknown(changed(kernel="mine")): ("kernel `mine`",),
-        unknown(changed(task="dreaming")): ("task `dreaming`",),
-        unknown(changed(position=["product", "spiral"])): ("position `spiral`",),
-        unknown(changed(training={"schedule": "cyclic"})): ("training.schedule `cyclic`",),
-        unknown(changed(depth=3)): ("key `depth`",),
-        unknown(changed(kernel="mine", model={"gates": "many"})): ("kernel `mine`", "key `model.gates`"),
-        unknown(changed(filter={"decoder-self": "mine"})): ("filter.decoder-self `mine`",),
-        unknown(changed(memory=3)): ("memory: sentences have nothing before them to remember",),
-    }
-    assert list(told) == list(told.values())
 
 
 def test_the_ids_of_the_shipped_grids_are_frozen():

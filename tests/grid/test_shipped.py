@@ -15,10 +15,11 @@ from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.grid.placing import Labelled, place
 from kdx.grid.plan import Plan
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
+from kdx.grid.table_layout import Labelled, LayoutBuilder
 from kdx.models.transformer import Stack
 
 
@@ -194,7 +195,7 @@ TWINS = [name for name in shipped.names() if name.endswith(("-mini", "-small")) 
 
 
 def labelled(plan: Plan) -> list[Labelled]:
-    return [(cell.labels, cell.spec.model_dump(mode="json", by_alias=True)) for cell in plan.cells]
+    return [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
 
 
 def setting(spec: Mapping[str, Any], factor: str) -> Any:
@@ -208,12 +209,12 @@ def setting(spec: Mapping[str, Any], factor: str) -> Any:
 def test_a_papers_table_has_its_rows_columns_and_cells_and_no_others(grid, table):
     plan = load_grid(grid)
     cells = labelled(plan)
-    placing = place(cells, next(asked for asked in plan.tables if asked.name == table))
+    layout = LayoutBuilder(cells).build(next(asked for asked in plan.tables if asked.name == table))
     published = {
         (row, column): factors for its_grid, its, row, column, factors in PUBLISHED if (its_grid, its) == (grid, table)
     }
     found = {
-        (placing.rows[row], placing.columns[column]): cells[index][1] for (row, column), index in placing.at.items()
+        (layout.rows[row], layout.columns[column]): cells[index][1].plain for (row, column), index in layout.at.items()
     }
     assert found.keys() == published.keys()
     for where, factors in published.items():

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from kdx.grid.load import load_grid
-from kdx.grid.where import matches
-from kdx.report.claims import Verdict, answers
-from kdx.report.papers import Claim, Contrast, Rule, load_paper
-from kdx.report.statistics import contrast, summarise
-from kdx.report.tables import tables
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.report.papers.decisions import Verdict
+from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
+from kdx.report.papers.verdicts import answers
+from kdx.report.statistics.estimates import contrast, summarise
+from kdx.report.table.build import tables
+from kdx.report.table.comparisons import Mark
 from kdx.store.records import CellRecord, RunRecord, RunState, SweepRecord
 
 SEEDS = (3, 5, 10)
@@ -102,10 +104,9 @@ def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> I
             runs += _runs(record, index, 30.0, sd, n, scenario, rng)
         (made,) = tables(SweepRecord(1, "t", 0.0, {"tables": rows, "axes": []}, tuple(records), tuple(runs)))
         worse = [
-            cell.compared is not None and not (cell.best or cell.near)
-            for column in (0, 1)
-            for cell in (row[column] for row in made.body)
-            if cell and any(other and other.best for other in (row[column] for row in made.body))
+            cell.compared is not None and made.marks.get(at) not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
+            for at, cell in made.layout.places.items()
+            if any(mark is Mark.BEST and other[1] == at[1] for other, mark in made.marks.items())
         ]
         # Each is as good as the best; whichever is taken for it beforehand, it must not be told to be worse.
         first += sum(worse)
@@ -118,10 +119,7 @@ def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> I
 def _table() -> tuple[list[CellRecord], list[dict[str, Any]]]:
     grid = load_grid("quickstart")
     cells = sorted(grid.cells, key=lambda cell: cell.spec.task)
-    records = [
-        CellRecord(cell.id, index, cell.labels, cell.spec.model_dump(mode="json", by_alias=True))
-        for index, cell in enumerate(cells)
-    ]
+    records = [CellRecord(cell.id, index, cell.labels, ResolvedSpec.of(cell.spec)) for index, cell in enumerate(cells)]
     return records, [{"name": "t", "rows": ["approach", "kernel"], "columns": ["task"]}]
 
 
@@ -138,15 +136,15 @@ def verdicts(
     for _ in range(draws):
         runs = []
         for index, (record, value) in enumerate(zip(records, values, strict=True)):
-            task = record.spec["task"]
+            task = record.spec.task
             mean = value if published else BLEU if task == "translation" else PERPLEXITY
-            spread = sd * SD[task] * (scenario.noisy if record.spec["kernel"] == "polynomial" else 1.0)
+            spread = sd * SD[task] * (scenario.noisy if record.spec.word("kernel") == "polynomial" else 1.0)
             runs += _runs(record, index, mean, spread, n, scenario, rng)
         sweep = SweepRecord(1, "t", 0.0, {"tables": [], "axes": []}, tuple(records), tuple(runs))
         for one in answers(load_paper_once().claims, [sweep]):
             its = counts.setdefault(one.claim.id, {})
-            for finding in one.findings:
-                its.setdefault(finding.setting.get("task", ""), dict.fromkeys(Verdict, 0))[finding.verdict] += 1
+            for setting in one.settings:
+                its.setdefault(setting.setting.get("task", ""), dict.fromkeys(Verdict, 0))[setting.verdict] += 1
     # Of the two tasks, that in which it errs more often, or on which it holds less often.
     return {
         claim: {verdict: (min if published else max)(task[verdict] for task in tasks.values()) for verdict in Verdict}
@@ -166,13 +164,11 @@ def _paper() -> tuple[list[CellRecord], list[float]]:
     paper = load_paper_once()
     records, values = [], []
     for index, cell in enumerate(cells.values()):
-        spec = cell.spec.model_dump(mode="json", by_alias=True)
-        met = [
-            one.value for table in paper.tables for one in table.cells if matches({**table.where, **one.where}, spec)
-        ]
+        spec = ResolvedSpec.of(cell.spec)
+        met = [one.value for table in paper.tables for one in table.cells if spec.matches({**table.where, **one.where})]
         number = next((float(value) for value in met if value != "not converge"), None)
         records.append(CellRecord(cell.id, index, cell.labels, spec))
-        values.append(number if number is not None else (5.0 if spec["task"] == "translation" else 300.0))
+        values.append(number if number is not None else (5.0 if spec.task == "translation" else 300.0))
     return records, values
 
 

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
+from kdx.report.table.comparisons import Mark
+from kdx.report.table.table import Table
 from kdx.store.records import CellRecord, Provenance, RunRecord, RunState, SweepRecord
 
 
@@ -12,7 +15,7 @@ def cell(id: str, task: str = "translation", labels: Mapping[str, str] | None = 
     length = {"training": {"batch_tokens": 1280}} if task == "prediction" else {}
     spec = CellSpec.model_validate({"task": task, "data": {"corpus": "synthetic"}, **length, **choices})
     labels = {"task": task, **{axis: str(word) for axis, word in choices.items()}} if labels is None else labels
-    return CellRecord(id, 0, labels, spec.model_dump(mode="json", by_alias=True))
+    return CellRecord(id, 0, labels, ResolvedSpec.of(spec))
 
 
 def run(
@@ -72,3 +75,8 @@ def sweep(
     """A sweep of these cells and runs."""
     grid = {"tables": list(tables), "axes": list(axes)}
     return SweepRecord(1, name, 0.0, grid, tuple(cells), tuple(runs), metrics or {}, provenance or {})
+
+
+def marks(table: Table) -> list[Mark | None]:
+    """How each cell stands to the best of its column, row by row."""
+    return [table.marks.get(at) for at in table.layout.places]

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
-from kdx.report.against import beside
-from kdx.report.as_json import to_json
-from kdx.report.check import Asked, Change, asked_in, check
-from kdx.report.latex import to_latex
-from kdx.report.markdown import to_markdown
-from kdx.report.papers import load_paper
-from kdx.report.randomisation import Randomisation
-from kdx.report.tables import tables
+from kdx.report.check.check import AskedReport, asked_in, compare_file
+from kdx.report.check.parts import Change
+from kdx.report.papers.paper_file import load_paper
+from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.render.json import to_json
+from kdx.report.render.latex.writer import to_latex
+from kdx.report.render.markdown import to_markdown
+from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.build import tables
 from kdx.store.records import RunState
 
 SPECS = [
@@ -53,7 +54,7 @@ FORMATS = pytest.mark.parametrize("name", ["file.json", "paper.md", "paper.tex"]
 
 @FORMATS
 def test_what_is_the_same_matches(written, name):
-    found = check(written(made(), name), made())
+    found = compare_file(written(made(), name), made())
     assert (found.tables, found.absent, found.changes) == (("main", "loss"), (), ())
     assert found.numbers > 3
 
@@ -61,7 +62,7 @@ def test_what_is_the_same_matches(written, name):
 @FORMATS
 def test_a_number_that_changed_is_shown_with_its_place(written, name):
     after = [run("a", 1, 3.0, 41.0) if one.id == 1 else one for one in BEFORE]
-    changes = check(written(made(), name), made(after)).changes
+    changes = compare_file(written(made(), name), made(after)).changes
     if name == "file.json":
         assert Change("main", "rbf", "value", "40.0", "41.0") in changes
         assert Change("main", "rbf", "mean", "30.0", "30.5") in changes
@@ -78,7 +79,7 @@ def test_a_number_that_changed_is_shown_with_its_place(written, name):
 
 def test_a_hole_that_was_filled_is_a_difference(written):
     before = [*BEFORE[:2], run("b", 0, state=RunState.PENDING, id=50)]
-    changes = {one.what: (one.was, one.now) for one in check(written(made(before)), made()).changes}
+    changes = {one.what: (one.was, one.now) for one in compare_file(written(made(before)), made()).changes}
     assert (changes["state"], changes["value"], changes["n"]) == (("hole", "value"), ("null", "60.0"), ("0", "2"))
 
 
@@ -86,22 +87,26 @@ def test_a_hole_that_was_filled_is_a_difference(written):
 def test_places_that_went_and_came_are_differences(written, name):
     one, both = made(BEFORE[:2], [RBF], SPECS[1:]), made(specs=SPECS[1:])
     column = {"file.json": "", "paper.md": ", loss ↓", "paper.tex": r", loss $\downarrow$"}[name]
-    assert check(written(both, name), one).changes == (Change("loss", f"linear{column}", "", "there", "not there"),)
-    assert Change("loss", f"linear{column}", "", "not there", "there") in check(written(one, name), both).changes
+    assert compare_file(written(both, name), one).changes == (
+        Change("loss", f"linear{column}", "", "there", "not there"),
+    )
+    assert Change("loss", f"linear{column}", "", "not there", "there") in compare_file(written(one, name), both).changes
 
 
 def test_a_table_that_went_from_the_sweep_is_a_difference_unless_one_is_asked_for(written):
     path, left = written(made()), made(specs=SPECS[:1])
-    assert check(path, left).changes == (Change("loss", "the whole table", "", "there", "not there"),)
-    assert check(path, left, partly=True).changes == ()
+    assert compare_file(path, left).changes == (Change("loss", "the whole table", "", "there", "not there"),)
+    assert compare_file(path, left, partly=True).changes == ()
 
 
 def test_a_paper_may_have_text_and_tables_of_others_around_and_titles_of_its_own(written):
     around = "# A paper\n\n%s\n\n| a | b |\n| :--- | ---: |\n| x | 1 |\n"
     path = written(made(), "paper.md", around)
     path.write_text(path.read_text().replace("**main**", "Table 1. Kernels"))
-    assert check(path, made()).changes == ()
-    assert check(path, [*made(), *made(specs=[{"name": "other", "rows": ["norm", "kernel"]}])]).absent == ("other",)
+    assert compare_file(path, made()).changes == ()
+    assert compare_file(path, [*made(), *made(specs=[{"name": "other", "rows": ["norm", "kernel"]}])]).absent == (
+        "other",
+    )
 
 
 def test_a_table_in_latex_may_be_set_otherwise_and_has_nested_headers(written):
@@ -111,7 +116,7 @@ def test_a_table_in_latex_may_be_set_otherwise_and_has_nested_headers(written):
     path = written(shown, "paper.tex", "\\section{Kernels}\n%s\nSee Table~\\ref{tab:two}.")
     text = path.read_text().replace("\\begin{tabular}", "\\begin{tabularx}{\\linewidth}")
     path.write_text(text.replace("\\end{tabular}", "\\end{tabularx}"))
-    found = check(path, shown)
+    found = compare_file(path, shown)
     assert (found.numbers, found.changes) == (4, ())
 
 
@@ -134,22 +139,22 @@ def test_a_table_in_latex_that_goes_on_below_is_compared_whole(written, kernels,
     path = written(shown, "paper.tex", statistics=True)
     text = path.read_text()
     assert f"\\begin{{{environment}}}" in text
-    found = check(path, shown)
+    found = compare_file(path, shown)
     assert (found.changes, found.left_out) == ((), ())
     assert found.numbers >= len(cells)
     first, last = text.index("21.00"), text.partition("\\label{tab:two:")[0].rindex("21.00")
     for at in (first, last):
         path.write_text(f"{text[:at]}71.00{text[at + 5 :]}")
-        (change,) = check(path, shown).changes
+        (change,) = compare_file(path, shown).changes
         assert "71.00" in change.was and "21.00" in change.now
 
 
 def test_the_last_bits_of_a_sum_do_not_matter_and_the_tenth_digit_does(written):
     path = written(made())
     path.write_text(path.read_text().replace("30.0", repr(math.nextafter(30.0, 31))))
-    assert check(path, made()).changes == ()
+    assert compare_file(path, made()).changes == ()
     path.write_text(path.read_text().replace(repr(math.nextafter(30.0, 31)), "30.000001"))
-    assert check(path, made()).changes
+    assert compare_file(path, made()).changes
 
 
 @given(st.floats() | st.none(), st.floats() | st.none())
@@ -165,7 +170,7 @@ def test_scores_match_if_and_only_if_they_are_the_same_number(tmp_path_factory, 
     for word, null in finite.items():
         text = text.replace(word, null)
     path.write_text(text)
-    value = [change for change in check(path, told(other)).changes if change.what == "score"]
+    value = [change for change in compare_file(path, told(other)).changes if change.what == "score"]
     numbers = [x if x is not None and math.isfinite(x) else None for x in (one, other)]
     same = numbers[0] == numbers[1] or (None not in numbers and math.isclose(*numbers, rel_tol=1e-9))
     assert bool(value) != same
@@ -173,7 +178,7 @@ def test_scores_match_if_and_only_if_they_are_the_same_number(tmp_path_factory, 
 
 def refusal(path, shown=()) -> str:
     with pytest.raises(KdxError) as caught:
-        check(path, shown)
+        compare_file(path, shown)
     assert caught.value.exit_code == 2
     return str(caught.value).replace(str(path), "FILE")
 
@@ -209,7 +214,7 @@ def two(**metrics):
 def test_the_differences_of_every_table_are_compared(written, name):
     shown = two()
     path = written(shown, name)
-    assert check(path, shown).changes == check(path, shown).left_out == ()
+    assert compare_file(path, shown).changes == compare_file(path, shown).left_out == ()
     for table in shown:
         (one,) = table.differences
         value = repr(one.estimate.value) if name == "file.json" else f"{abs(one.estimate.value):.3f}".rstrip("0")
@@ -218,21 +223,23 @@ def test_the_differences_of_every_table_are_compared(written, name):
         falsified = written(shown, name)
         falsified.write_text(falsified.read_text().replace(told.strip(), told.strip().replace(value, "7.77")))
         if name != "file.json":
-            assert {change.table for change in check(falsified, shown).changes} == {table.name}
+            assert {change.table for change in compare_file(falsified, shown).changes} == {table.layout.name}
 
 
 @pytest.mark.parametrize("name", ["paper.md", "paper.tex"])
 def test_statistics_in_a_text_are_compared(written, name):
     path = written(made(), name, statistics=True)
     path.write_text(re.sub(r"\b97\.\d+|\b157\.\d+", "99.99", path.read_text()))
-    (change,) = check(path, made()).changes
+    (change,) = compare_file(path, made()).changes
     assert change.place.endswith("95\\% interval" if name == "paper.tex" else "95% interval")
 
 
 def beside_paper(shown):
     paper = load_paper("tsai2019")
     paper = replace(paper, tables=(replace_where(paper.tables[0]),))
-    return [replace(one, beside=beside(one, paper, [RBF, LINEAR])) for one in shown]
+    return [
+        replace(one, published=compare_with_published(one.layout.places, one.layout.records, paper)) for one in shown
+    ]
 
 
 def replace_where(table):
@@ -248,21 +255,21 @@ def test_published_values_are_compared_and_without_them_the_file_does_not_match(
     shown = beside_paper(made())
     path = written(shown, name)
     assert asked_in(path).paper == "tsai2019"
-    assert check(path, shown).changes == check(path, shown).left_out == ()
-    (left,) = check(path, made()).left_out
+    assert compare_file(path, shown).changes == compare_file(path, shown).left_out == ()
+    (left,) = compare_file(path, made()).left_out
     assert left.strip("*").startswith(("main: ", "tab:main:"))
     falsified = path.read_text().replace("12.25", "12.75")
     path.write_text(falsified)
-    assert {("12.75" in one.was, "12.25" in one.now) for one in check(path, shown).changes} == {(True, True)}
+    assert {("12.75" in one.was, "12.25" in one.now) for one in compare_file(path, shown).changes} == {(True, True)}
     if name == "file.json":
         path.write_text(re.sub(r'"kendall_tau": [-.\d]+', '"kendall_tau": 0.5', written(shown, name).read_text()))
-        (change, *_) = check(path, shown).changes
+        (change, *_) = compare_file(path, shown).changes
         assert (change.what, change.was) == ("kendall_tau", "0.5")
 
 
 def resampled(shown):
     over = Randomisation(1.5, 0.01, 1000, 40, "s")
-    return [replace(one, differences=tuple(replace(of, randomisation=over) for of in one.differences)) for one in shown]
+    return [replace(one, randomisations={of.at: over for of in one.differences}) for one in shown]
 
 
 @FORMATS
@@ -270,24 +277,24 @@ def test_a_randomisation_is_compared_where_it_is_made_again_and_told_where_it_is
     shown = made(specs=SPECS[:1])
     path = written(resampled(shown), name)
     assert asked_in(path).randomisation
-    assert check(path, resampled(shown)).changes == check(path, resampled(shown)).left_out == ()
-    found = check(path, shown)
+    assert compare_file(path, resampled(shown)).changes == compare_file(path, resampled(shown)).left_out == ()
+    found = compare_file(path, shown)
     assert (found.changes, found.left_out) == ((), ("main: randomisation of sentences",))
     # One that the file does not show is nobody's business.
     plain = written(shown, name)
     assert not asked_in(plain).randomisation
-    assert check(plain, resampled(shown)).changes == check(plain, resampled(shown)).left_out == ()
+    assert compare_file(plain, resampled(shown)).changes == compare_file(plain, resampled(shown)).left_out == ()
 
 
 @FORMATS
 def test_a_table_that_stands_twice_is_compared_twice(written, name):
     shown = made()
     path = written([*shown, shown[0]], name)
-    assert check(path, shown).changes == ()
+    assert compare_file(path, shown).changes == ()
     text = path.read_text()
     at = text.rindex("40.0")
     path.write_text(f"{text[:at]}41.0{text[at + 4 :]}")
-    assert check(path, shown).changes
+    assert compare_file(path, shown).changes
 
 
 def test_tables_that_cannot_be_told_apart_are_not_said_to_match(written):
@@ -295,11 +302,11 @@ def test_tables_that_cannot_be_told_apart_are_not_said_to_match(written):
     path = written(made(specs=specs), "paper.md")
     path.write_text(path.read_text().replace("**one**", "Table 1").replace("**two**", "Table 2"))
     with pytest.raises(KdxError, match="none of these tables"):
-        check(path, made(specs=specs))
+        compare_file(path, made(specs=specs))
     more = [*specs, {"name": "main", "rows": ["kernel"], "metric": "loss"}]
     path = written(made(specs=more), "paper.md")
     path.write_text(path.read_text().replace("**one**", "Table 1").replace("**two**", "Table 2"))
-    found = check(path, made(specs=more))
+    found = compare_file(path, made(specs=more))
     assert found.tables == ("main",) and {"Table 1", "Table 2"} <= set(found.left_out)
 
 
@@ -308,13 +315,13 @@ def test_what_belongs_to_a_table_of_another_sweep_is_left_alone(written):
         [*scored("a", (1.0, 1.0), (3.0, 4.0)), *BEFORE[2:]], specs=[{"name": "other", "rows": ["norm", "kernel"]}]
     )
     path = written([*made(), *other], "paper.md", statistics=True)
-    found = check(path, made())
+    found = compare_file(path, made())
     assert (found.changes, found.left_out) == ((), ())
 
 
 def test_a_report_in_json_names_its_sweep(written):
-    assert asked_in(written(made())) == Asked("grid", None, False)
-    assert asked_in(written(made(), "paper.md")) == Asked(None, None, False)
+    assert asked_in(written(made())) == AskedReport("grid", None, False)
+    assert asked_in(written(made(), "paper.md")) == AskedReport(None, None, False)
 
 
 CAPTIONED = [{**SPECS[0], "caption": "Kernels"}, SPECS[1]]
@@ -323,7 +330,7 @@ CAPTIONED = [{**SPECS[0], "caption": "Kernels"}, SPECS[1]]
 @FORMATS
 def test_a_caption_of_other_words_is_a_difference(written, name):
     (main, loss), (now, _) = made(specs=CAPTIONED), made(specs=[{**CAPTIONED[0], "caption": "Kernels, all"}, SPECS[1]])
-    changes = check(written([main, loss], name), [now, loss]).changes
+    changes = compare_file(written([main, loss], name), [now, loss]).changes
     assert [(one.table, one.place, one.was, one.now) for one in changes] == [
         ("main", "caption", changes[0].was, "Kernels, all")
     ]
@@ -336,7 +343,7 @@ def test_notes_that_tell_other_numbers_are_a_difference(written, name):
     assert "times the perplexity" not in path.read_text()
     path.write_text(path.read_text().replace("n = 2", "n = 5"))
     # The other has no score to speak of.
-    assert {(one.table, one.place) for one in check(path, made()).changes} == {("main", "notes")}
+    assert {(one.table, one.place) for one in compare_file(path, made()).changes} == {("main", "notes")}
 
 
 @pytest.mark.parametrize("name", ["paper.md", "paper.tex"])
@@ -344,12 +351,12 @@ def test_a_note_that_has_come_or_gone_is_a_difference_and_a_text_may_leave_all_o
     path = written(made(), name)
     text = path.read_text()
     path.write_text(re.sub(r"(?m)^The smallest difference.*$", "", text))
-    assert [(one.place, one.was) for one in check(path, made()).changes] == [("notes", "not there")]
+    assert [(one.place, one.was) for one in compare_file(path, made()).changes] == [("notes", "not there")]
     path.write_text(re.sub(r"(?m)^(The smallest difference|Per cell|–:).*$", "Words of the paper.", text))
-    assert check(path, made()).changes == ()
+    assert compare_file(path, made()).changes == ()
     path.write_text(text.replace("The smallest difference", r"Spread over seeds: 7.\par The smallest difference"))
     if name == "paper.tex":
-        assert [(one.place, one.now) for one in check(path, made()).changes] == [("notes", "not there")]
+        assert [(one.place, one.now) for one in compare_file(path, made()).changes] == [("notes", "not there")]
 
 
 def test_a_key_that_was_taken_out_of_a_report_is_a_difference(written):
@@ -357,7 +364,7 @@ def test_a_key_that_was_taken_out_of_a_report_is_a_difference(written):
     report = json.loads(path.read_text())
     del report["tables"][0]["cells"][0]["sd"]
     path.write_text(json.dumps(report))
-    (found,) = check(path, made()).changes
+    (found,) = compare_file(path, made()).changes
     assert (found.what, found.was) == ("sd", "not there")
 
 
@@ -372,4 +379,4 @@ def test_a_table_that_was_rewritten_under_its_name_could_not_be_compared(written
     path = written(made(), name)
     main, loss = path.read_text().split("loss", 1)
     path.write_text(f"{main}loss{loss.replace(old, new)}")
-    assert "loss" in check(path, made()).left_out
+    assert "loss" in compare_file(path, made()).left_out

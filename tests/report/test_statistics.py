@@ -10,20 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdx.report.statistics import (
-    Estimate,
-    Summary,
-    contrast,
-    detectable,
-    expected_best,
-    holm,
-    p_rates,
-    paired,
-    rate_difference,
-    seed_effect,
-    summarise,
-    wilson,
-)
+from kdx.report.statistics.estimates import Estimate, Summary, contrast, paired, summarise
+from kdx.report.statistics.expected_best import expected_best
+from kdx.report.statistics.multiple_comparisons import holm
+from kdx.report.statistics.power import minimum_detectable_difference
+from kdx.report.statistics.rates import p_rates, rate_difference, wilson
+from kdx.report.statistics.seed_effect import seed_effect
 
 finite = st.floats(-1e307, 1e307)
 
@@ -290,7 +282,7 @@ def test_the_effect_is_hedges() -> None:
 def test_a_detectable_difference_is_seen_four_times_in_five(n: int, comparisons: int, sides: int) -> None:
     """By simulation, with the test that tables make."""
     rng = np.random.default_rng(0)
-    shift = detectable(n, comparisons, sides=sides)
+    shift = minimum_detectable_difference(n, comparisons, sides=sides)
     a, b = rng.normal(shift, size=(200_000, n)), rng.normal(size=(200_000, n))
     first, second = a.var(1, ddof=1) / n, b.var(1, ddof=1) / n
     df = (n - 1) * (first + second) / np.maximum(first, second)
@@ -300,7 +292,7 @@ def test_a_detectable_difference_is_seen_four_times_in_five(n: int, comparisons:
 
 def test_a_detectable_difference_is_told_however_many_cells_of_two_seeds_a_table_has() -> None:
     """From about 1,000 on in standard errors, where the noncentral t of SciPy is slow and then ends."""
-    few, many, most = (detectable(2, comparisons) for comparisons in (1000, 10_000, 1_000_000))
+    few, many, most = (minimum_detectable_difference(2, comparisons) for comparisons in (1000, 10_000, 1_000_000))
     assert 1000 < few < many < most < inf
     # Two cells of two seeds: their t has 1 to 2 degrees of freedom, by the share of the noisier cell.
     share = 1 - stats.beta(0.5, 0.5).ppf((np.arange(200) + 0.5) / 400)

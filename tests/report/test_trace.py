@@ -8,9 +8,9 @@ from sweeps import cell, run, scored, sweep
 from kdx.errors import KdxError
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
-from kdx.grid.spec import CellSpec
-from kdx.report.tables import tables
+from kdx.report.table.build import tables
 from kdx.report.trace import columns, find, origins, rows, to_json, trace
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunState
 
@@ -35,25 +35,25 @@ def table():
 
 
 def test_headers_are_those_that_are_printed(table):
-    assert rows(table) == ["No position / rbf", "No position / linear", "Eq. 9 / rbf"]
-    assert columns(table) == ["bleu ↑"]
+    assert rows(table.layout) == ["No position / rbf", "No position / linear", "Eq. 9 / rbf"]
+    assert columns(table.layout) == ["bleu ↑"]
 
 
 @pytest.mark.parametrize("row", ["No position / rbf", "no position / RBF", "rbf / No position"])
 @pytest.mark.parametrize("column", [None, "bleu ↑", "bleu", "BLEU"])
 def test_a_place_is_found_by_its_headers_without_case_and_arrows(table, row, column):
-    assert find(table, row, column) == (0, 0)
+    assert find(table.layout, row, column) == (0, 0)
 
 
 def test_words_that_only_one_header_has_will_do(table):
-    assert find(table, "linear", None) == (1, 0)
-    assert find(table, "Eq. 9", None) == (2, 0)
-    assert find(table, "position / lin", None) == (1, 0)
+    assert find(table.layout, "linear", None) == (1, 0)
+    assert find(table.layout, "Eq. 9", None) == (2, 0)
+    assert find(table.layout, "position / lin", None) == (1, 0)
 
 
 def refusal(table, row, column=None) -> str:
     with pytest.raises(KdxError) as caught:
-        find(table, row, column)
+        find(table.layout, row, column)
     return str(caught.value)
 
 
@@ -82,12 +82,12 @@ def test_a_place_that_the_grid_leaves_empty_is_refused():
 def test_headers_with_active_characters_are_found_as_they_are_printed():
     hostile = cell("h", labels={"approach": "a\x1b[31m‮", "kernel": "rbf"}, kernel="rbf")
     (table,) = tables(sweep([hostile], [], tables=[SPEC]))
-    assert find(table, r"a\x1b[31m\u202e", None) == (0, 0)
+    assert find(table.layout, r"a\x1b[31m\u202e", None) == (0, 0)
 
 
 def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
     tries = (AttemptRecord(1, "me", 1.0, 2.0, "completed", 0, 10, None, "e", 0, None),)
-    traced = trace(swept(), table, (0, 0), {1: tries})
+    traced = trace(swept(), table.layout, (0, 0), {1: tries})
     assert [one.record.seed for one in traced.runs] == [0, 1]
     assert [one.selected for one in traced.runs] == [False, True]
     assert [one.attempts for one in traced.runs] == [(), tries]
@@ -96,11 +96,11 @@ def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
     assert (told["value"], told["run"], told["seed"], told["cell"]) == (4.0, 1, 1, "a")
     assert [one["score"] for one in told["runs"]] == [2.0, 4.0]
     assert told["runs"][1]["attempts"][0]["owner"] == "me"
-    assert told["spec"] == CELLS[0].spec
+    assert told["spec"] == CELLS[0].spec.plain
 
 
 def test_a_place_without_a_number_has_its_runs_too(table):
-    traced = trace(swept(), table, (1, 0), {})
+    traced = trace(swept(), table.layout, (1, 0), {})
     assert (traced.cell.value, traced.runs[0].record.state, list(origins(traced))) == (None, RunState.FAILED, [])
 
 
@@ -113,13 +113,12 @@ def test_the_grid_of_one_cell_makes_the_very_same_cell(name, tmp_path: Path):
         if planned.id in seen:
             continue
         seen.add(planned.id)
-        spec = planned.spec.model_dump(mode="json", by_alias=True)
-        record = CellRecord(planned.id, 0, planned.labels, spec)
+        record = CellRecord(planned.id, 0, planned.labels, ResolvedSpec.of(planned.spec))
         runs = [run(planned.id, seed, 1.0, 1.0) for seed in (3, 7)]
         one = sweep([record], runs, axes=plan.axes, name=plan.name)
         (table,) = tables(one)
         path = tmp_path / "again.yaml"
-        path.write_text(trace(one, table, (0, 0), {}).grid)
+        path.write_text(trace(one, table.layout, (0, 0), {}).grid)
         again = load_grid(path)
-        assert [cell.id for cell in again.cells] == [planned.id] == [cell_id(CellSpec.model_validate(spec))]
+        assert [cell.id for cell in again.cells] == [planned.id] == [cell_id(planned.spec)]
         assert again.seeds == (3, 7)

@@ -79,7 +79,7 @@ def ids(database) -> dict[str, int]:
     """Task → its completed run."""
     with open_database(database, write=False) as opened:
         sweep = reading.load_sweep(opened)
-    task = {cell.id: cell.spec["task"] for cell in sweep.cells}
+    task = {cell.id: cell.spec.task for cell in sweep.cells}
     return {task[run.cell_id]: run.id for run in sweep.runs if run.seed == 0}
 
 

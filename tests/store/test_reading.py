@@ -78,7 +78,7 @@ def test_a_loaded_sweep_has_cells_labels_and_test_metrics(database: Database, pl
     assert [(each.id, each.ordinal, each.labels) for each in loaded.cells] == [
         (cell.id, cell.ordinal, cell.labels) for cell in plan.cells
     ]
-    assert [each.spec for each in loaded.cells] == [
+    assert [each.spec.plain for each in loaded.cells] == [
         cell.spec.model_dump(mode="json", by_alias=True) for cell in plan.cells
     ]
     assert loaded.metrics[3] == {"test/bleu": -0.0, "test/loss": math.inf}
@@ -239,12 +239,13 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
             connection.execute(update(table).where(table.c.cell_id == known_id).values(cell_id=other_id))
         connection.execute(delete(cell).where(cell.c.id == known_id))
     other, known_cell = reading.load_sweep(database).cells
-    assert other.spec == known_cell.spec | {"data": other.spec["data"], key: value}
-    assert (other.unknown, known_cell.unknown) == ((told,), ())
+    other_spec, known_spec = other.spec.plain, known_cell.spec.plain
+    assert other_spec == known_spec | {"data": other_spec["data"], key: value}
+    assert (other.spec.unknown, known_cell.spec.unknown) == ((told,), ())
     shown = backend_of(address).field("spec", key)
     with query(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
         assert next(iter(rows))[0] == value
-    assert reading.load_sweeps(database)[0].cells[0].unknown == (told,)
+    assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (told,)
 
 
 def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):

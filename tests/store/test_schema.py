@@ -11,14 +11,14 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from kdx.errors import DatabaseError
+from kdx.grid.cell_selector import word
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
-from kdx.grid.placing import factor_value
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
-from kdx.grid.where import word
-from kdx.report.tables import tables
+from kdx.grid.table_layout import factor_value
+from kdx.report.table.build import tables
 from kdx.store.database import Database, open_database
 from kdx.store.leases import claim
 from kdx.store.reading import load_sweep

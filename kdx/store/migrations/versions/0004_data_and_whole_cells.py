@@ -116,9 +116,9 @@ SETTINGS = """
     steps, batch_tokens, length, learning_rate, warmup, evaluation_length
 """
 
-# An axis that is a field of the cell has what the cell has, as `kdx.grid.where.choice` reads it, but for numbers and
-# null, which stay what they are; any other has the grid's word. `field` is the path to it, each step in quotation
-# marks; it is not called `path`, since json_each has a column of that name.
+# An axis that is a field of the cell has what the cell has, as `choice` of `kdx.grid.cell_selector` reads it, but for
+# numbers and null, which stay what they are; any other has the grid's word. `field` is the path to it, each step in
+# quotation marks; it is not called `path`, since json_each has a column of that name.
 LABELS = """(
     SELECT json_group_object(axis, json(
         CASE json_type(resolved, field)

@@ -1,0 +1,120 @@
+"""`kdx claims`: what the runs say of a paper's claims."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import out, out_json, out_parts, say
+from kdx.cli.options import DATABASE, Db, Format, Json, TableFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdx.report.papers.verdicts import Answer, SettingVerdict
+
+
+def claims(
+    paper: Annotated[
+        str | None,
+        typer.Argument(
+            envvar="KDX_CLAIMS",
+            metavar="[PAPER|FILE]",
+            help="tsai2019, shaw2018, or a file; every paper inside kdx if not said.",
+        ),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            "--sweep",
+            envvar="KDX_SWEEP",
+            help="Only the runs of this sweep, by its name or its grid file; those of all sweeps if not said.",
+        ),
+    ] = None,
+    db: Db = DATABASE,
+    format: TableFormat = Format.TEXT,
+    json: Json = False,
+) -> None:
+    """Tell what the runs say of a paper's claims: of each, in each setting, whether it holds.
+
+    Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
+    """
+    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.report.papers.paper_file import load_paper, shipped
+    from kdx.report.papers.verdicts import answers
+    from kdx.store.database import open_database
+    from kdx.store.reading import load_sweeps
+
+    plan = plan_in_file(sweep, "claims")
+    with open_database(db, write=False) as database, database.read():
+        sweeps = load_sweeps(database) if sweep is None else (load_named(database, sweep, plan, db),)
+    papers = [load_paper(name) for name in ([paper] if paper else shipped())]
+    found = [(one, answers(one.claims, sweeps)) for one in papers]
+    verdicts = [setting for _, those in found for answer in those for setting in answer.settings]
+    if json:
+        from kdx.report.render.json import claim_to_json
+
+        out_json(
+            {
+                "sweeps": [one.name for one in sweeps],
+                "papers": [
+                    {
+                        "paper": one.name,
+                        "title": one.title,
+                        "source": one.source,
+                        "claims": [claim_to_json(answer) for answer in those],
+                    }
+                    for one, those in found
+                ],
+            }
+        )
+    elif format is Format.CSV:
+        from kdx.report.render.csv import claims_to_csv
+
+        out(claims_to_csv(found))
+    elif format is Format.HTML:
+        from kdx.report.render.html.page import claims_to_html
+
+        out_parts(claims_to_html(found, _counts(verdicts)))
+    else:
+        if format is Format.LATEX:
+            from kdx.report.render.latex.writer import PREAMBLE
+
+            out(PREAMBLE)
+        for one, those in found:
+            _write(f"{one.title or one.name}. {one.source}".rstrip(), those, format)
+    say(_counts(verdicts))
+
+
+def _write(title: str, answers: "Sequence[Answer]", format: Format) -> None:
+    from kdx.report.render.listings.claims import claim
+
+    listings = [listing for one in answers for listing in claim(one)]
+    if format is Format.MARKDOWN:
+        from kdx.report.render.markdown import listing_to_markdown, plain
+
+        out("\n".join((f"# {plain(title)}\n", *map(listing_to_markdown, listings))))
+        return
+    if format is Format.LATEX:
+        from kdx.report.render.latex.characters import tex
+        from kdx.report.render.latex.writer import listing_to_latex
+
+        out("\n".join((f"\\section*{{{tex(title)}}}", *map(listing_to_latex, listings))))
+        return
+    from kdx.report.render.text import TextListing
+    from kdx.sanitize import sanitize
+
+    out(f"{sanitize(title)}\n")
+    for one in listings:
+        out(TextListing(one))
+        out("")
+
+
+def _counts(settings: "Sequence[SettingVerdict]") -> str:
+    from kdx.report.papers.decisions import Verdict
+
+    counts = {verdict: sum(one.verdict is verdict for one in settings) for verdict in Verdict}
+    plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
+    told = ", ".join(
+        f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}" for verdict, count in counts.items()
+    )
+    return f"{len(settings)} verdict{'' if len(settings) == 1 else 's'}, one a claim and setting: {told}"

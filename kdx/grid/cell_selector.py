@@ -1,0 +1,113 @@
+"""Cells named by the words of their factors, as a baseline, a published cell or a claim names them.
+
+A factor is a field of the resolved cell, with its section where it has one: `kernel`, `training.steps`,
+`filter.decoder-self`. Its word is the grid's; schemes or attentions that stand together are joined.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from kdx.attention.positions import POSITIONS
+from kdx.axes import Attention
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.sections import OneOf
+from kdx.grid.source import shortened
+from kdx.grid.spec import CellSpec
+
+_ABSENT = object()
+_ORDER: dict[str, tuple[str, ...]] = {"position": tuple(POSITIONS), "placement": tuple(Attention)}
+
+
+def word(factor: str, value: Any) -> str:
+    """A choice of `factor` in words: position schemes joined by `+`, other lists by `/`, an empty list is `none`."""
+    if isinstance(value, list | tuple):
+        return ("+" if factor == "position" else "/").join(map(str, value)) or "none"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _worded(value: Any) -> Any:
+    """Every choice of a mapping in words; what is no mapping stays for pydantic to refuse."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        factor: choice if isinstance(choice, Mapping) else word(factor, _ordered(factor, choice))
+        for factor, choice in value.items()
+    }
+
+
+def _ordered(factor: str, choice: Any) -> Any:
+    """As a resolved cell has it, whatever the order in which the words were written."""
+    if not isinstance(choice, list | tuple) or factor not in _ORDER:
+        return choice
+    order = _ORDER[factor]
+    return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
+
+
+CellSelector = Annotated[dict[str, str], BeforeValidator(_worded)]
+"""Factor → word; in YAML a word, a number or a list, as in a grid."""
+
+
+def choice(spec: Mapping[str, Any], factor: str) -> str | None:
+    """The word of `factor` in a resolved cell; None when it has no such field."""
+    value: Any = spec
+    for step in factor.split("."):
+        value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
+
+
+@cache
+def factors() -> tuple[str, ...]:
+    """Every factor that a cell can have, in the order of the spec."""
+    return tuple(_annotations())
+
+
+def unknown(selector: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
+    """Each factor of a selector that no cell has, or whose word it does not know, with what is wrong."""
+    for factor, wanted in selector.items():
+        if factor not in factors():
+            problem = f"unknown factor `{shortened(factor)}`"
+            yield factor, KdxError(problem, allowed=factors(), hint=did_you_mean(factor, factors()))
+            continue
+        known = _words(factor)
+        for one in re.split("[+/]", wanted) if factor in _ORDER else [wanted]:
+            if known and one not in known:
+                problem = f"unknown {factor} `{shortened(one)}`"
+                yield factor, KdxError(problem, allowed=known, hint=did_you_mean(one, known))
+
+
+@cache
+def _annotations() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field, info in CellSpec.model_fields.items():
+        section = info.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
+        elif field != "select":
+            found[field] = _whole(info)
+    return found
+
+
+def _whole(field: FieldInfo) -> Any:
+    """The annotation with what annotates it, which pydantic keeps apart."""
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+
+
+def _words(factor: str) -> tuple[str, ...]:
+    """The words that a factor knows; none when it takes numbers or any text."""
+
+    def within(annotation: Any) -> Iterator[str]:
+        if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+            yield from annotation
+        elif isinstance(annotation, OneOf):
+            yield from annotation.words
+        for inner in (*get_args(annotation), *getattr(annotation, "__metadata__", ())):
+            yield from within(inner)
+
+    words = list(map(str, within(_annotations()[factor])))
+    return tuple(dict.fromkeys([*words, "none"])) if words else ()

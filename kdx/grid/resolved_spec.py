@@ -1,0 +1,139 @@
+"""A cell as a database keeps it: every field of its spec in plain words, those too that this kdx does not know.
+
+A report renders a word of another kdx like any other, so it asks here and not a `CellSpec`, which has known words
+alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many validations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from kdx.axes import Direction
+from kdx.grid.cell_selector import choice, factors
+from kdx.grid.identity import resolved
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
+
+_SECTIONS = ("data", "model", "training", "evaluation")
+
+
+@dataclass(frozen=True)
+class ResolvedSpec:
+    """Every field of a cell in plain words."""
+
+    plain: Mapping[str, Any]
+    """As its JSON has them, neutral values included."""
+
+    @classmethod
+    def of(cls, spec: CellSpec) -> "ResolvedSpec":
+        """Of a cell whose words are known."""
+        return cls(spec.model_dump(mode="json", by_alias=True))
+
+    @classmethod
+    def read(cls, text: str) -> "ResolvedSpec":
+        """Of canonical JSON (`kdx.grid.identity`).
+
+        Raises:
+            ValueError: it is no JSON, or lacks what every cell of every kdx has.
+        """
+        try:
+            plain = resolved(text)
+        except (AttributeError, TypeError, RecursionError) as error:
+            raise ValueError("no cell") from error
+        if not _is_cell(plain):
+            raise ValueError("no cell")
+        return cls(plain)
+
+    @property
+    def task(self) -> str:
+        return str(self.plain["task"])
+
+    @property
+    def corpus(self) -> str:
+        return str(self.plain["data"].get("corpus"))
+
+    @property
+    def selection_metric(self) -> str:
+        """The validation metric by which weights and seeds are selected, such as `valid/bleu`."""
+        return str(self.plain["select"]["metric"])
+
+    @property
+    def selection_direction(self) -> Direction:
+        """Its good end."""
+        return Direction(self.plain["select"]["direction"])
+
+    @property
+    def test_metrics(self) -> Mapping[str, Direction]:
+        """The metrics of its task on the test split, and their good ends; none are known of an unknown task."""
+        return TASKS[self.task].test_metrics if self.task in TASKS else {}
+
+    def value(self, field: str) -> Any:
+        """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""
+        value: Any = self.plain
+        for step in field.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        return value
+
+    def word(self, factor: str) -> str | None:
+        """The word of a factor (`kdx.grid.cell_selector`); None where the cell has no such field."""
+        return choice(self.plain, factor)
+
+    @cached_property
+    def words(self) -> Mapping[str, str | None]:
+        """Factor → its word, for every factor that this kdx knows."""
+        return {factor: choice(self.plain, factor) for factor in factors()}
+
+    def matches(self, selector: Mapping[str, str]) -> bool:
+        """Whether the cell has every word of a selector."""
+        return all(choice(self.plain, factor) == word for factor, word in selector.items())
+
+    @property
+    def known(self) -> CellSpec | None:
+        """The cell itself; None where this kdx does not know all of it."""
+        try:
+            return CellSpec.model_validate(self.plain)
+        except ValidationError:
+            return None
+
+    @cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """What this kdx does not know of it, such as "kernel `mine`" or "key `model.depth`".
+
+        A cell of known words that this kdx refuses all the same is told with the reason.
+        """
+        try:
+            CellSpec.model_validate(self.plain)
+        except ValidationError as error:
+            return tuple(dict.fromkeys(map(_fault, error.errors(include_url=False))))
+        return ()
+
+
+def _is_cell(plain: Mapping[str, Any]) -> bool:
+    """Whether all is there that every cell of every kdx has, whatever its words."""
+    select = plain.get("select")
+    return (
+        isinstance(plain.get("task"), str)
+        and isinstance(select, dict)
+        and isinstance(select.get("metric"), str)
+        and select.get("direction") in ("max", "min")
+        and all(isinstance(plain.get(section), dict) for section in _SECTIONS)
+    )
+
+
+def _fault(detail: ErrorDetails) -> str:
+    # Of a list the word is told, not its place.
+    name = ".".join(step for step in detail["loc"] if isinstance(step, str))
+    match detail["type"]:
+        case "extra_forbidden":
+            return f"key `{name}`"
+        case "unfit":
+            field = ".".join(filter(None, (name, detail["ctx"]["field"])))
+            return f"{field}: {detail['ctx']['problem']}"
+        case "missing":
+            return f"no {name}"
+        case _:
+            return f"{name} `{detail['input']}`"

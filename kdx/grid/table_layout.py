@@ -1,0 +1,205 @@
+"""Where each cell of a grid stands in a table: which factors make rows and columns, and in which order.
+
+Checked when the grid is read, before anything trains, and used again when the report is made. A factor is a field of
+the resolved cell (`kernel`, `training.learning_rate`, `filter.decoder-self`) or an axis that is no field, such as
+`approach`. A field is read from the resolved cell, not from the grid's wording, so what means the same stands in one
+place.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.plan import TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.source import shortened
+
+Labelled = tuple[Mapping[str, str], ResolvedSpec]
+"""A cell's labels, and its resolved spec."""
+
+Address = tuple[int, int]
+"""Row and column of a place in a table."""
+
+NO_CHOICE = "–"
+"""Header of a cell that lacks an axis which other cells have."""
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Headers in the order of the plan, factor by factor, and the cell at each place."""
+
+    rows: tuple[tuple[str, ...], ...]
+    """One word for each row factor."""
+    columns: tuple[tuple[str, ...], ...]
+    """One word for each column factor; a single empty header when the table names none."""
+    at: Mapping[Address, int]
+    """Where each cell stands, by its index; a place that the plan leaves empty is absent."""
+
+
+class LayoutBuilder:
+    """Lays the same cells out as one table after another; what it looked up for one serves the next."""
+
+    def __init__(self, cells: Sequence[Labelled]) -> None:
+        self._cells = cells
+        self._words: dict[str, list[str | None]] = {}
+
+    def build(self, table: TableSpec) -> TableLayout:
+        """Lay the cells out as `table` asks.
+
+        Raises:
+            KdxError: a factor, metric or baseline that no cell has, a word that leaves no cell, or two different cells
+                in one place.
+        """
+        chosen = self._chosen(table)
+        self._check_metric(chosen, table)
+        row_keys, rows = self._headers(chosen, table.rows, table)
+        column_keys, columns = self._headers(chosen, table.columns, table)
+        row_index = {words: index for index, words in enumerate(rows)}
+        column_index = {words: index for index, words in enumerate(columns)}
+        _check_baseline(rows, columns, table)
+        at: dict[Address, int] = {}
+        for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
+            first = at.setdefault((row_index[row], column_index[column]), index)
+            if first != index and self._cells[first][1] != self._cells[index][1]:
+                keys = zip(chosen, row_keys, column_keys, strict=True)
+                here = [other for other, *key in keys if key == [row, column]]
+                header = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
+                raise self._collision(here, header, table)
+        return TableLayout(rows, columns, at)
+
+    def _words_of(self, factor: str) -> list[str | None]:
+        """The word of each cell."""
+        if factor not in self._words:
+            self._words[factor] = [factor_value(labels, spec, factor) for labels, spec in self._cells]
+        return self._words[factor]
+
+    def _chosen(self, table: TableSpec) -> list[int]:
+        """Indices of the cells that the table is of."""
+        chosen = list(range(len(self._cells)))
+        for factor, word in table.where.items():
+            words = self._words_of(factor)
+            if chosen and all(words[index] is None for index in chosen):
+                raise self._unknown(factor, chosen, table)
+            before, chosen = chosen, [index for index in chosen if words[index] == word]
+            if before and not chosen:
+                known = list(dict.fromkeys(found for index in before if (found := words[index]) is not None))
+                problem = f"table `{shortened(table.name)}`: no cell where {factor} = {shortened(word)}"
+                raise KdxError(problem, allowed=known, hint=did_you_mean(word, known))
+        return chosen
+
+    def _headers(
+        self, chosen: Sequence[int], factors: Sequence[str], table: TableSpec
+    ) -> tuple[list[tuple[str, ...]], tuple[tuple[str, ...], ...]]:
+        """The header of each chosen cell, and the different ones, sorted by each factor's first appearance."""
+        words = []
+        for factor in factors:
+            found = self._words_of(factor)
+            if chosen and all(found[index] is None for index in chosen):
+                raise self._unknown(factor, chosen, table)
+            words.append([NO_CHOICE if (word := found[index]) is None else word for index in chosen])
+        ranks = [{word: rank for rank, word in enumerate(dict.fromkeys(column))} for column in words]
+        keys: list[tuple[str, ...]] = list(zip(*words, strict=True)) if words else [() for _ in chosen]
+        headers = sorted(set(keys), key=lambda key: [rank[word] for rank, word in zip(ranks, key, strict=True)])
+        return keys, tuple(headers)
+
+    def _check_metric(self, chosen: Sequence[int], table: TableSpec) -> None:
+        if table.metric is None and not table.margin:
+            return
+        specs = [self._cells[index][1] for index in chosen]
+        of_tasks = {spec.task: spec.test_metrics for spec in specs}.values()
+        known = [name for metrics in of_tasks for name in metrics]
+        known += dict.fromkeys(spec.selection_metric for spec in specs)
+        known = list(dict.fromkeys(known))
+        named = {"metric": [table.metric] if table.metric is not None else [], "metric in margin": table.margin}
+        for what, names in named.items():
+            for name in names:
+                if known and name not in known:
+                    raise KdxError(
+                        f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
+                        allowed=known,
+                        hint=did_you_mean(name.rpartition("/")[2], known),
+                    )
+
+    def _unknown(self, factor: str, chosen: Sequence[int], table: TableSpec) -> KdxError:
+        axes = dict.fromkeys(axis for index in chosen for axis in self._cells[index][0])
+        paths = self._paths
+        fields = dict.fromkeys(
+            path for of_a_cell in dict.fromkeys(paths[index] for index in chosen) for path in of_a_cell
+        )
+        known = list({**axes, **fields})
+        name = shortened(table.name)
+        inside = [path for path in known if path.startswith(f"{factor}.")]
+        if inside:
+            return KdxError(f"table `{name}`: `{factor}` is a section, not a factor", allowed=inside)
+        problem = f"table `{name}`: unknown factor `{shortened(factor)}`"
+        return KdxError(problem, allowed=known, hint=did_you_mean(factor, known))
+
+    @cached_property
+    def _paths(self) -> list[tuple[str, ...]]:
+        """Dotted paths of each cell's leaves; cells that have the same ones share them."""
+        same: dict[tuple[str, ...], tuple[str, ...]] = {}
+        found = (tuple(path for path, _ in leaves(spec.plain)) for _, spec in self._cells)
+        return [same.setdefault(paths, paths) for paths in found]
+
+    def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> KdxError:
+        place = ", ".join(f"{factor} = {word}" for factor, word in header.items())
+        axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
+        differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
+        differ = [axis for axis in differ if axis not in header]
+        differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], header)
+        return KdxError(
+            f"table `{shortened(table.name)}`: {len(here)} cells fall into one place, {place};"
+            f" they differ in {', '.join(differ)}",
+            hint=f"add {', '.join(differ)} to rows or columns",
+        )
+
+
+def factor_value(labels: Mapping[str, str], spec: ResolvedSpec, factor: str) -> str | None:
+    """The cell's choice of `factor` in words; None when the cell has no such factor.
+
+    Position schemes that act together are joined by `+`, other lists by `/`; an empty list is `none`.
+    """
+    word = spec.word(factor)
+    return labels.get(factor) if word is None else word
+
+
+def _check_baseline(rows: Sequence[tuple[str, ...]], columns: Sequence[tuple[str, ...]], table: TableSpec) -> None:
+    factors = (*table.rows, *table.columns)
+    for factor, word in table.baseline.items():
+        if factor not in factors:
+            raise KdxError(
+                f"table `{shortened(table.name)}`: baseline `{factor}` is neither among its rows nor its columns",
+                allowed=factors,
+                hint=did_you_mean(factor, factors),
+            )
+        side, level = (rows, table.rows) if factor in table.rows else (columns, table.columns)
+        known = list(dict.fromkeys(header[level.index(factor)] for header in side))
+        if known and word not in known:
+            raise KdxError(
+                f"table `{shortened(table.name)}`: no cell has the baseline's {factor} `{word}`",
+                allowed=known,
+                hint=did_you_mean(word, known),
+            )
+
+
+def _differing(cells: Sequence[Sequence[tuple[str, Any]]], known: Mapping[str, str]) -> list[str]:
+    values: dict[str, list[Any]] = {}
+    for pairs in cells:
+        for factor, value in pairs:
+            values.setdefault(factor, []).append(value)
+    return [
+        factor
+        for factor, found in values.items()
+        if factor not in known and (len(found) < len(cells) or any(value != found[0] for value in found))
+    ]
+
+
+def leaves(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf of the resolved cell with its dotted path."""
+    for key, value in spec.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,194 @@
+"""Does what stands in a file that kdx wrote earlier still match the database?
+
+A file of `kdx report --json` is compared value by value in full precision. A text in Markdown or LaTeX, such as a
+paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now,
+with the statistics, differences and published values that stand there too, its caption and the notes below. A paper may
+leave captions and notes out, or write its own.
+
+What a file tells of these tables and cannot be compared, such as a table that was rewritten under its label or a
+randomisation of sentences that was not made again, is no match.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isclose, isfinite
+from pathlib import Path
+from typing import Any
+
+from kdx.errors import KdxError
+from kdx.report.check.forms import JSON, form_of, read_report, read_text
+from kdx.report.check.notes import changes_of_caption, changes_of_notes, notes_now
+from kdx.report.check.parts import NOT_THERE, THERE, Change, Part
+from kdx.report.papers.paper_file import load_paper, shipped
+from kdx.report.render.listings.table import OVER_SENTENCES
+from kdx.report.table.table import Table
+
+_RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})
+"""Keys and columns that tell nothing, or are not there, unless a randomisation is asked for."""
+_ROUNDING = 1e-9
+"""Relative: another processor or library may sum in another order."""
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """What a comparison came to."""
+
+    tables: tuple[str, ...]
+    """Names of those that were compared."""
+    absent: tuple[str, ...]
+    """Names of those that are not in the file."""
+    numbers: int
+    """Values compared."""
+    changes: tuple[Change, ...]
+    left_out: tuple[str, ...]
+    """What the file tells of these tables but was not compared."""
+
+
+@dataclass(frozen=True)
+class AskedReport:
+    """What the report in a file had been asked for, as far as the file tells."""
+
+    sweep: str | None
+    paper: str | None
+    """The paper inside kdx whose values stand beside ours."""
+    randomisation: bool
+
+
+def asked_in(path: Path) -> AskedReport:
+    """What to ask for again, so that the whole file can be compared.
+
+    Raises:
+        KdxError: see `compare_file`.
+    """
+    form, text = form_of(path), read_text(path)
+    if form is JSON:
+        report = read_report(text, path)
+        beside = [table["published"].get("paper") for table in report["tables"] if table.get("published")]
+        randomisation = any(one.get("randomisation") for table in report["tables"] for one in table["differences"])
+    else:
+        beside = [name for name in shipped() if form.plain(f"beside {load_paper(name).title}") in text]
+        report, randomisation = {}, all(header in text for header in OVER_SENTENCES)
+    return AskedReport(report.get("sweep"), next((name for name in beside if name in shipped()), None), randomisation)
+
+
+def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -> FileComparison:
+    """Compares a file with the tables as they are now.
+
+    Args:
+        tables: of the sweep. A text may have those of other sweeps too, which do not count.
+        partly: these are not all of the sweep's, so that a report in JSON may have more.
+
+    Raises:
+        KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
+    """
+    form, text = form_of(path), read_text(path)
+    report = read_report(text, path) if form is JSON else None
+    then = list(form.parts(text))
+    now = [list(form.parts(form.write(table, False))) for table in tables]
+    pairs, unsure = _paired(now, then)
+    if not pairs:
+        raise KdxError(
+            "none of these tables stands in the file as kdx writes it",
+            place=str(path),
+            allowed=[table.layout.name for table in tables],
+            hint="name the sweep that it is of",
+        )
+    compared = {tables[index].layout.name: None for index, _ in pairs.values()}
+    changes, left_out = [], [then[at].title for at in unsure]
+    for at, (index, part) in pairs.items():
+        for one in _changes(tables[index].layout.name, then[at], part):
+            if not _of_randomisation(one) or not {one.was, one.now} & {NOT_THERE, "null"}:
+                changes.append(one)
+            elif one.was not in (NOT_THERE, "null"):
+                left_out.append(f"{one.table}: randomisation of sentences")
+    for at, (index, part) in pairs.items() if form is not JSON else ():
+        which = next(number for number, one in enumerate(now[index]) if one is part)
+        short, full = (notes_now(tables[index], which, form, full=full) for full in (False, True))
+        changes += changes_of_notes(tables[index].layout.name, then[at].notes, short, full)
+    changes += [
+        one for table in tables if table.layout.name in compared for one in changes_of_caption(table, text, form)
+    ]
+    left_out += [
+        table.layout.name
+        for table in tables
+        if table.layout.name not in compared and form.names(table.layout.name, text)
+    ]
+    its = tuple(form.belonging(name) for name in compared)
+    left_out += [
+        old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
+    ]
+    if report and not partly:
+        gone = [table["name"] for table in report["tables"] if table["name"] not in compared]
+        changes += [Change(name, "the whole table", "", THERE, NOT_THERE) for name in gone]
+    return FileComparison(
+        tables=tuple(compared),
+        absent=tuple(table.layout.name for table in tables if table.layout.name not in compared),
+        numbers=sum(len(values) for at in pairs for values in then[at].places.values()),
+        changes=tuple(changes),
+        left_out=tuple(dict.fromkeys(left_out)),
+    )
+
+
+def _paired(tables: Sequence[Sequence[Part]], then: Sequence[Part]) -> tuple[dict[int, tuple[int, Part]], list[int]]:
+    """Index of a part in the file → its table and its part now; and the parts that may be of one of several tables.
+
+    A title finds each part that has it, and a paper may show a table twice. A table under a title of the paper's own is
+    found by its header, if no other has that; what belongs to a table, by its header behind it.
+    """
+    pairs = {
+        at: (index, part)
+        for at, old in enumerate(then)
+        for index, parts in enumerate(tables)
+        for part in parts
+        if old.title == part.title
+    }
+    unsure: list[int] = []
+    for index, (whole, *_) in enumerate(tables):
+        if all(part is not whole for _, part in pairs.values()):
+            alike = [at for at, old in enumerate(then) if at not in pairs and old.header and old.header == whole.header]
+            if len(alike) == 1:
+                pairs[alike[0]] = index, whole
+            else:
+                unsure += alike
+    last = None
+    for at, old in enumerate(then):
+        if at in pairs:
+            last = pairs[at][0]
+        elif last is not None:
+            alike_parts = [part for part in tables[last][1:] if old.header and part.header == old.header]
+            if alike_parts:
+                pairs[at] = last, alike_parts[0]
+            else:
+                last = None
+    return dict(sorted(pairs.items())), list(dict.fromkeys(at for at in unsure if at not in pairs))
+
+
+def _changes(table: str, then: Part, now: Part) -> Iterator[Change]:
+    for place in dict.fromkeys((*then.places, *now.places)):
+        if place not in then.places or place not in now.places:
+            there = (NOT_THERE, THERE) if place in now.places else (THERE, NOT_THERE)
+            yield Change(table, place, "", *there)
+            continue
+        old, new = then.places[place], now.places[place]
+        for what in dict.fromkeys((*old, *new)):
+            if what not in old or what not in new or not _equal(old[what], new[what]):
+                yield Change(
+                    table, place, what, *(_told(its[what]) if what in its else NOT_THERE for its in (old, new))
+                )
+
+
+def _of_randomisation(change: Change) -> bool:
+    return bool(_RANDOMISATION & {change.what.partition(".")[0], change.place.rpartition(", ")[2]})
+
+
+def _equal(was: Any, now: Any) -> bool:
+    if isinstance(was, float) or isinstance(now, float):
+        numbers = [one for one in (was, now) if isinstance(one, int | float) and isfinite(one)]
+        # What is not finite is null in JSON.
+        return isclose(*numbers, rel_tol=_ROUNDING) if len(numbers) == 2 else not numbers
+    return bool(was == now)
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

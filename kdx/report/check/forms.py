@@ -1,0 +1,102 @@
+"""The formats of files that are checked: how kdx writes each, and what is read of it."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kdx.errors import KdxError
+from kdx.files import read_file
+from kdx.report.check.json_parts import parts_of_json
+from kdx.report.check.latex_parts import parts_of_latex
+from kdx.report.check.markdown_parts import parts_of_markdown
+from kdx.report.check.parts import Part
+from kdx.report.render.json import to_json
+from kdx.report.render.latex.characters import tex
+from kdx.report.render.latex.writer import label, to_latex
+from kdx.report.render.markdown import plain, to_markdown
+from kdx.report.table.table import Table
+
+LARGEST = 100_000_000
+"""Bytes of a file that is checked."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A format that shows tables."""
+
+    write: Callable[[Table, bool], str]
+    """The table with its statistics, and with short or full notes."""
+    parts: Callable[[str], Iterator[Part]]
+    """The first part that is written of a table is the table itself."""
+    belonging: Callable[[str], str]
+    """How the title of what belongs to a table of this name begins."""
+    names: Callable[[str, str], bool]
+    """Whether a text has a table of this name, in whatever shape."""
+    title: Callable[[Table], tuple[str, str]]
+    """A table's name and caption, as its title has them."""
+    plain: Callable[[str], str] = str
+    """How it writes a name."""
+    paragraphs: Callable[[Sequence[str]], list[str]] = list
+    """How it divides the notes of what belongs to a table."""
+
+
+JSON = Form(
+    write=lambda table, full: json.dumps({"tables": [to_json(table)]}),
+    parts=parts_of_json,
+    belonging=lambda name: f"{name}: ",
+    names=lambda name, text: False,
+    title=lambda table: (table.layout.name, ""),
+)
+_MARKDOWN = Form(
+    write=lambda table, full: to_markdown(table, statistics=True, full=full),
+    parts=parts_of_markdown,
+    belonging=lambda name: f"**{plain(name)}: ",
+    names=lambda name, text: f"**{plain(name)}**" in text,
+    title=lambda table: (f"**{plain(table.layout.name)}**", plain(table.layout.caption)),
+    plain=plain,
+    paragraphs=lambda notes: [" ".join(notes)],
+)
+_LATEX = Form(
+    write=lambda table, full: to_latex(table, statistics=True, full=full),
+    parts=parts_of_latex,
+    belonging=lambda name: f"{label(name)}:",
+    names=lambda name, text: f"\\label{{{label(name)}}}" in text,
+    title=lambda table: (f"\\textbf{{{tex(table.layout.name)}}}", tex(table.layout.caption)),
+    plain=tex,
+)
+_FORMS = {".json": JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATEX}
+
+
+def form_of(path: Path) -> Form:
+    """How the file shows its tables."""
+    if path.suffix.lower() not in _FORMS:
+        raise KdxError(
+            f"kdx cannot compare a file named `{path.name}`",
+            place=str(path),
+            allowed="FILE.json of kdx report --json, or FILE.md or FILE.tex with tables of kdx report --format",
+        )
+    return _FORMS[path.suffix.lower()]
+
+
+def read_text(path: Path) -> str:
+    try:
+        # Lines may have come to end as elsewhere.
+        return read_file(path, LARGEST).decode().replace("\r\n", "\n")
+    except OSError as error:
+        raise KdxError(f"cannot read this file: {error.strerror}", place=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise KdxError("this file is not UTF-8", place=str(path)) from error
+
+
+def read_report(text: str, path: Path) -> dict[str, Any]:
+    """What `kdx report --json` wrote, as far as it is looked at."""
+    try:
+        report = json.loads(text)
+        list(parts_of_json(text))
+        return {"sweep": str(report["sweep"]), "tables": report["tables"]}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise KdxError(
+            "this is no report of kdx in JSON", place=str(path), hint="kdx report --json > FILE.json writes one"
+        ) from error

@@ -1,0 +1,85 @@
+"""What a text says around a table: its caption, and the notes below."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kdx.report.check.forms import Form
+from kdx.report.check.parts import NOT_THERE, Change
+from kdx.report.render.latex.characters import BREAK
+from kdx.report.render.listings.table import listings
+from kdx.report.render.wording import caption
+from kdx.report.table.table import Table
+
+_OPENINGS = (
+    "Per cell, the",
+    "No cell is",
+    "The smallest difference",
+    "Compared cells also",
+    "Spread over seeds",
+    "This kdx does",
+)
+"""How the notes of a table begin, those too that a table has no longer."""
+
+
+_SENTENCES = re.compile(r"\s*p over sentences: .*", re.DOTALL)
+"""What a randomisation adds to the notes, which is there only where it was asked for."""
+
+
+def notes_now(table: Table, part: int, form: Form, *, full: bool) -> list[str]:
+    """The paragraphs below a table, or below what belongs to it, as the format writes them now."""
+    below = [caption(table, best="Bold", full=full)]
+    below += [form.paragraphs(one.notes) for one in listings(table, statistics=True) if one.rows]
+    return [" ".join(form.plain(note).split()) for note in below[part]]
+
+
+def _opening(note: str) -> str:
+    """What tells which note it is."""
+    return note.partition(":")[0] if note.startswith(("Unequal ", "Not compared ")) else " ".join(note.split()[:3])
+
+
+def changes_of_notes(table: str, then: Sequence[str], short: Sequence[str], full: Sequence[str]) -> Iterator[Change]:
+    """Notes of kdx's own that are not those of now; nothing where a text has none."""
+    known = {*_OPENINGS, *map(_opening, short), *map(_opening, full)}
+    short, full, then = ([*filter(None, (_SENTENCES.sub("", one) for one in those))] for those in (short, full, then))
+    said = [note for note in then if _opening(note) in known or note.startswith(("Unequal ", "Not compared "))]
+    if not said:
+        return
+    expected = full if any(note in full and note not in short for note in said) else short
+    for note in said:
+        if note not in short and note not in full:
+            now = next((one for one in expected if _opening(one) == _opening(note) and one not in said), "")
+            yield Change(table, "notes", "", *_where_they_differ(note, now))
+    told = set(map(_opening, said))
+    for note in expected:
+        if _opening(note) not in told:
+            yield Change(table, "notes", "", NOT_THERE, _shortened(note))
+
+
+def changes_of_caption(table: Table, text: str, form: Form) -> Iterator[Change]:
+    """Captions as kdx writes them, behind the table's name, that are not the grid's own words of now."""
+    name, told = form.title(table)
+    start = text.find(f"{name}: ")
+    while told and start >= 0:
+        there = text[start + len(name) + 2 :].replace(BREAK, "")
+        if not there.startswith(told):
+            yield Change(table.layout.name, "caption", "", _shortened(there.partition("\n")[0]), told)
+        start = text.find(f"{name}: ", start + 1)
+
+
+def _where_they_differ(was: str, now: str) -> tuple[str, str]:
+    """Two texts from shortly before the first difference on."""
+    if not now:
+        return _shortened(was), NOT_THERE
+    same = next(
+        (at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), min(len(was), len(now))
+    )
+    start = max(0, was.rfind(" ", 0, max(0, same - 20)) + 1)
+    return _shortened(was[start:]), _shortened(now[start:])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_LONGEST = 90
+"""Letters of a note that are shown."""

@@ -1,0 +1,1 @@
+"""What papers published and claim, beside the runs at hand."""

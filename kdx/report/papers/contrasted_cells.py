@@ -1,0 +1,190 @@
+"""Which cells a contrast compares in which setting, and with which it agrees in everything that it does not name."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kdx.grid.cell_selector import factors
+from kdx.report.papers.paper_file import Contrast
+from kdx.report.selection.cells import Cell, cell_of
+from kdx.report.statistics.estimates import Estimate, Summary, contrast
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import CellRecord, RunRecord, SweepRecord
+
+# What a factor decides about other fields: naming it names them, unless the contrast names them itself.
+_FOLLOWS: dict[str, frozenset[str]] = {
+    "position": frozenset(
+        {
+            *("placement", "value", "inject", "encoding", "sinusoids"),
+            *("clip", "sharing", "xl_bias", "position_dropout"),
+            # A direct sum at the input goes with none.
+            *("memory", "evaluation.memory"),
+        }
+    ),
+    "value": frozenset({"encoding", "sinusoids", "clip", "sharing"}),
+    "inject": frozenset({"value"}),
+    "symmetry": frozenset({"xl_bias"}),
+    "mixer": frozenset({"neighbours"}),
+    "model.width": frozenset({"model.inner", "model.heads"}),
+    "filter.encoder-self": frozenset({"stride", "summary"}),
+    "filter.encoder-decoder": frozenset({"stride", "summary"}),
+    "filter.decoder-self": frozenset({"stride", "summary"}),
+}
+_SETTING = ("task", "data.", "model.", "training.", "evaluation.")
+TOLD = ("task", "data.corpus", "model.width", "training.steps")
+"""What is told of a setting."""
+
+
+class RecordedRuns:
+    """Cells of all sweeps, each once, with the runs of all."""
+
+    def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
+        self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
+        self._cells: dict[tuple[str, str | None], Cell | None] = {}
+        self._metrics: dict[int, Mapping[str, float]] = {}
+        self._runs: dict[str, dict[int, RunRecord]] = {}
+        for sweep in sweeps:
+            self._metrics |= sweep.metrics
+            for run in sweep.runs:
+                self._runs.setdefault(run.cell_id, {})[run.id] = run
+
+    def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
+        key = record.id, metric
+        if key not in self._cells:
+            runs = list(self._runs.get(record.id, {}).values())
+            self._cells[key] = cell_of(record, runs, self._metrics, metric=metric)
+        return self._cells[key]
+
+
+@dataclass(frozen=True)
+class ContrastedCells:
+    """A contrast's cells in one setting, in pairs of sides that agree in everything that is not named."""
+
+    contrast: Contrast
+    words: Mapping[str, str]
+    over: tuple[str, ...]
+    confounders: tuple[str, ...]
+    sides: tuple[tuple[tuple[Cell, ...], tuple[Cell, ...]], ...]
+
+    @property
+    def a(self) -> tuple[Cell, ...]:
+        return tuple(cell for side, _ in self.sides for cell in side)
+
+    @property
+    def b(self) -> tuple[Cell, ...]:
+        return tuple(cell for _, side in self.sides for cell in side)
+
+    @property
+    def metric(self) -> Metric:
+        return self.a[0].metric
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """What a gains over b; None where a cell has no spread to judge by."""
+        cells = {cell.id: cell for cell in (*self.a, *self.b)}
+        weights = dict.fromkeys(cells, 0.0)
+        sign = self.metric.gain(1.0) / len(self.sides)
+        for pair in self.sides:
+            for side, direction in zip(pair, (sign, -sign), strict=True):
+                for cell in side:
+                    weights[cell.id] += direction / len(side)
+        parts: list[tuple[float, Summary]] = []
+        for id, weight in weights.items():
+            if (summary := cells[id].compared) is None:
+                return None
+            parts.append((weight, summary))
+        return contrast(parts)
+
+    @property
+    def margin(self) -> float | None:
+        """On the scale of the estimate."""
+        means = [mean for cell in self.b if (mean := cell.reference) is not None]
+        if self.contrast.margin is None or not means:
+            return None
+        return self.metric.margin_on_scale(self.contrast.margin, sum(mean / len(means) for mean in means))
+
+
+def following(named: Iterable[str]) -> frozenset[str]:
+    """Factors that these decide, or at least limit."""
+    return frozenset[str]().union(*(_FOLLOWS.get(factor, frozenset()) for factor in named))
+
+
+def named(contrast: Contrast) -> frozenset[str]:
+    return frozenset(contrast.a.keys() | contrast.b.keys())
+
+
+def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[str]) -> dict[str, ContrastedCells]:
+    """Setting → the contrast in it, for each setting that has both sides."""
+    factors_named = named(contrast)
+    follows = following(factors_named) - factors_named
+    settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
+    for record in runs.records.values():
+        if not _has(record, contrast.where):
+            continue
+        sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if _has(record, side)]
+        if not sides_of:
+            continue
+        rest = {one: word for one, word in record.spec.words.items() if one not in factors_named | follows}
+        recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
+        # What a cell was selected by decides what its score is, but is no factor.
+        setting = json.dumps([recipe, record.spec.value("select")])
+        background = json.dumps({one: word for one, word in rest.items() if one not in recipe})
+        for index in sides_of:
+            settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
+    found = {}
+    for setting, by_background in settings.items():
+        sides = []
+        used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
+        for halves in by_background.values():
+            cells = [[(one, runs.cell(one, contrast.metric)) for one in half] for half in halves]
+            told = [[(one, cell) for one, cell in half if cell and (cell.scores or lost_runs(cell))] for half in cells]
+            if all(told):
+                sides.append((tuple(cell for _, cell in told[0]), tuple(cell for _, cell in told[1])))
+                for records, half in zip(used, told, strict=True):
+                    records.extend(one for one, _ in half)
+        if sides:
+            words = {one: used[0][0].spec.words[one] or "none" for one in TOLD if one not in varied}
+            over, confounders = _unspoken(used, contrast, follows)
+            found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides))
+    return found
+
+
+def _has(record: CellRecord, selector: Mapping[str, str]) -> bool:
+    # By the words that the record remembers: every contrast of every claim asks each cell.
+    return all(record.spec.words.get(factor) == word for factor, word in selector.items())
+
+
+def lost_runs(cell: Cell) -> int:
+    """Runs that diverged, or completed with a score that is no finite number."""
+    return cell.diverged + (cell.summary.n - len(cell.scores) if cell.summary else 0)
+
+
+def _unspoken(
+    sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], contrast: Contrast, follows: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Factors that vary within the sides, and those in which the sides differ beside the first that is named.
+
+    What only one side has, such as an encoding, is no difference.
+    """
+    factors_named = named(contrast)
+    about = next(iter(contrast.a))
+    over, confounders = [], []
+    for factor in factors():
+        a, b = ({_word(record, factor) for record in side} for side in sides)
+        if factor == about:
+            continue
+        if factor in factors_named or factor in follows:
+            if not a & b and "none" not in a | b:
+                confounders.append(factor)
+            elif factor not in factors_named and (len(a) > 1 or len(b) > 1):
+                over.append(factor)
+        elif len(a | b) > 1:
+            over.append(factor)
+    return tuple(over), tuple(confounders)
+
+
+def _word(record: CellRecord, factor: str) -> str | None:
+    # A spec names sinusoids even where nothing uses them.
+    unused = factor == "sinusoids" and record.spec.word("encoding") != "sinusoidal"
+    return "none" if unused else record.spec.words[factor]

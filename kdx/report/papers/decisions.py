@@ -1,0 +1,189 @@
+"""What the runs of one setting say of a contrast: it holds, does not hold, or cannot be told.
+
+    better       holds: the whole interval is above the margin (0 if none is given). Does not: all of it is below.
+    no-worse     holds: the lower end is above −margin. Does not: the whole interval is below −margin.
+    equivalent   holds: the interval is within ±margin (TOST). Does not: it is wholly outside.
+
+Where a side diverges, the divergence rates are compared first: a cell that does not converge is worse than one that
+does. While too few runs tell the rates apart, the scores of those that completed decide nothing in favour of the side
+that diverged more often.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
+
+from kdx.report.papers.contrasted_cells import ContrastedCells, lost_runs
+from kdx.report.papers.paper_file import Contrast, Expect
+from kdx.report.statistics.estimates import Estimate
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.rates import p_rates, rate_difference
+
+_SURVIVORS = (
+    "one side diverged more often, and the scores of what completed speak for it; more runs have to tell the rates"
+)
+_MOST_RUNS = 1000
+
+
+class Verdict(StrEnum):
+    """What the runs say of a claim."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    CANNOT_TELL = "cannot tell"
+
+
+class Errors(NamedTuple):
+    """The chance that each verdict may have to be false, of a two-sided comparison."""
+
+    holds: float
+    does_not_hold: float
+
+
+@dataclass(frozen=True)
+class ContrastOutcome:
+    """A contrast in one setting."""
+
+    contrast: Contrast
+    verdict: Verdict
+    errors: Errors
+    metric: Metric | None = None
+    """None where there are no such cells."""
+    a: tuple[str, ...] = ()
+    """Ids of the cells of side a, and of b below."""
+    b: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    """Factors that the contrast is averaged over."""
+    confounders: tuple[str, ...] = ()
+    """Factors in which all of a differ from all of b beside the first one that the contrast names."""
+    estimate: Estimate | None = None
+    """a over b, as what is gained: positive is better; of perplexities in nats. None where no seeds tell it."""
+    margin: float | None = None
+    """On the same scale."""
+    n: int = 0
+    """Seeds of the cell that has the fewest."""
+    diverged: tuple[int, int] = (0, 0)
+    """Runs of a, and of b, that diverged."""
+    ended: tuple[int, int] = (0, 0)
+    """Runs of a, and of b, that completed or diverged."""
+    rates: tuple[float, float] | None = None
+    """95% interval of b's divergence rate minus a's, where either diverged."""
+    more: int | None = None
+    """More seeds that would tell with probability 0.8, if the difference stays; None: no number in sight, or told."""
+    reason: str = ""
+    """Why it cannot be told, such as `no such cells`; empty where the intervals say so."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95% interval of the estimate."""
+        return self.estimate.interval() if self.estimate else None
+
+
+def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
+    """What the runs say of a contrast in one setting."""
+    n = min((len(cell.scores) for cell in (*one.a, *one.b)), default=0)
+    diverged = (sum(map(lost_runs, one.a)), sum(map(lost_runs, one.b)))
+    ended = (diverged[0] + sum(len(cell.scores) for cell in one.a), diverged[1] + sum(len(c.scores) for c in one.b))
+    estimate, margin = one.estimate, one.margin
+    verdict = _by_rates(one.contrast, diverged, ended, errors) if any(diverged) else None
+    contrary = verdict is None and estimate is not None and _contrary(one.contrast, margin, estimate, diverged, ended)
+    if verdict is None and estimate and not contrary:
+        verdict = _by_scores(one.contrast, margin, estimate, errors)
+    more = None
+    if verdict is None and estimate and not contrary:
+        more = _more_scores(one.contrast, margin, estimate, n, errors)
+    elif verdict is None:
+        more = _more_rates(one.contrast, diverged, ended, errors) if any(diverged) else max(1, 2 - n)
+    return ContrastOutcome(
+        contrast=one.contrast,
+        verdict=verdict or Verdict.CANNOT_TELL,
+        errors=errors,
+        metric=one.metric,
+        a=tuple(cell.id for cell in one.a),
+        b=tuple(cell.id for cell in one.b),
+        over=one.over,
+        confounders=one.confounders,
+        estimate=estimate,
+        margin=margin,
+        n=n,
+        diverged=diverged,
+        ended=ended,
+        rates=rate_difference(diverged[::-1], ended[::-1]) if any(diverged) else None,
+        more=more,
+        reason=_SURVIVORS if contrary else "" if estimate or any(diverged) else "a cell has a single seed",
+    )
+
+
+def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> Verdict | None:
+    """What divergence alone decides: a diverges less than b, or more; None when it does not."""
+    # Rates as wholes, so that equal ones are equal.
+    less = diverged[0] * ended[1] < diverged[1] * ended[0]
+    verdict = Verdict.HOLDS if less and contrast.expect is not Expect.EQUIVALENT else Verdict.DOES_NOT_HOLD
+    allowed = errors.holds if verdict is Verdict.HOLDS else errors.does_not_hold
+    return verdict if p_rates(diverged, ended) <= allowed else None
+
+
+def _contrary(
+    contrast: Contrast, margin: float | None, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]
+) -> bool:
+    """Whether runs that diverged point the other way than the scores of those that did not."""
+    a, b = diverged[0] * ended[1], diverged[1] * ended[0]
+    margin = margin or 0.0
+    if contrast.expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
+        return a != b
+    return a > b if estimate.value > (-margin if contrast.expect is Expect.NO_WORSE else margin) else a < b
+
+
+def _regions(
+    contrast: Contrast, margin: float | None, errors: Errors
+) -> tuple[tuple[Verdict, float, float, float], ...]:
+    """What is decided where the whole interval lies between two bounds; at the end, the level of that interval.
+
+    A bound that is tested on one side alone takes the interval whose end leaves out as much as both ends do otherwise.
+    """
+    margin = margin or 0.0
+    holds, one_sided, does_not = 1 - errors.holds, 1 - 2 * errors.holds, 1 - errors.does_not_hold
+    return {
+        Expect.BETTER: (
+            (Verdict.HOLDS, margin, inf, holds),
+            (Verdict.DOES_NOT_HOLD, -inf, margin, does_not),
+        ),
+        Expect.NO_WORSE: (
+            (Verdict.HOLDS, -margin, inf, one_sided),
+            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
+        ),
+        Expect.EQUIVALENT: (
+            (Verdict.HOLDS, -margin, margin, one_sided),
+            (Verdict.DOES_NOT_HOLD, margin, inf, does_not),
+            (Verdict.DOES_NOT_HOLD, -inf, -margin, does_not),
+        ),
+    }[contrast.expect]
+
+
+def _by_scores(contrast: Contrast, margin: float | None, estimate: Estimate, errors: Errors) -> Verdict | None:
+    for verdict, low, high, at in _regions(contrast, margin, errors):
+        below, above = estimate.interval(at)
+        if low < below and above < high:
+            return verdict
+    return None
+
+
+def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n: int, errors: Errors) -> int | None:
+    """Seeds to add so that the interval lies where something is decided, if the difference stays what it is."""
+    regions = _regions(contrast, margin, errors)
+    needed = [estimate.seeds_to_show(low, high, max(n, 1), at) for _, low, high, at in regions]
+    known = [seeds for seeds in needed if seeds is not None]
+    return max(1, min(known) - n) if known else None
+
+
+def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> int | None:
+    """Runs to add on each side so that the rates are told apart, if they stay what they are."""
+    more = 1
+    while more < _MOST_RUNS:
+        of = (ended[0] + more, ended[1] + more)
+        hits = (round(diverged[0] / ended[0] * of[0]), round(diverged[1] / ended[1] * of[1]))
+        if _by_rates(contrast, hits, of, errors):
+            return more
+        more += max(1, more // 4)
+    return None

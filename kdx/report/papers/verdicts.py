@@ -1,0 +1,126 @@
+"""Does a claim hold in the runs at hand?
+
+A contrast compares two sets of cells that agree in everything it does not name (`contrasted_cells`). Where other
+factors vary too (say, the kernel), each side is averaged over them, choice by choice. Means are compared with the
+spreads of the very cells (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm.
+
+There is a verdict for each setting, that is task, data, size and training: a smoke run says nothing of the paper's
+scale. In it each contrast holds, does not hold, or cannot be told (`decisions`).
+
+A false "holds" and a false "does not hold" have 5% each, which parts share that could each bring it about (Bonferroni):
+those of `any` share the 5% of "holds", those of `all` the 5% of "does not hold".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kdx.report.papers.contrasted_cells import ContrastedCells, RecordedRuns, contrasted_cells, following, named
+from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
+from kdx.report.papers.paper_file import Claim, Contrast, Rule
+from kdx.report.statistics.estimates import LEVEL
+from kdx.store.records import SweepRecord
+
+_WHOLE = Errors(1 - LEVEL, 1 - LEVEL)
+
+
+@dataclass(frozen=True)
+class SettingVerdict:
+    """What the runs of one setting say of a claim."""
+
+    setting: Mapping[str, str]
+    """Factor → word, of `contrasted_cells.TOLD`; empty where no setting has cells for any of its contrasts."""
+    verdict: Verdict
+    outcomes: tuple[ContrastOutcome, ...]
+
+    @property
+    def confounders(self) -> tuple[str, ...]:
+        """In what else the sides differ of contrasts that hold."""
+        held = (one for one in self.outcomes if one.verdict is Verdict.HOLDS)
+        return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
+
+    @property
+    def more(self) -> int | None:
+        """More seeds that would decide whatever could not be told, as far as seeds can."""
+        wanted = [one.more for one in self.outcomes if one.verdict is Verdict.CANNOT_TELL]
+        known = [one for one in wanted if one is not None]
+        return max(known) if known and len(known) == len(wanted) else None
+
+    def __str__(self) -> str:
+        """Such as `holds, confounded by memory`."""
+        doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
+        return f"{self.verdict}{doubt if self.confounders else ''}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim, and what the runs say of it in each setting."""
+
+    claim: Claim
+    settings: tuple[SettingVerdict, ...]
+
+
+def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
+    """Decide each claim from all runs of these sweeps; a cell that several have counts once."""
+    runs = RecordedRuns(sweeps)
+    return [_answer(claim, runs) for claim in claims]
+
+
+def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
+    contrasts = list(_contrasts(claim.holds))
+    # What decides no setting, since some contrast varies it.
+    varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
+    comparisons = {id(one): contrasted_cells(one, runs, varied) for one in contrasts}
+    settings = {key: one.words for those in comparisons.values() for key, one in those.items()}
+    verdicts = [_in_setting(claim, comparisons, key, words) for key, words in settings.items()]
+    if not verdicts:
+        nothing = tuple(ContrastOutcome(one, Verdict.CANNOT_TELL, _WHOLE, reason="no such cells") for one in contrasts)
+        verdicts = [SettingVerdict({}, Verdict.CANNOT_TELL, nothing)]
+    return Answer(claim, tuple(verdicts))
+
+
+def _in_setting(
+    claim: Claim, comparisons: Mapping[int, Mapping[str, ContrastedCells]], key: str, words: Mapping[str, str]
+) -> SettingVerdict:
+    outcomes: list[ContrastOutcome] = []
+
+    def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
+        if isinstance(part, Rule):
+            its = [one for one in part.of if _speaks_of(one, words.get("task"))]
+            holds, does_not = errors
+            inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
+            return _together([decided(one, inner) for one in its], any=part.any)
+        found = comparisons[id(part)].get(key)
+        outcome = (
+            decide(found, errors)
+            if found
+            else ContrastOutcome(part, Verdict.CANNOT_TELL, errors, reason="no such cells")
+        )
+        outcomes.append(outcome)
+        return outcome.verdict
+
+    verdict = decided(claim.holds, _WHOLE)
+    return SettingVerdict(words, verdict, tuple(outcomes))
+
+
+def _speaks_of(part: Rule | Contrast, task: str | None) -> bool:
+    """Whether the part asks something of this task; None: of whatever task its sides name."""
+    if task is None:
+        return True
+    if isinstance(part, Rule):
+        return any(_speaks_of(one, task) for one in part.of)
+    return all(side.get("task", task) == task for side in (part.where, part.a, part.b))
+
+
+def _contrasts(rule: Rule) -> Iterator[Contrast]:
+    for part in rule.of:
+        if isinstance(part, Rule):
+            yield from _contrasts(part)
+        else:
+            yield part
+
+
+def _together(parts: Sequence[Verdict], *, any: bool) -> Verdict:
+    decisive, other = (Verdict.HOLDS, Verdict.DOES_NOT_HOLD) if any else (Verdict.DOES_NOT_HOLD, Verdict.HOLDS)
+    if decisive in parts:
+        return decisive
+    return other if all(part is other for part in parts) else Verdict.CANNOT_TELL

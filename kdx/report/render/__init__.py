@@ -1,0 +1,1 @@
+"""Tables and claims in words, one module a format."""

@@ -1,0 +1,213 @@
+"""Plots as SVG, from Vega-Lite; their colours are custom properties of the page's style."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, log10
+from typing import Any
+
+import vl_convert
+
+from kdx.report.render.html.curves import Band
+from kdx.sanitize import sanitize
+
+Scale = tuple[float, float]
+"""From the lowest to the highest value of an axis."""
+
+_DECADES = 3
+"""An axis over more of them is logarithmic."""
+MANY, _SPOT = 2000, 4
+"""So many points can be links with labels of their own. Of more, only the selected ones are, and those on one spot of
+so many pixels stand as one."""
+_COLOURS, _SHAPES = (
+    [f"var(--series-{number})" for number in range(6)],
+    ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"],
+)
+"""Of the groups of a scatter, in turn; as many shapes as make every pair of both another for a long time."""
+_CURVE, _OVERLAY = (230, 110), (480, 240)
+"""Width and height of one cell's curve, and of the chart that several are laid into."""
+_SCATTER, _SHORT = (300, 260), 12
+"""Of the plot of a scatter; and letters of a name of which three stand side by side below it."""
+_LONGEST, _WIDEST = 420, 6.2
+"""Width of a forest's labels at most, and of one of their letters on average; in pixels."""
+_ROW = 20
+"""Height of a row of the forest, in pixels."""
+
+# Where vl-convert looks for data that a chart names by a relative address; it takes a link within the page for one.
+_BASE = "https://vega.github.io/vega-datasets/"
+
+_CONFIG: dict[str, Any] = {
+    "background": None,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--muted)",
+        "titleColor": "var(--muted)",
+        "titleFontWeight": "normal",
+        "titleFontSize": 11,
+        "labelFontSize": 11,
+        "gridColor": "var(--rule)",
+        "domainColor": "var(--rule)",
+        "tickColor": "var(--rule)",
+        "labelOverlap": True,
+        "labelFlush": False,
+        "titlePadding": 10,
+    },
+    "legend": {"labelColor": "var(--ink)", "labelFontSize": 11, "symbolSize": 50},
+    "title": {"color": "var(--ink)", "fontSize": 12, "fontWeight": "normal", "anchor": "start", "offset": 8},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run by its two scores, or a cell by its difference from another."""
+
+    label: str
+    """What it is, in words."""
+    href: str
+    """The place on the page that tells more, such as `#run-12`."""
+    marked: bool
+    """Whether it is the selected run, or the difference is told apart from none."""
+    x: float
+    y: float = 0.0
+    low: float = 0.0
+    """Of the interval around x."""
+    high: float = 0.0
+    group: str = ""
+    """What it belongs to, by which points of a scatter are told apart."""
+
+
+def scale(values: Sequence[float]) -> Scale | None:
+    """What an axis has to span; None where no value is finite."""
+    finite = [value for value in values if isfinite(value)]
+    return (min(finite), max(finite)) if finite else None
+
+
+def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tuple[float, float] | None) -> str:
+    """The seeds' band over training, the selected seed's line, and a dot where its weights were tested.
+
+    Args:
+        span: of all charts that this one is compared with.
+        steps: of these, in optimiser steps.
+        best: (step, value) of the dot.
+    """
+    x, y = _axes(span, steps)
+    layers: list[dict[str, Any]] = []
+    if band.seeds > 1:
+        rows = [{"x": at, "y": low, "y2": high} for at, low, high in zip(band.steps, band.low, band.high, strict=True)]
+        area = {"type": "area", "color": "var(--band)", "opacity": 1, "aria": False}
+        layers.append({"data": {"values": rows}, "mark": area, "encoding": {"x": x, "y": y, "y2": {"field": "y2"}}})
+    for points, mark in (
+        (band.line, {"type": "line", "color": "var(--accent)", "strokeWidth": 1.5, "aria": False}),
+        ([best] if best else [], {"type": "point", "filled": True, "color": "var(--accent)", "opacity": 1, "size": 30}),
+    ):
+        if points:
+            rows = [{"x": step, "y": value} for step, value in points]
+            layers.append({"data": {"values": rows}, "mark": {**mark, "aria": False}, "encoding": {"x": x, "y": y}})
+    width, height = _CURVE
+    return _drawn({"title": sanitize(title), "width": width, "height": height, "layer": layers})
+
+
+def overlay(title: str, span: Scale, steps: Scale) -> str:
+    """Axes alone, into which the page lays learning curves that have the same ones."""
+    x, y = _axes(span, steps)
+    width, height = _OVERLAY
+    nothing = {"data": {"values": []}, "mark": {"type": "line", "aria": False}, "encoding": {"x": x, "y": y}}
+    return _drawn({"title": sanitize(title), "width": width, "height": height, "layer": [nothing]})
+
+
+def _axes(span: Scale, steps: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
+    domain, axis = {"domain": list(steps), "nice": False}, {"tickCount": 5, "grid": False}
+    x = {"field": "x", "type": "quantitative", "title": "step", "scale": domain, "axis": axis}
+    return x, {"field": "y", "type": "quantitative", "title": None, "scale": _scaled(span), "axis": {"tickCount": 4}}
+
+
+def scatter(points: Sequence[Point], x: str, y: str) -> str:
+    """Runs by two scores; groups differ by colour and by shape, and the marked ones are filled."""
+    spans = [scale([getattr(one, field) for one in points]) or (0.0, 1.0) for field in ("x", "y")]
+    encoding: dict[str, Any] = {}
+    for field, title, span in zip(("x", "y"), (x, y), spans, strict=True):
+        # Whole pixels: shorter, and no eye sees the difference.
+        scaled = {**_scaled(span), "round": True}
+        encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": scaled}
+    groups = list(dict.fromkeys(sanitize(one.group) for one in points))
+    few = max(map(len, groups), default=0) <= _SHORT
+    legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": 3 if few else 1}
+    for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
+        domain = {"domain": groups, "range": [marks[number % len(marks)] for number in range(len(groups))]}
+        encoding[channel] = {"field": "group", "type": "nominal", "scale": domain}
+        encoding[channel]["legend"] = legend if len(groups) > 1 else None
+    layers = []
+    for marked in (False, True):
+        its = [one for one in points if one.marked is marked]
+        layer: dict[str, Any] = {
+            "mark": {"type": "point", "filled": marked, "size": 60 if marked else 40, "opacity": 1 if marked else 0.8}
+        }
+        if marked or len(points) <= MANY:
+            layer |= {"data": {"values": [_linked(one) for one in its]}, "encoding": encoding | _LINK}
+        else:
+            seen = {_spot(one, spans): one for one in its}.values()
+            rows = [{"x": one.x, "y": one.y, "group": sanitize(one.group)} for one in seen]
+            layer |= {"data": {"values": rows}, "encoding": encoding}
+            layer["mark"] |= {"aria": False, "filled": True, "size": 9}
+        layers += [layer] if its else []
+    width, height = _SCATTER
+    return _drawn({"width": width, "height": height, "layer": layers})
+
+
+def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
+    """Where on the plot a point lies, in spots."""
+    spot = []
+    for value, (low, high), pixels in zip((one.x, one.y), spans, _SCATTER, strict=True):
+        if _logarithmic((low, high)):
+            value, low, high = log10(value), log10(low), log10(high)
+        spot.append(int(pixels / _SPOT * (value - low) / (high - low or 1.0)))
+    return tuple(spot)
+
+
+def forest(points: Sequence[Point], title: str) -> str:
+    """Differences with their intervals, one a row, in the given order; the marked ones are filled."""
+    rows = [{**_linked(one), "low": one.low, "high": one.high, "marked": one.marked} for one in points]
+    # The reader's font may be wider than the one that the labels are measured with here.
+    room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))
+    axis = {"labelLimit": _LONGEST, "minExtent": room, "labelColor": "var(--ink)", "ticks": False, "domain": False}
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {**axis, "labelPadding": 8}}
+    x = {"field": "x", "type": "quantitative", "title": sanitize(title)}
+    fill = {"condition": {"test": "datum.marked", "value": "var(--accent)"}, "value": "var(--paper)"}
+    layers = [
+        {"data": {"values": [{}]}, "mark": {"type": "rule", "color": "var(--muted)"}, "encoding": {"x": {"datum": 0}}},
+        {
+            "mark": {"type": "rule", "color": "var(--accent)", "strokeWidth": 1.5, "aria": False},
+            "encoding": {"y": y, "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "stroke": "var(--accent)", "strokeWidth": 1.5, "size": 45, "opacity": 1},
+            "encoding": {"y": y, "x": x, "fill": fill, **_LINK},
+        },
+    ]
+    return _drawn({"data": {"values": rows}, "width": 380, "height": {"step": _ROW}, "layer": layers})
+
+
+_LINK = {"href": {"field": "href"}, "description": {"field": "label"}}
+
+
+def _linked(one: Point) -> dict[str, Any]:
+    return {"x": one.x, "y": one.y, "label": sanitize(one.label), "href": one.href, "group": sanitize(one.group)}
+
+
+def _scaled(span: Scale) -> Mapping[str, Any]:
+    low, high = span
+    if _logarithmic(span):
+        return {"domain": [low, high], "type": "log"}
+    around = 0.0 if low < high else abs(low) / 10 or 1.0
+    return {"domain": [low - around, high + around], "zero": False, "nice": True}
+
+
+def _logarithmic(span: Scale) -> bool:
+    low, high = span
+    return low > 0 and log10(high) - log10(low) > _DECADES
+
+
+def _drawn(chart: Mapping[str, Any]) -> str:
+    spec = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "config": _CONFIG, **chart}
+    svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    return svg.replace(f'xlink:href="{_BASE}#', 'href="#')

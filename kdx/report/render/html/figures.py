@@ -1,0 +1,106 @@
+"""The figures beside a table: its runs by validation and test, and the differences between its cells."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from markupsafe import Markup
+
+from kdx.grid.table_layout import Address
+from kdx.report.render.html.charts import MANY, Point, forest, scatter
+from kdx.report.render.wording import LEVELS, place, rounded, setting, told
+from kdx.report.selection.cells import Seed
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.table import Table
+
+_MOST_GROUPS = 24
+"""So many rows are told apart in a scatter."""
+
+
+def scatters(table: Table) -> Iterator[dict[str, Any]]:
+    svgs = []
+    groups = _groups(table)
+    for test, validation in dict.fromkeys((cell.metric, cell.selected_by) for cell in table.layout.cells):
+        its = [
+            cell for cell in table.layout.places.items() if (cell[1].metric, cell[1].selected_by) == (test, validation)
+        ]
+        seeds = [
+            (at, cell, one)
+            for at, cell in its
+            for one in cell.seeds
+            if one.validation is not None and one.score is not None
+            if isfinite(one.validation) and isfinite(one.score)
+        ]
+        points = [
+            Point(
+                # Of many, only the selected ones are links with words of their own.
+                _label(table, at, one, test, validation, selected=one.run_id == cell.run_id)
+                if len(seeds) <= MANY or one.run_id == cell.run_id
+                else "",
+                f"#run-{one.run_id}",
+                one.run_id == cell.run_id,
+                one.validation or 0.0,
+                one.score or 0.0,
+                group=groups[at[0]],
+            )
+            for at, cell, one in seeds
+        ]
+        # A table of validation scores has nothing to set against them.
+        if points and test != validation:
+            svgs.append(Markup(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
+    if svgs:
+        told = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
+        yield {"caption": told, "svgs": svgs, "narrow": True}
+
+
+def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
+    assert one.validation is not None and one.score is not None
+    return (
+        f"{place(table.layout, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
+        f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
+    )
+
+
+def _groups(table: Table) -> list[str]:
+    """What each row's points are told apart by: its names, or where these are too many the outermost ones."""
+    for levels in range(len(table.layout.row_factors), 0, -1):
+        groups = [
+            LEVELS.join(
+                told(factor, word) for factor, word in zip(table.layout.row_factors, row[:levels], strict=False)
+            )
+            for row in table.layout.rows
+        ]
+        if len(set(groups)) <= _MOST_GROUPS:
+            return groups
+    return [""] * len(table.layout.rows)
+
+
+def forests(table: Table) -> Iterator[dict[str, Any]]:
+    svgs = []
+    for metric in dict.fromkeys(one.metric for one in table.differences):
+        its = [one for one in table.differences if one.metric == metric and one.estimate]
+        headers = [table.layout.header(one.at) for one in its]
+        # What they all have in common need not be told on every line.
+        varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
+        points = [
+            Point(
+                LEVELS.join(told(factor, header[factor]) for factor in varying or header),
+                f"#cell-{table.layout.places[one.at].id}",
+                one.told_apart,
+                one.estimate.value,
+                0.0,
+                *one.estimate.interval(),
+            )
+            for one, header in zip(its, headers, strict=True)
+            if one.estimate and isfinite(one.estimate.value)
+        ]
+        if points:
+            svgs.append(Markup(forest(points, f"better by ({metric.unit})")))
+    if svgs:
+        against = setting(table.baseline) or "the best of the column"
+        yield {
+            "caption": f"Difference of each cell's mean from {against}, with the 95% interval of this one comparison; "
+            "right of 0 is better. Filled: told apart from 0 after Holm's correction over the table.",
+            "svgs": svgs,
+        }

@@ -1,0 +1,87 @@
+"""The learning curves of a page, cell by cell."""
+
+from collections import Counter
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from markupsafe import Markup
+
+from kdx.report.render.html.charts import learning_curve, overlay, scale
+from kdx.report.render.html.curves import Band, band
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import Curve, RunRecord, SweepRecord
+
+Curves = Mapping[int, Mapping[str, Curve]]
+"""Run id → metric → curve."""
+
+LOSS = "train/loss"
+
+_MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
+"""Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
+
+
+def curves_wanted(sweep: SweepRecord) -> set[str]:
+    """The metrics whose curves a page of its tables shows."""
+    return {LOSS, *(cell.spec.selection_metric for cell in sweep.cells)}
+
+
+def figures_of_curves(
+    cells: Mapping[str, tuple[Cell, str]], runs: Mapping[int, RunRecord], curves: Curves
+) -> list[dict[str, Any]]:
+    """Cells of the same validation metric, each with that metric and the training loss over training."""
+    groups: dict[Metric, list[tuple[Cell, str]]] = {}
+    for cell, title in cells.values():
+        groups.setdefault(cell.selected_by, []).append((cell, title))
+    most = max(_FEWEST_STEPS, min(_MOST_STEPS, _ALL_STEPS // max(1, 2 * len(cells))))
+    sections = []
+    for metric, its in groups.items():
+        figures: dict[str, list[Any]] = {cell.id: [] for cell, _ in its}
+        bands = {
+            name: {cell.id: found for cell, _ in its if (found := _band(cell, name, curves, most))}
+            for name in (metric.name, LOSS)
+        }
+        drawn = [one for those in bands.values() for one in those.values()]
+        steps = scale([step for one in drawn for step in (*one.steps, *(at for at, _ in one.line))])
+        overlays = []
+        for number, (name, those) in enumerate(bands.items()):
+            title = str(metric) if name == metric.name else name
+            span = scale([value for one in those.values() for value in (*one.low, *one.high)])
+            for cell, _ in its:
+                if cell.id in those and span and steps:
+                    best = _best(cell, runs) if name == metric.name else None
+                    figures[cell.id].append(_numbered(learning_curve(those[cell.id], title, span, steps, best), number))
+            if len(those) > 1 and span and steps:
+                overlays.append(_numbered(overlay(title, span, steps), number))
+        shown = [
+            {"href": f"#cell-{cell.id}", "caption": title, "told": _fate(cell), "svgs": figures[cell.id]}
+            for cell, title in its
+            if figures[cell.id]
+        ]
+        sections += [{"title": metric, "figures": shown, "overlays": overlays}] if shown else []
+    return sections
+
+
+def _numbered(svg: str, number: int) -> Markup:
+    """A chart that the page's script finds again by its number among the metrics of its cell."""
+    return Markup(svg.replace("<svg", f'<svg data-metric="{number}"', 1))
+
+
+def _band(cell: Cell, name: str, curves: Curves, most: int) -> Band | None:
+    its = [curves[one.run_id][name] for one in cell.seeds if name in curves.get(one.run_id, ())]
+    selected = curves.get(cell.run_id, {}).get(name) if cell.run_id is not None else None
+    return band(its, selected, most)
+
+
+def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | None:
+    run = runs.get(cell.run_id) if cell.run_id is not None else None
+    if run is None or run.valid_step is None or run.valid_score is None or not isfinite(run.valid_score):
+        return None
+    return float(run.valid_step), run.valid_score
+
+
+def _fate(cell: Cell) -> str:
+    """What became of the seeds that did not complete."""
+    states = Counter(seed.state for seed in cell.seeds if seed.score is None)
+    return ", ".join(f"{count}/{cell.planned} {state}" for state, count in states.items())

@@ -1,0 +1,182 @@
+"""The page: what the template shows, in words."""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup, escape
+
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.verdicts import Answer
+from kdx.report.render.html.figures import forests, scatters
+from kdx.report.render.html.learning import Curves, figures_of_curves
+from kdx.report.render.html.runs import Environments, runs_of_cell
+from kdx.report.render.listings.claims import claim
+from kdx.report.render.listings.table import listings
+from kdx.report.render.wording import beside_scores, caption, column_headers, place, sign, spans, words
+from kdx.report.selection.cells import Cell
+from kdx.report.table.comparisons import Mark
+from kdx.report.table.table import Table
+from kdx.sanitize import sanitize
+from kdx.store.records import SweepRecord
+
+_DIGIT = "\u2007"  # a blank as wide as a digit
+_PARTS = 5000
+"""Strings of the template that are one part of the page."""
+
+
+def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
+    """The parts of one page: every table with its figures, the learning curves of each cell, and every run.
+
+    Args:
+        curves: of `curves_wanted`.
+    """
+    cells: dict[str, tuple[Cell, str]] = {}
+    for table in tables:
+        for at, cell in table.layout.places.items():
+            cells.setdefault(cell.id, (cell, place(table.layout, at)))
+    runs = {run.id: run for run in sweep.runs}
+    environments = Environments()
+    specs = {cell.id: cell.spec.plain for cell in sweep.cells}
+    shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
+    groups = figures_of_curves(cells, runs, curves)
+    sections = [{"id": one["id"], "title": one["name"]} for one in shown]
+    sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
+    sections += [{"id": "runs", "title": "Runs"}] if cells else []
+    return _rendered(
+        title=sweep.name,
+        lead=_lead([cell for cell, _ in cells.values()]),
+        sections=sections,
+        tables=shown,
+        curves=groups,
+        curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
+        "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
+        # One at a time: a hundred thousand runs are as many rows.
+        cells=(
+            runs_of_cell(cell, title, runs, sweep.provenance, environments, specs[cell.id])
+            for cell, title in cells.values()
+        )
+        if cells
+        else None,
+        environments=environments.told,
+    )
+
+
+def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str) -> Iterator[str]:
+    """The parts of one page with every claim, its verdict and the comparisons behind it."""
+    title = " · ".join(paper.title or paper.name for paper, _ in answers)
+    return _rendered(
+        title=title, lead=lead, claims=[section for _, those in answers for one in those for section in _claim(one)]
+    )
+
+
+def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
+    """What each setting says: the verdict before it, and that of each comparison in the first column."""
+    for found, listing in zip(answer.settings, claim(answer), strict=True):
+        at = listing.headers.index("verdict")
+        headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
+        yield {
+            "verdict": str(found.verdict),
+            "told": str(found),
+            "title": listing.title.replace(f": {found}", "", 1),
+            "listing": replace(listing, headers=headers, rows=tuple(rows), names=listing.names + 1),
+        }
+
+
+def _rendered(**shown: Any) -> Iterator[str]:
+    folder = files(__package__)
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    environment = Environment(
+        autoescape=True,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else sanitize(str(value)),
+    )
+    template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    page = template.stream(
+        **shown,
+        version=version("kdx"),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+    page.enable_buffering(_PARTS)
+    return page
+
+
+def _hash(text: str) -> str:
+    """As a Content-Security-Policy names what it lets run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _lead(cells: Sequence[Cell]) -> str:
+    states = Counter(seed.state for cell in cells for seed in cell.seeds)
+    told = ", ".join(f"{count} {state}" for state, count in states.items())
+    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}" + (
+        f", {sum(states.values())} runs: {told}" if told else ""
+    )
+
+
+def _table(table: Table, id: str) -> dict[str, Any]:
+    headers = column_headers(table.layout)
+    levels = max(map(len, headers), default=1)
+    columns = [_column(table, index) for index in range(len(table.layout.columns))]
+    rows = []
+    for index, names in enumerate(table.layout.rows):
+        before = table.layout.rows[index - 1] if index else ()
+        again = [names[: level + 1] == before[: level + 1] for level in range(len(names))]
+        rows.append(
+            {
+                "again": again[0],
+                "names": [{"word": word, "again": same} for word, same in zip(names, again, strict=True)],
+                "places": [column[index] for column in columns],
+            }
+        )
+    return {
+        "id": id,
+        "name": table.layout.name,
+        "caption": table.layout.caption,
+        "factors": table.layout.row_factors,
+        "levels": [
+            {
+                "innermost": level == levels - 1,
+                "headers": [{"word": word, "count": count} for word, count in spans(headers, level)],
+            }
+            for level in range(levels)
+        ],
+        "rows": rows,
+        "notes": caption(table, best="Bold", full=True),
+        "figures": [*scatters(table), *forests(table)],
+        "listings": list(listings(table, statistics=True)),
+    }
+
+
+def _column(table: Table, index: int) -> list[dict[str, Any]]:
+    cells = table.layout.column(index)
+    marks = [table.marks.get((row, index)) for row in range(len(cells))]
+    parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
+    return [
+        {
+            "score": part.score,
+            # Words of kdx's own, whose blanks make them line up.
+            "beside": escape(beside),
+            "aligned": part.aligned,
+            "value": "" if cell is None or cell.value is None else repr(cell.value),
+            "best": mark is Mark.BEST,
+            "mark": sign(mark),
+            "href": _link(cell) if cell else "",
+        }
+        for cell, mark, part, beside in zip(cells, marks, parts, beside_scores(parts, blank=_DIGIT), strict=True)
+    ]
+
+
+def _link(cell: Cell) -> str:
+    """The run whose score stands there, or the cell where no single one's does."""
+    return f"#run-{cell.run_id}" if cell.value is not None and cell.value == cell.score else f"#cell-{cell.id}"

@@ -1,0 +1,1 @@
+"""LaTeX: what is printed as it is, and tables that any distribution sets."""

@@ -1,0 +1,153 @@
+"""What belongs to a table: each cell's statistics, differences between cells, published values."""
+
+from collections.abc import Iterator
+
+from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.published import published_values
+from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, told
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.estimates import Estimate
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.comparisons import Difference
+from kdx.report.table.table import Table
+
+OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
+"""Headers of what a randomisation of sentences adds to the differences."""
+_RATES = "of those that ended, with Wilson's interval"
+
+
+def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
+    """What belongs to a table: differences where it declares a baseline, published values where they were asked for.
+
+    Args:
+        statistics: each cell's statistics, and differences from the best where no baseline is declared.
+    """
+    if statistics and table.layout.cells:
+        yield _cells(table)
+    if table.differences and (statistics or table.baseline or table.randomisations):
+        yield _differences(table)
+    if table.published:
+        yield published_values(table.layout, table.published)
+
+
+def _cells(table: Table) -> Listing:
+    cells = table.layout.places
+    # Of as many seeds as there are it would be the selected score again.
+    draws = table.layout.fewest - 1
+    diverged = any(cell.diverged for cell in table.layout.cells)
+    factors = (*table.layout.row_factors, *table.layout.column_factors)
+    headers = [*factors, "metric", "n", "mean", "sd", "95% interval", *([f"best of {draws}"] if draws > 0 else [])]
+    rows = []
+    for at, cell in cells.items():
+        metric, summary = cell.metric.name, cell.summary
+        half = summary.half_width if summary else None
+        row = [
+            *table.layout.header(at).values(),
+            str(cell.metric),
+            str(summary.n if summary else 0),
+            rounded(summary.mean, metric) if summary else "–",
+            rounded(summary.sd, metric) if summary and summary.sd is not None else "–",
+            interval((summary.mean - half, summary.mean + half), metric) if summary and half is not None else "–",
+        ]
+        if draws > 0:
+            expected = cell.expected(draws)
+            row.append(rounded(expected, metric) if expected is not None else "–")
+        if diverged:
+            row.append(_rate(cell))
+        rows.append(tuple(row))
+    notes = ["95% interval of the mean by Student's t, of each cell alone."]
+    if draws > 0:
+        notes.append(
+            f"best of {draws}: expected score of the best-validation seed among {draws}, unbiased (Tang et al. "
+            "2020); unlike the selected score it does not grow with the number of seeds."
+        )
+    if diverged:
+        headers.append("diverged")
+        notes.append(f"diverged: share {_RATES}.")
+    title, key = f"{table.layout.name}: each cell over its seeds", (table.layout.name, "cells")
+    return Listing(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
+
+
+def _differences(table: Table) -> Listing:
+    found = table.differences
+    margins = any(one.margin is not None for one in found)
+    randomised = bool(table.randomisations)
+    nats = any(one.metric.in_nats for one in found)
+    factors = (*table.layout.row_factors, *table.layout.column_factors)
+    names = [*factors] if table.baseline else [*factors, "against"]
+    headers = [*names, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
+    headers += ["within margin"] if margins else []
+    headers += OVER_SENTENCES if randomised else []
+    rows = []
+    for one in found:
+        metric, estimate = one.metric, one.estimate
+        row = [
+            *table.layout.header(one.at).values(),
+            *([] if table.baseline else [_other(table, one)]),
+            difference(estimate.value, metric) if estimate else "–",
+            interval(estimate.interval(), metric) if estimate else "–",
+            *([_ratio(estimate, metric)] if nats else []),
+            probability(one.p) if one.p is not None else "–",
+            signed(estimate.effect, "effect") if estimate else "–",
+            str(one.n),
+        ]
+        if margins:
+            row.append(
+                "–"
+                if one.margin is None or one.p_equivalent is None
+                else f"{difference(one.margin, metric).lstrip('+')}: {'yes' if one.equivalent else 'not shown'} "
+                f"(p {probability(one.p_equivalent)})"
+            )
+        if randomised:
+            over = table.randomisations.get(one.at)
+            row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
+        rows.append(tuple(row))
+    against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
+    tested = next((group.comparisons for group in table.groups), 0)
+    over_all = f"{tested} difference{'' if tested == 1 else 's'}"
+    correction = f"two-sided, Holm's correction over {over_all}"
+    if not table.baseline:
+        # The best was chosen by the same runs.
+        correction = (
+            f"that it is no worse, one-sided, times {tested} comparison{'' if tested == 1 else 's'} with the best"
+        )
+    notes = [
+        "better by: difference of the means, positive where the cell is better than the one it stands against"
+        + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
+        f"p: Welch's t from the spread of these two cells alone; {correction}.",
+        "95% interval: of each difference alone, not corrected.",
+        "effect: in standard deviations over seeds (Hedges' g).",
+    ]
+    notes += ["within margin: two one-sided tests (TOST) at 0.05, not corrected."] if margins else []
+    first = next(iter(table.randomisations.values()), None)
+    if first:
+        notes.append(
+            f"p over sentences: approximate randomisation of BLEU, {first.trials:,} exchanges of translations of "
+            f"{first.sentences:,} test sentences, for the one selected run of each cell and each difference alone, not "
+            "corrected; it says nothing about other seeds."
+        )
+    title, key = f"{table.layout.name}: differences from {against}", (table.layout.name, "differences")
+    return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
+
+
+def _ratio(estimate: Estimate | None, metric: Metric) -> str:
+    """A gain in nats as perplexity over perplexity, with its interval."""
+    if estimate is None or not metric.in_nats:
+        return "–"
+    low, high = estimate.interval()
+    value, below, above = (f"{ratio(one):.3f}" for one in (estimate.value, high, low))
+    return f"{value} ({below} to {above})"
+
+
+def _other(table: Table, one: Difference) -> str:
+    """What a cell is compared with, by the words in which the two differ."""
+    own, other = table.layout.header(one.at), table.layout.header(one.against)
+    return LEVELS.join(told(factor, word) for factor, word in other.items() if own[factor] != word)
+
+
+def _rate(cell: Cell) -> str:
+    ended = cell.diverged + cell.completed
+    if not ended:
+        return "–"
+    low, high = cell.divergence_rate
+    return f"{cell.diverged}/{ended} ({low:.0%} to {high:.0%})"

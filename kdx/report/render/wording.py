@@ -1,0 +1,296 @@
+"""How the parts of a table read, in every format: rounded numbers, headers and notes as words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import isfinite, isnan
+
+from kdx.grid.plan import Shown
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell, State
+from kdx.report.statistics.estimates import LEVEL
+from kdx.report.statistics.metric import Metric, ratio
+from kdx.report.table.audit import CHANGED, UNKNOWN, UnequalFact
+from kdx.report.table.comparisons import Group, Mark
+from kdx.report.table.layout import Layout
+from kdx.report.table.table import Table
+
+LEVELS = " / "
+"""Between the words of a nested header."""
+_DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
+_LONGEST = 1e6
+"""From here on a number is written with an exponent: a perplexity can be astronomical."""
+_MOST_NAMED = 4
+"""So many cells are named in one note; of more, the number is told."""
+_MOST_VALUES, _LONGEST_WORD = 3, 48
+"""So many values of a factor are named in a short note, each of so many letters."""
+_NATS = 3
+"""Decimals of a difference in nats."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """One place; a part that is not told is empty."""
+
+    score: str = ""
+    """The selected test score or the mean; `–` or what kept every run from one, such as `not converge (k/n)`."""
+    mean: str = ""
+    sd: str = ""
+    """The spread behind `±`: the standard deviation, or half of the mean's interval."""
+    n: str = ""
+    note: str = ""
+    """What kept some seeds out, such as `1/3 failed`."""
+    aligned: bool = False
+    """Whether `score` lines up with the numbers of its column."""
+
+
+def rounded(value: float, metric: str) -> str:
+    """`value` with 3 decimals for a loss and what is as close to 1, else 2."""
+    if not isfinite(value):
+        return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
+    return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
+
+
+def signed(value: float, metric: str) -> str:
+    """`value`, rounded, with its sign; a true minus."""
+    return _with_sign(value, rounded(abs(value), metric))
+
+
+def difference(value: float, metric: Metric) -> str:
+    """A difference on the scale on which the metric is compared: of perplexities in nats."""
+    if not metric.in_nats:
+        return signed(value, metric.name)
+    text = "nan" if isnan(value) else "∞" if not isfinite(value) else f"{abs(value):.{_NATS}f}"
+    return _with_sign(value, text)
+
+
+def interval(bounds: tuple[float, float], metric: Metric | str) -> str:
+    """An interval of scores, or of differences of a metric."""
+    low, high = (rounded(one, metric) if isinstance(metric, str) else difference(one, metric) for one in bounds)
+    return f"{low} to {high}".replace("-", "−")
+
+
+def _with_sign(value: float, text: str) -> str:
+    return text if isnan(value) or not float(text.replace("∞", "inf")) else f"{'−' if value < 0 else '+'}{text}"
+
+
+def probability(p: float) -> str:
+    """A p-value with 3 decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def equals(p: float) -> str:
+    """A p-value after its `p`: `= 0.012`, or `< 0.001`."""
+    return probability(p) if p < 0.001 else f"= {probability(p)}"
+
+
+def words(cell: Cell | None, *, show_n: bool) -> Words:
+    """The cell as words; nothing at all for a place that the grid does not plan."""
+    if cell is None:
+        return Words()
+    broken = cell.failed - cell.out_of_memory
+    counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
+    notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
+    if cell.pruned:
+        notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
+    if cell.undertrained:
+        notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
+    if cell.state in counts:
+        note = ", ".join(text for state, text in notes.items() if state is not cell.state)
+        return Words(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+    value, metric = cell.value, cell.metric.name
+    if value is None:
+        scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
+        return Words("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
+    summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
+    spread = (summary.sd if selected else summary.half_width) if summary else None
+    return Words(
+        score=rounded(value, metric),
+        mean=rounded(summary.mean, metric) if summary and spread is not None and selected else "",
+        sd=rounded(spread, metric) if spread is not None else "",
+        n=f"({summary.n})" if summary and show_n else "",
+        note=", ".join(notes.values()),
+        aligned=True,
+    )
+
+
+def beside_scores(parts: Sequence[Words], blank: str = " ") -> list[str]:
+    """What stands to the right of the score in each place of a column: mean, spread, n and note.
+
+    Args:
+        blank: fills numbers up so that they line up; as wide as a digit.
+    """
+    mean, sd, n = (
+        max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
+    )
+
+    def beside(part: Words) -> str:
+        if not part.aligned:
+            return part.note
+        told = [part.mean.rjust(mean, blank)] * bool(mean)
+        told += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
+        told += [part.n.rjust(n, blank)] * bool(n)
+        return f"{' '.join(told)}{f'  {part.note}' if part.note else ''}".rstrip()
+
+    return [beside(part) for part in parts]
+
+
+def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
+    """The levels of one header, blank where they only repeat those of the header before it, from `first` on."""
+    here, before = headers[index], headers[index - 1] if index > first else ()
+    return ["" if tuple(before[: level + 1]) == tuple(here[: level + 1]) else here[level] for level in range(len(here))]
+
+
+def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:
+    """The words of one level of headers, each with the number of neighbours that share it and what is above it."""
+    groups = groupby(headers, key=lambda header: tuple(header[: level + 1]))
+    return [(shared[level], len(list(its))) for shared, its in groups]
+
+
+def column_headers(layout: Layout) -> list[tuple[str, ...]]:
+    """The levels of each column's header, outermost first.
+
+    A word that does not say what it is, a number or `none`, takes its factor's name with it. The metric is a level of
+    its own, under the task, where columns differ in it or where nothing else heads the column.
+    """
+    factors = layout.column_factors
+    level = factors.index("task") + 1 if "task" in factors else len(factors)
+    headers = []
+    for column, metric in zip(layout.columns, layout.metrics, strict=True):
+        header = [told(factor, word) for factor, word in zip(factors, column, strict=True)]
+        if len(set(layout.metrics)) > 1 or not factors:
+            header.insert(level, str(metric or "score"))
+        headers.append(tuple(header))
+    return headers
+
+
+_SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
+"""Behind a score that is not the best."""
+
+
+def sign(mark: Mark | None) -> str:
+    """What stands behind a score that is not the best: † or ‡, or nothing."""
+    return _SIGNS.get(mark, "") if mark else ""
+
+
+def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
+    """The paragraphs below a table: how its numbers came about and what its marks mean, what its seeds can show, and
+    what to beware of.
+
+    Args:
+        best: how the format marks the best cell, such as `* and bold`.
+        full: also how the metrics were made, how cells spread, and every fact in which they differ, in full.
+    """
+    marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
+    numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
+    paragraphs = [numbers, *([" ".join(table.definitions)] if full else []), _resolution(table)]
+    paragraphs += [_spread(group, only=len(table.groups) == 1) for group in table.groups] if full else []
+    plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
+    paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
+    if not full:
+        paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
+    return [*filter(None, paragraphs)]
+
+
+def told(factor: str, word: str) -> str:
+    """A word that says what it is: `none`, a number and the like take their factor's name with them."""
+    unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
+    return f"{factor.rpartition('.')[2]} {word}" if unclear else word
+
+
+def place(layout: Layout, at: Address) -> str:
+    """A cell by the words of its row and its column."""
+    return LEVELS.join(told(factor, word) for factor, word in layout.header(at).items())
+
+
+def _without_marks(table: Table) -> list[str]:
+    """Why no cell is marked best, where several stand in one column."""
+    columns = map(table.layout.column, range(len(table.layout.columns)))
+    several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
+    return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
+
+
+def _resolution(table: Table) -> str:
+    """What the seeds at hand can show."""
+    able = [group for group in table.groups if group.cells > 1]
+    shown: list[str] = []
+    for group in able:
+        if (smallest := group.corrected_minimum_detectable_difference) is not None:
+            among = "" if len(able) == 1 else f" ({group.task})"
+            shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
+    if not shown:
+        return ""
+    corrected = max(group.comparisons for group in able)
+    over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
+    told = dict.fromkeys(shown)
+    rest = f"; {len(told) - _MOST_VALUES} more" if len(told) > _MOST_VALUES else ""
+    few = "; ".join([*told][:_MOST_VALUES])
+    return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}."
+
+
+def _size(value: float, metric: Metric) -> str:
+    """A difference on the metric's scale, in words."""
+    if metric.in_nats:
+        return f"{rounded(ratio(-value), 'ratio')} times the {metric.unit}"
+    return f"{rounded(value, metric.name)} {metric.unit}"
+
+
+def _spread(group: Group, *, only: bool) -> str:
+    """How the seeds of compared cells spread, and whether common seeds move them together."""
+    alone = group.minimum_detectable_difference
+    if group.spread is None or alone is None:
+        return ""
+    low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
+    unit = "nats" if group.metric.in_nats else group.metric.unit
+    among = "" if only else f" ({group.task})"
+    line = (
+        f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}; in one "
+        f"comparison alone, the smallest difference that two such cells can show is {_size(alone, group.metric)}."
+    )
+    effect = group.seed_effect
+    if effect is not None:
+        line += f" Effect of common seeds: F = {effect.f:.2f}, p {equals(effect.p)}" + (
+            "; they move the cells together, which these comparisons do not use: they are too cautious."
+            if effect.p < 1 - LEVEL
+            else "; pairing by seed would gain nothing."
+        )
+    return line
+
+
+def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
+    """In what compared cells differ beside the factors of their table, each fact once."""
+    topics: dict[str, dict[str, None]] = {}
+    for one in facts:
+        topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
+    if not topics:
+        return ""
+    told = []
+    for topic, values in topics.items():
+        words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
+        more = ["…"] if len(words) > _MOST_VALUES else []
+        told.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+    factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
+    return f"Compared cells also differ, beside {factors}, in {'; '.join(told)}."
+
+
+def _unequal(table: Table, fact: UnequalFact) -> str:
+    values = list(fact.values.items())
+    told = []
+    for word, places in values:
+        if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
+            cells = f"{len(places)} cells"
+        else:
+            cells = ", ".join(place(table.layout, at) for at in places)
+        told.append(f"{word} in {cells}")
+    among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
+    if fact.topic == UNKNOWN:
+        return f"This kdx does not know {'; '.join(told)}: shown as recorded, and not to be run here."
+    if fact.compared:
+        return f"Unequal {fact.topic}{among}: {'; '.join(told)}."
+    instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""
+    return f"Not compared with each other{among}, for unequal {fact.topic}: {'; '.join(told)}{instead}."
+
+
+def setting(words: Mapping[str, str]) -> str:
+    """A setting's words in a row: `translation, multi30k, width 128, steps 700`."""
+    return ", ".join(told(factor, word) for factor, word in words.items())

@@ -1,0 +1,1 @@
+"""Which run stands for a cell, and what the cell comes to."""

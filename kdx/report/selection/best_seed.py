@@ -1,0 +1,60 @@
+"""Which run stands for a seed, and which seed for a cell: the one rule of tables, exports and clean-ups.
+
+The paper's protocol: of a cell's seeds, the one with the best validation score [Tsai et al. 2019, Sec. 3]. The view
+`runs` of the database says the same in SQL, and a test holds the two to each other.
+"""
+
+from collections.abc import Iterable
+from math import isnan
+
+from kdx.axes import Direction
+from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
+
+
+def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """The run that stands for each seed, from the lowest seed: its newest final generation, or else the newest.
+
+    Args:
+        runs: of one cell, in any state and generation.
+    """
+    ordered = sorted(runs, key=lambda run: (run.state in FINAL, run.generation))
+    by_seed = {run.seed: run for run in ordered}
+    return [by_seed[seed] for seed in sorted(by_seed)]
+
+
+def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | None:
+    """The completed run with the best validation score; of equals, the one with the lowest seed.
+
+    Test scores are never looked at. A run without a validation score, or whose score is NaN, cannot win.
+
+    Args:
+        runs: those that stand for the seeds of one cell.
+        direction: the good end of the validation score.
+
+    Returns:
+        None when no run can be chosen.
+    """
+    sign = 1 if direction is Direction.MIN else -1
+    scored = [
+        (sign * run.valid_score, run.seed, -run.generation, run)
+        for run in runs
+        if run.state is RunState.COMPLETED and run.valid_score is not None and not isnan(run.valid_score)
+    ]
+    return min(scored, key=lambda entry: entry[:3])[-1] if scored else None
+
+
+def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Cell id → its runs."""
+    found: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        found.setdefault(run.cell_id, []).append(run)
+    return found
+
+
+def selected_runs(sweep: SweepRecord) -> dict[str, RunRecord]:
+    """Cell id → the run that stands for the cell in tables; without the cells that have none."""
+    runs = by_cell(sweep.runs)
+    best = {
+        cell.id: best_seed(standing_runs(runs.get(cell.id, ())), cell.spec.selection_direction) for cell in sweep.cells
+    }
+    return {cell: run for cell, run in best.items() if run}

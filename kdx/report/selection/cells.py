@@ -1,0 +1,223 @@
+"""One place of a table: a cell's runs, what they come to, and which of them stands for it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from math import isfinite
+
+from kdx.axes import Direction
+from kdx.grid.plan import Shown
+from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.statistics.estimates import Summary, summarise
+from kdx.report.statistics.expected_best import expected_best
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.rates import wilson
+from kdx.store.records import CellRecord, RunRecord, RunState
+
+
+class State(StrEnum):
+    """What a reader sees in a place: a score, nothing yet, or what kept every run from one."""
+
+    VALUE = "value"
+    HOLE = "hole"
+    NOT_CONVERGE = "not converge"
+    OUT_OF_MEMORY = "out of memory"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What one seed of a cell came to: the run that stands for it, see `Cell`."""
+
+    seed: int
+    run_id: int
+    state: RunState
+    validation: float | None
+    """Its best validation score."""
+    score: float | None
+    """Its test score, or what stands for it, see `Cell`; None unless completed."""
+    undertrained: str | None = None
+    """Why its score says little: it learned no more than how often each token comes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of a table, in full precision.
+
+    A seed is counted once: by its newest final generation, or else by its newest.
+    """
+
+    id: str
+    """The cell's hash."""
+    metric: Metric
+    """What `score` is, such as bleu."""
+    selected_by: Metric
+    """What `validation` is, such as valid/bleu."""
+    state: State
+    run_id: int | None
+    """The selected run."""
+    seed: int | None
+    """Its seed."""
+    validation: float | None
+    """Its best validation score."""
+    score: float | None
+    """Its test score; in a table of a validation metric, its best validation score."""
+    summary: Summary | None
+    """Such scores of every completed run."""
+    seeds: tuple[Seed, ...]
+    """Every seed, from the lowest."""
+    out_of_memory: int = 0
+    """Failed runs whose memory did not suffice."""
+    shown: Shown = Shown.BEST_SEED
+    """Whether `value` is the selected test score or the mean."""
+
+    @property
+    def value(self) -> float | None:
+        """The number that stands in the table; None where none does."""
+        if self.state is not State.VALUE:
+            return None
+        return self.score if self.shown is Shown.BEST_SEED else self.summary.mean if self.summary else None
+
+    @cached_property
+    def scores(self) -> dict[int, float]:
+        """Seed → test score on the scale on which it is compared, where it has one."""
+        on_scale = self.metric.on_scale
+        scaled = {one.seed: on_scale(one.score) for one in self.seeds if one.score is not None}
+        return {seed: score for seed, score in scaled.items() if score is not None}
+
+    @cached_property
+    def compared(self) -> Summary | None:
+        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two, or
+        nothing stands in the table."""
+        able = self.value is not None and self.reference is not None and len(self.scores) > 1
+        return summarise([*self.scores.values()]) if able else None
+
+    @property
+    def reference(self) -> float | None:
+        """The mean that a margin is taken from; None where a score is missing on the scale on which it is compared."""
+        return self.summary.mean if self.summary and len(self.scores) == self.summary.n else None
+
+    @property
+    def planned(self) -> int:
+        """Seeds asked for."""
+        return len(self.seeds)
+
+    @property
+    def completed(self) -> int:
+        return self._count(RunState.COMPLETED)
+
+    @property
+    def diverged(self) -> int:
+        return self._count(RunState.DIVERGED)
+
+    @property
+    def pruned(self) -> int:
+        """Runs that were stopped as not worth going on with; they have no test score."""
+        return self._count(RunState.PRUNED)
+
+    @property
+    def undertrained(self) -> int:
+        """Completed runs that learned no more than how often each token comes."""
+        return sum(one.undertrained is not None for one in self.seeds)
+
+    @property
+    def failed(self) -> int:
+        """Failed runs, those out of memory among them."""
+        return self._count(RunState.FAILED)
+
+    @property
+    def unfinished(self) -> int:
+        """Runs that are pending, running, interrupted or cancelled."""
+        return self.planned - self.completed - self.diverged - self.pruned - self.failed
+
+    @property
+    def divergence_rate(self) -> tuple[float, float]:
+        """Wilson's 95% interval of the chance that a seed diverges, from those that came to an end."""
+        return wilson(self.diverged, self.diverged + self.completed)
+
+    def expected(self, draws: int) -> float | None:
+        """The expected test score of the best-validation seed among `draws` seeds; None when there are not as many."""
+        return self.expected_best[draws - 1] if 1 <= draws <= len(self.expected_best) else None
+
+    @cached_property
+    def expected_best(self) -> list[float]:
+        """The same of 1, 2, … seeds."""
+        sign = 1 if self.selected_by.direction is Direction.MAX else -1
+        ranked = sorted(
+            (sign * one.validation, -one.seed, one.score)
+            for one in self.seeds
+            if one.score is not None and one.validation is not None and isfinite(one.validation)
+        )
+        return expected_best([score for *_, score in ranked])
+
+    def _count(self, state: RunState) -> int:
+        return sum(one.state is state for one in self.seeds)
+
+
+def cell_of(
+    record: CellRecord,
+    runs: Sequence[RunRecord],
+    metrics: Mapping[int, Mapping[str, float]],
+    *,
+    metric: str | None = None,
+    shown: Shown = Shown.BEST_SEED,
+) -> Cell | None:
+    """What the runs of a cell come to; None when its task has no such metric.
+
+    Args:
+        runs: in any state and generation.
+        metrics: run id → `test/…` → value.
+        metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
+            split.
+    """
+    known = record.spec.test_metrics
+    selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
+    own = selected_by.name.removeprefix("valid/")
+    name = metric or own
+    if name not in known and name not in (own, selected_by.name):
+        return None
+
+    def score_of(run: RunRecord) -> float | None:
+        if run.state is not RunState.COMPLETED:
+            return None
+        if name == selected_by.name:
+            return run.valid_score
+        return run.test_score if name == own else metrics.get(run.id, {}).get(f"test/{name}")
+
+    standing = standing_runs(runs)
+    seeds = tuple(
+        Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
+    )
+    best = best_seed(standing, selected_by.direction)
+    score = score_of(best) if best else None
+    summary = summarise([one.score for one in seeds if one.score is not None])
+    memory = sum(run.out_of_memory for run in standing)
+    has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
+    return Cell(
+        id=record.id,
+        metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
+        selected_by=selected_by,
+        state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
+        run_id=best.id if best else None,
+        seed=best.seed if best else None,
+        validation=best.valid_score if best else None,
+        score=score,
+        summary=summary,
+        seeds=seeds,
+        shown=shown,
+        out_of_memory=memory,
+    )
+
+
+def _without_value(states: Mapping[RunState, int], memory: int) -> State:
+    """Divergence is an outcome at once, a failure only when no other run is still to come."""
+    if states[RunState.COMPLETED]:
+        return State.HOLE
+    if states[RunState.DIVERGED]:
+        return State.NOT_CONVERGE
+    failed = states[RunState.FAILED]
+    if not failed or failed < sum(states.values()):
+        return State.HOLE
+    return State.OUT_OF_MEMORY if memory == failed else State.FAILED

@@ -1,0 +1,61 @@
+"""What is measured, and the scale on which its scores are compared."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, isfinite, log, log1p
+
+from kdx.axes import Direction
+from kdx.grid.sections import Margin
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and its good end; of the test split, unless its name tells another."""
+
+    name: str
+    direction: Direction
+
+    def __str__(self) -> str:
+        return f"{self.name} {'↑' if self.direction is Direction.MAX else '↓'}"
+
+    @property
+    def unit(self) -> str:
+        """Its name without its split, such as bleu."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def recorded(self) -> str:
+        """The name under which runs record it, such as test/bleu."""
+        return self.name if "/" in self.name else f"test/{self.name}"
+
+    @cached_property
+    def in_nats(self) -> bool:
+        """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
+        return self.unit.endswith("perplexity")
+
+    def on_scale(self, score: float) -> float | None:
+        """A score on the scale on which it is compared; None where there is none, as for an infinite one."""
+        if not isfinite(score) or (self.in_nats and score <= 0):
+            return None
+        return log(score) if self.in_nats else score
+
+    def gain(self, difference: float) -> float:
+        """A difference as what it gains: positive is better."""
+        return difference if self.direction is Direction.MAX else -difference
+
+    def margin_on_scale(self, margin: Margin, reference: float) -> float:
+        """A margin on the scale on which scores are compared.
+
+        Args:
+            reference: the mean that it is taken from: of a share, and of one in perplexities, which are compared in
+                nats.
+        """
+        if isinstance(margin, str):
+            share = float(margin.rstrip("%")) / 100
+            return log1p(share) if self.in_nats else share * abs(reference)
+        return log1p(margin / reference) if self.in_nats else margin
+
+
+def ratio(gain: float) -> float:
+    """A gain in nats as the perplexity over that of the other: below 1 is better."""
+    return exp(min(700.0, max(-700.0, -gain)))

@@ -1,0 +1,14 @@
+"""P-values corrected for how many there are."""
+
+from collections.abc import Sequence
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values, each corrected for all of them (Holm 1979)."""
+    import numpy as np
+
+    p = np.array(p_values, dtype=float)
+    order = p.argsort()
+    corrected = np.empty_like(p)
+    corrected[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(p), 0, -1) * p[order]))
+    return [float(one) for one in corrected]

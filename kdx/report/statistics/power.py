@@ -1,0 +1,45 @@
+"""How large a difference has to be for the seeds at hand to show it."""
+
+from functools import cache
+from math import sqrt
+
+from kdx.report.statistics.estimates import LEVEL, POWER
+
+
+@cache
+def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
+    """The smallest difference of two cells that n seeds of each show with probability `POWER`, at the level of 0.05.
+
+    In standard deviations over seeds, where both cells spread alike; n is 2 or more.
+
+    Args:
+        comparisons: that share the level (Bonferroni).
+        sides: 2, or 1 where a difference in one direction alone counts.
+    """
+    import numpy as np
+    from scipy.optimize import brentq
+    from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
+
+    # The share of the noisier cell in the variance is independent of the variance itself; so each share has its own
+    # degrees of freedom for the critical value, and one noncentral t tells the chance to pass it.
+    d = n - 1
+    quantiles = (np.arange(_SHARES) + 0.5) / _SHARES
+    share = 1 - betaincinv(d / 2, d / 2, quantiles / 2)
+    critical = -stdtrit(d / share, (1 - LEVEL) / (sides * comparisons))
+
+    def missing(noncentrality: float) -> float:
+        if noncentrality < _FAR:
+            return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
+        # SciPy's noncentral t is slow here and ends at 1e5; but the noise of the difference itself no longer counts.
+        return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
+
+    upper = 4.0
+    while missing(upper) < 0:
+        upper *= 2
+    return float(brentq(missing, 0.0, upper, rtol=1e-6)) * sqrt(2 / n)
+
+
+_FAR = 1000.0
+"""Noncentrality from which on only the noise of the standard error counts, to 1e-6."""
+_SHARES = 200
+"""Points of a sum over what the noisier of two cells can have as its share."""

@@ -1,0 +1,73 @@
+"""Rates of runs that diverge: intervals, differences, and whether two are equal."""
+
+from math import sqrt
+from typing import Any
+
+from kdx.report.statistics.estimates import LEVEL
+
+
+def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's (1927) interval of a rate of which `hits` of `n` were seen; all of it when n is 0."""
+    if not n:
+        return 0.0, 1.0
+    from scipy.special import ndtri
+
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    rate = hits / n
+    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    # At the ends the bound is the end itself; rounding must not move it.
+    return (max(0.0, middle - half) if hits else 0.0), (min(1.0, middle + half) if hits < n else 1.0)
+
+
+def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LEVEL) -> tuple[float, float]:
+    """Interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
+    (low, high), (other_low, other_high) = (wilson(k, of, level) for k, of in zip(hits, n, strict=True))
+    first, second = (k / of if of else 0.5 for k, of in zip(hits, n, strict=True))
+    between = first - second
+    below = sqrt((first - low) ** 2 + (other_high - second) ** 2)
+    above = sqrt((high - first) ** 2 + (second - other_low) ** 2)
+    return between - below, between + above
+
+
+def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
+    """That two rates are equal, two-sided: the exact unconditional test of Barnard (1945), never too small a p-value.
+
+    The tables as far from equal as this one, by the score statistic, are summed over; the rate that both share is the
+    one under which they are most likely.
+    """
+    import numpy as np
+    from scipy.special import gammaln
+
+    if not all(n):
+        return 1.0
+    if n[0] * n[1] > _EXACT:
+        from scipy.special import ndtr
+
+        return float(2 * ndtr(-_score(np.array(hits[0]), np.array(hits[1]), n)))
+    first, second = (np.arange(of + 1) for of in n)
+    far = _score(first[:, None], second[None, :], n)
+    extreme = far >= _score(np.array(hits[0]), np.array(hits[1]), n) - 1e-9
+    if extreme.all():
+        return 1.0
+    ways = [gammaln(of + 1) - gammaln(k + 1) - gammaln(of - k + 1) for k, of in zip((first, second), n, strict=True)]
+    likely = (ways[0][:, None] + ways[1][None, :])[extreme]
+    total = (first[:, None] + second[None, :])[extreme]
+    rates = np.linspace(0, 0.5, _RATES + 1)[1:, None]
+    each = likely + total * np.log(rates) + (sum(n) - total) * np.log1p(-rates)
+    return float(min(1.0, np.exp(each).sum(axis=1).max()))
+
+
+_RATES = 250
+"""Rates between 0 and one half, which is enough for both halves: the test is two-sided."""
+_EXACT = 10_000
+"""Tables of two rates that are summed over; of more runs, the normal distribution tells the same."""
+
+
+def _score(first: Any, second: Any, n: tuple[int, int]) -> Any:
+    import numpy as np
+
+    pooled = (first + second) / sum(n)
+    variance = pooled * (1 - pooled) * (1 / n[0] + 1 / n[1])
+    difference = np.abs(first / n[0] - second / n[1])
+    return np.divide(difference, np.sqrt(variance), out=np.zeros_like(difference + variance), where=variance > 0)

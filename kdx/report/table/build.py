@@ -1,0 +1,113 @@
+"""From a sweep's records to its tables, each built once of its parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.plan import TableSpec
+from kdx.grid.table_layout import Address, factor_value
+from kdx.report.papers.paper_file import Paper
+from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.statistics.randomisation import Randomisation
+from kdx.report.table.audit import audit
+from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
+from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
+from kdx.report.table.layout import Layout, lay_out
+from kdx.report.table.notes import definitions, notes
+from kdx.report.table.table import Table
+from kdx.store.records import SweepRecord
+
+Randomise = Callable[[Layout, Sequence[Difference]], Mapping[Address, Randomisation]]
+"""Compares the selected runs behind the differences of a table, see `kdx.report.table.bleu_randomisation`."""
+
+
+def tables(
+    sweep: SweepRecord,
+    database: str = "",
+    *,
+    only: str | None = None,
+    paper: Paper | None = None,
+    randomise: Randomise | None = None,
+) -> tuple[Table, ...]:
+    """Every table that the grid asks for, or one over all that varies when it asks for none.
+
+    Args:
+        database: where the sweep is from, for messages.
+        only: the name of the one table that is wanted.
+        paper: whose published values stand beside these.
+        randomise: compares the selected runs over test sentences.
+
+    Raises:
+        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
+            version wrote; there is no table `only`; and whatever `randomise` raises.
+    """
+    place = ", ".join(filter(None, (database, f"sweep {sweep.name}")))
+    try:
+        asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise KdxError(
+            f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}",
+            place=place,
+            hint="plan its grid again with this version, or report with the one that planned it",
+        ) from error
+    try:
+        layouts = lay_out(sweep, asked)
+    except KdxError as error:
+        raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
+    if only is not None and only not in (names := [one.name for one in asked]):
+        raise KdxError(f"there is no table `{only}`", allowed=names, hint=did_you_mean(only, names))
+    return tuple(
+        _table(layout, one, sweep, paper, randomise)
+        for layout, one in zip(layouts, asked, strict=True)
+        if only in (None, one.name)
+    )
+
+
+def _table(
+    layout: Layout, asked: TableSpec, sweep: SweepRecord, paper: Paper | None, randomise: Randomise | None
+) -> Table:
+    of = traits(layout, sweep)
+    comparable = comparable_cells(layout, of)
+    found = compare(layout, asked, comparable)
+    return Table(
+        layout=layout,
+        baseline=asked.baseline,
+        groups=found.groups,
+        differences=found.differences,
+        randomisations=randomise(layout, found.differences) if randomise else {},
+        marks=found.marks,
+        legend=_legend(found, comparable),
+        audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep),
+        notes=notes(layout),
+        definitions=definitions(layout, sweep.provenance),
+        published=compare_with_published(layout.places, layout.records, paper) if paper else None,
+    )
+
+
+def _default(sweep: SweepRecord) -> TableSpec:
+    """Rows over every axis that varies, one column for each task."""
+
+    def varies(factor: str) -> bool:
+        return len({factor_value(cell.labels, cell.spec, factor) for cell in sweep.cells}) > 1
+
+    axes = sweep.grid.get("axes") or dict.fromkeys(axis for cell in sweep.cells for axis in cell.labels)
+    rows = [axis for axis in axes if axis != "task" and varies(axis)]
+    columns = ["task"] if rows and varies("task") else []
+    return TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
+
+
+def _legend(found: Comparisons, comparable: Sequence[ComparableCells]) -> dict[Mark, str]:
+    """What each mark that the table has means."""
+    columns = [column for group in comparable for column in {column for _, column in group.cells}]
+    among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
+    many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"
+    meanings = {
+        Mark.BEST: f"best mean of its column{among}",
+        Mark.NOT_DISTINGUISHABLE: "may be the best as well: with 95% confidence the best of each column is among those "
+        f"so marked and the bold one (Hsu 1984; Welch's t, {many})",
+        Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by",
+    }
+    shown = set(found.marks.values())
+    return {mark: meaning for mark, meaning in meanings.items() if mark in shown}

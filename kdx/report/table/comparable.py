@@ -1,0 +1,134 @@
+"""Which numbers compare: those of one task and metric, counted on the same text, in the same tokens and context.
+
+A perplexity is per token, so another vocabulary makes another number of it, and so does every word that is unknown,
+which costs next to nothing. BLEU asks for the same references; bits per byte for the same text alone. Of runs of an
+older kdx, which recorded no such facts, the settings of the data have to be the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.layout import Layout
+from kdx.store.records import SweepRecord
+from kdx.tasks import TASKS
+
+_PER_TOKEN = frozenset({"loss", "perplexity"})
+BITS_PER_BYTE = "bits_per_byte"
+"""Compares whatever the vocabulary."""
+_SHORT = 8
+"""Digits of a hash that are shown."""
+
+
+class Trait(NamedTuple):
+    """One thing that has to be the same in two cells for their numbers to compare."""
+
+    topic: str
+    """Such as `vocabulary`."""
+    key: str
+    """The same where it is the same."""
+    told: str
+    """It in words."""
+
+
+def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...]]:
+    """The traits of every cell, task and metric aside."""
+    facts = {at: _facts(cell, sweep) for at, cell in layout.places.items()}
+    scored = [at for at, cell in layout.places.items() if cell.scores]
+    # Facts of some cells alone would tell them from the others by no more than the kdx that trained them.
+    recorded = all(facts[at] for at in scored)
+    return {
+        at: _of_facts(cell.metric, known, layout.spec(at))
+        if recorded and (known := facts[at])
+        else _of_spec(layout.spec(at))
+        for at, cell in layout.places.items()
+    }
+
+
+@dataclass(frozen=True)
+class ComparableCells:
+    """Cells of a table whose numbers compare, by their places."""
+
+    task: str
+    metric: Metric
+    cells: Mapping[Address, Cell]
+
+
+def comparable_cells(layout: Layout, of: Mapping[Address, Sequence[Trait]]) -> tuple[ComparableCells, ...]:
+    """The cells of a layout, apart where their numbers do not compare.
+
+    Args:
+        of: the traits of each cell.
+    """
+    found: dict[Any, dict[Address, Cell]] = {}
+    for at, cell in layout.places.items():
+        same = tuple((one.topic, one.key) for one in of[at])
+        found.setdefault((cell.metric, layout.spec(at).task, same), {})[at] = cell
+    return tuple(ComparableCells(task, metric, cells) for (metric, task, _), cells in found.items())
+
+
+def compares_by_bytes(cells: Mapping[Address, Cell], sweep: SweepRecord) -> bool:
+    """Whether bits per byte were recorded for each of these cells, so that they can be compared by them."""
+    runs = [one.run_id for cell in cells.values() for one in cell.seeds if one.score is not None]
+    return all(f"test/{BITS_PER_BYTE}" in sweep.metrics.get(run, {}) for run in runs)
+
+
+def _facts(cell: Cell, sweep: SweepRecord) -> Mapping[str, Any] | None:
+    known = [
+        origin.facts
+        for one in cell.seeds
+        if one.score is not None and (origin := sweep.provenance.get(one.run_id)) and origin.facts
+    ]
+    return known[0] if known else None
+
+
+def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> tuple[Trait, ...]:
+    split = metric.recorded.partition("/")[0]
+    found = []
+
+    def add(topic: str, *names: str, told: str = "") -> None:
+        if all(name in facts for name in names):
+            key = " ".join(str(facts[name]) for name in names)
+            found.append(
+                Trait(topic, key, told or key[:_SHORT] if topic.endswith(("text", "examples")) else told or key)
+            )
+
+    unknown = facts.get(f"{split}/unknown_rate") or 0.0
+    if metric.unit in _PER_TOKEN or (metric.unit == "word_perplexity" and unknown):
+        size = facts.get("vocabulary_size") or 0
+        add(
+            "vocabulary",
+            "vocabulary",
+            told=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
+        )
+    if metric.unit in _PER_TOKEN or metric.unit.startswith("bleu"):
+        add("tokenisation", "tokenisation")
+    add(f"{split} text", f"{split}/text")
+    add(f"{split} source text", f"{split}/source_text")
+    add(f"{split} examples", f"{split}/content")
+    return (*found, *_reading(spec))
+
+
+def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
+    data = [(factor, str(word)) for factor, word in spec.words.items() if factor.startswith("data.")]
+    return (*(Trait(factor, word, word) for factor, word in data), *_reading(spec))
+
+
+def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
+    """How a stream is cut for the test; what fills the context decides a perplexity."""
+    if spec.task not in TASKS or not TASKS[spec.task].data.streams:
+        return ()
+    length = spec.value("evaluation.length") or spec.value("training.length")
+    memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")
+    told = f"{_streams(spec)} streams, {length} tokens, memory {memory or 0}"
+    return (Trait("evaluation context", told, told),)
+
+
+def _streams(spec: ResolvedSpec) -> int | None:
+    tokens, length = spec.value("training.batch_tokens"), spec.value("training.length")
+    # Another kdx may have a cell without them.
+    return spec.value("evaluation.streams") or (tokens // length if tokens and length else None)

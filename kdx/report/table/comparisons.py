@@ -1,0 +1,284 @@
+"""Cells of a table side by side: which differ, by how much, and which cannot be told apart.
+
+Cells are compared where their numbers compare (`kdx.report.table.comparable`), by the means and the spreads of the two
+cells alone (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm.
+
+A table asks two questions, each with its own correction. Which cells differ from the declared baseline: Holm's, over
+every such difference of the table. Which cells are worse than the best of their column: as the best is chosen by the
+same runs, a cell that is in truth the best has to be safe from each of the others, so one-sided p-values are multiplied
+by the number of comparisons, over all columns of the table (comparisons with the best, Hsu 1984; by Bonferroni, which
+asks nothing of their spreads).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import hypot, sqrt
+
+from kdx.grid.plan import TableSpec
+from kdx.grid.sections import Margin
+from kdx.grid.table_layout import Address
+from kdx.report.selection.cells import Cell
+from kdx.report.statistics.estimates import LEVEL, Estimate, contrast, paired
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.multiple_comparisons import holm
+from kdx.report.statistics.power import minimum_detectable_difference
+from kdx.report.statistics.seed_effect import SeedEffect, seed_effect
+from kdx.report.table.comparable import ComparableCells
+from kdx.report.table.layout import Layout
+
+BaselineOf = Callable[[Address], Address | None]
+"""The cell that a cell is compared with; None for none, or itself."""
+
+
+class Mark(StrEnum):
+    """How a cell stands to the best of its column that it compares with."""
+
+    BEST = "best"
+    """No mean is better."""
+    NOT_DISTINGUISHABLE = "not distinguishable"
+    """Its mean is not distinguishable from that of the best."""
+    UNTESTED = "untested"
+    """It could not be compared with the best."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A cell against another, as what it gains: positive is better; of perplexities, in nats."""
+
+    at: Address
+    against: Address
+    metric: Metric
+    n: int
+    """Seeds of the cell that has fewer of the two."""
+    estimate: Estimate | None
+    """Difference of the means; None where a single seed has no spread to judge it by."""
+    p: float | None = None
+    """That there is none, or that the cell is no worse than the best; corrected over the table."""
+    paired: Estimate | None = None
+    """The same by the paired t-test, over the seeds that both have."""
+    margin: float | None = None
+    """The difference below which the two count as equal, on the same scale; None: none was stated."""
+    p_equivalent: float | None = None
+    """That they differ by the margin or more."""
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether they differ, at the level of 0.05 after the correction."""
+        return self.p is not None and self.p < 1 - LEVEL
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether they are equal within the margin, at the level of 0.05."""
+        return self.p_equivalent is not None and self.p_equivalent < 1 - LEVEL
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of a table whose numbers compare."""
+
+    metric: Metric
+    task: str
+    cells: int
+    """Different cells with a score."""
+    seeds: int
+    """Of the compared cell that has the fewest; 0 where no two cells can be compared."""
+    spread: tuple[float, float, float] | None
+    """Lowest standard deviation over seeds of a compared cell, root mean square, highest; of perplexities, in nats."""
+    seed_effect: SeedEffect | None
+    """Whether common seeds move the cells alike."""
+    comparisons: int
+    """In the table, over which p-values are corrected."""
+    sides: int
+    """2 where cells are compared with a baseline, 1 with the best."""
+
+    @property
+    def minimum_detectable_difference(self) -> float | None:
+        """The smallest difference that two cells of usual spread show in one comparison; of perplexities, in nats."""
+        return self._detectable(1)
+
+    @property
+    def corrected_minimum_detectable_difference(self) -> float | None:
+        """The same after the correction for all comparisons of the table."""
+        return self._detectable(self.comparisons)
+
+    def _detectable(self, comparisons: int) -> float | None:
+        if self.spread is None:
+            return None
+        return self.spread[1] * minimum_detectable_difference(self.seeds, max(1, comparisons), sides=self.sides)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """How the cells of a table compare."""
+
+    groups: tuple[Group, ...]
+    differences: tuple[Difference, ...]
+    """Each cell against its baseline, or against the best of its column where the table declares none."""
+    marks: Mapping[Address, Mark]
+    """How cells stand to the best of their column; absent where nothing is said."""
+    with_best: int
+    """Comparisons with the best, of all columns."""
+
+
+def compare(layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells]) -> Comparisons:
+    """Every comparison that a table makes.
+
+    Args:
+        comparable: the cells of the layout, apart where their numbers do not compare.
+    """
+    best = _best_of_columns(comparable)
+    with_best = _comparisons_with_best(comparable, best)
+    from_best = _differences(comparable, lambda at: best[at][0] if at in best else None, {})
+    from_best = _worse_than_best(from_best, with_best)
+    found, number, sides = from_best, with_best, 1
+    if asked.baseline:
+        found = _corrected(_differences(comparable, baseline_of(layout, asked), asked.margin))
+        number, sides = sum(one.p is not None for one in found), 2
+    return Comparisons(
+        groups=tuple(_group(one, number, sides) for one in comparable),
+        differences=found,
+        marks=_marks(layout, best, from_best),
+        with_best=with_best,
+    )
+
+
+def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
+    """The place with the baseline's words where it has them, and with one's own words for the rest."""
+    rows = {header: index for index, header in enumerate(layout.rows)}
+    columns = {header: index for index, header in enumerate(layout.columns)}
+
+    def replaced(factors: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
+        return tuple(asked.baseline.get(factor, word) for factor, word in zip(factors, header, strict=True))
+
+    def baseline(at: Address) -> Address | None:
+        row = rows.get(replaced(asked.rows, layout.rows[at[0]]))
+        column = columns.get(replaced(asked.columns, layout.columns[at[1]]))
+        return None if row is None or column is None or (row, column) == at else (row, column)
+
+    return baseline
+
+
+def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
+    """What comparable cells have in common; a cell that stands in several places counts once."""
+    distinct = list({cell.id: cell for cell in comparable.cells.values() if cell.scores}.values())
+    compared = [cell for cell in distinct if cell.compared]
+    sds = [one.sd for cell in compared if (one := cell.compared) and one.sd is not None]
+    able = len(compared) > 1
+    return Group(
+        metric=comparable.metric,
+        task=comparable.task,
+        cells=len(distinct),
+        seeds=min(len(cell.scores) for cell in compared) if able else 0,
+        spread=(min(sds), hypot(*sds) / sqrt(len(sds)), max(sds)) if able else None,
+        seed_effect=seed_effect([cell.scores for cell in compared]) if able else None,
+        comparisons=comparisons,
+        sides=sides,
+    )
+
+
+def _differences(
+    comparable: Sequence[ComparableCells], baseline: BaselineOf, margins: Mapping[str, Margin]
+) -> tuple[Difference, ...]:
+    """Each cell against its baseline, where both have scores; no p-value yet.
+
+    Args:
+        margins: metric → margin.
+    """
+    found = []
+    for group in comparable:
+        for at, cell in group.cells.items():
+            against = baseline(at)
+            other = group.cells.get(against) if against is not None else None
+            if against is None or other is None or other.id == cell.id or not (cell.scores and other.scores):
+                continue
+            found.append(_difference(group.metric, (at, cell), (against, other), margins.get(group.metric.name)))
+    return tuple(found)
+
+
+def _corrected(found: Sequence[Difference]) -> tuple[Difference, ...]:
+    """The differences with p-values, corrected for all of them."""
+    tested = {index: one.estimate.p for index, one in enumerate(found) if one.estimate}
+    p = dict(zip(tested, holm([*tested.values()]) if tested else (), strict=True))
+    return tuple(replace(one, p=p.get(index)) for index, one in enumerate(found))
+
+
+def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, tuple[Address, ...]]:
+    """Place → where the best mean stands that it compares with, several times when means are equal.
+
+    Cells with a single seed, or with a score that is no finite number, are not among those compared; a column with
+    fewer than two others has no best.
+    """
+    found: dict[Address, tuple[Address, ...]] = {}
+    for group in comparable:
+        columns: dict[int, dict[Address, Cell]] = {}
+        for at, cell in group.cells.items():
+            if cell.scores:
+                columns.setdefault(at[1], {})[at] = cell
+        for its in columns.values():
+            means = {at: cell.metric.gain(cell.compared.mean) for at, cell in its.items() if cell.compared}
+            if len({its[at].id for at in means}) > 1:
+                highest = max(means.values())
+                best = tuple(at for at, mean in means.items() if mean == highest)
+                found |= dict.fromkeys(its, best)
+    return found
+
+
+def _comparisons_with_best(comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]) -> int:
+    """Of each column of comparable cells, all but one."""
+    columns: dict[tuple[int, int], set[str]] = {}
+    for index, group in enumerate(comparable):
+        for at, cell in group.cells.items():
+            if at in best and cell.compared:
+                columns.setdefault((index, at[1]), set()).add(cell.id)
+    return sum(len(its) - 1 for its in columns.values())
+
+
+def _worse_than_best(found: Sequence[Difference], comparisons: int) -> tuple[Difference, ...]:
+    """Differences from the best with their p-values, one-sided and multiplied by the number of comparisons."""
+    return tuple(
+        replace(one, p=None if one.estimate is None else min(1.0, comparisons * one.estimate.p_below)) for one in found
+    )
+
+
+def _marks(
+    layout: Layout, best: Mapping[Address, tuple[Address, ...]], from_best: Sequence[Difference]
+) -> dict[Address, Mark]:
+    """The best of each column, what cannot be told from it, and what could not be compared."""
+    compared = {one.at: one for one in from_best}
+    ids = {those: {layout.places[one].id for one in those} for those in best.values()}
+    marks = {}
+    for at, cell in layout.places.items():
+        if at not in best:
+            continue
+        difference = compared.get(at)
+        if cell.id in ids[best[at]]:
+            marks[at] = Mark.BEST
+        elif difference is None or difference.p is None:
+            if cell.value is not None and cell.metric.on_scale(cell.value) is not None:
+                marks[at] = Mark.UNTESTED
+        elif not difference.told_apart:
+            marks[at] = Mark.NOT_DISTINGUISHABLE
+    return marks
+
+
+def _difference(
+    metric: Metric, here: tuple[Address, Cell], there: tuple[Address, Cell], margin: Margin | None
+) -> Difference:
+    (at, cell), (against, other) = here, there
+    sign = metric.gain(1.0)
+    estimate = contrast([(sign, cell.compared), (-sign, other.compared)]) if cell.compared and other.compared else None
+    pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
+    bound = None
+    if margin is not None and other.reference is not None:
+        bound = metric.margin_on_scale(margin, other.reference)
+    return Difference(
+        at=at,
+        against=against,
+        metric=metric,
+        n=min(len(cell.scores), len(other.scores)),
+        estimate=estimate,
+        paired=paired(*pair),
+        margin=bound,
+        p_equivalent=estimate.p_equivalent(bound) if estimate and bound is not None else None,
+    )

@@ -1,0 +1,113 @@
+"""Where the cells of a sweep stand in a table: headers, cells, metrics; nothing of how they compare."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kdx.grid.plan import Shown, TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout
+from kdx.report.selection.best_seed import by_cell
+from kdx.report.selection.cells import Cell, cell_of
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import CellRecord, RunRecord, SweepRecord
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table without what is concluded from it; audit, notes, comparisons and published values read this alone."""
+
+    name: str
+    caption: str
+    """The grid's own words."""
+    shown: Shown
+    """What its places hold: the selected test score, or the mean over seeds."""
+    row_factors: tuple[str, ...]
+    column_factors: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """Header of each row: a word for each row factor."""
+    columns: tuple[tuple[str, ...], ...]
+    """Header of each column: a word for each column factor, none where the table has no column factor."""
+    metrics: tuple[Metric | None, ...]
+    """The metric of each column; None where it mixes several."""
+    places: Mapping[Address, Cell]
+    """Where each cell stands, row by row; absent where the grid plans nothing, or the cell's task has no such
+    metric."""
+    records: Mapping[str, CellRecord]
+    """Cell id → the cell as the sweep planned it."""
+
+    @property
+    def body(self) -> tuple[tuple[Cell | None, ...], ...]:
+        """Rows of cells; None where nothing stands."""
+        columns = range(len(self.columns))
+        return tuple(tuple(self.places.get((row, column)) for column in columns) for row in range(len(self.rows)))
+
+    def column(self, index: int) -> list[Cell | None]:
+        """One column of cells; None where nothing stands."""
+        return [self.places.get((row, index)) for row in range(len(self.rows))]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, row by row."""
+        return tuple(self.places.values())
+
+    @property
+    def n(self) -> int | None:
+        """The number of seeds behind every score, or None when it is not the same everywhere."""
+        numbers = {cell.summary.n for cell in self.cells if cell.value is not None and cell.summary}
+        return numbers.pop() if len(numbers) == 1 else None
+
+    @property
+    def fewest(self) -> int:
+        """Scores of the cell that has the fewest, of those with any; 0 where none has."""
+        return min((len(cell.scores) for cell in self.cells if cell.scores), default=0)
+
+    def header(self, at: Address) -> dict[str, str]:
+        """Factor → word of a place."""
+        row, column = at
+        factors = (*self.row_factors, *self.column_factors)
+        return dict(zip(factors, (*self.rows[row], *self.columns[column]), strict=True))
+
+    def spec(self, at: Address) -> ResolvedSpec:
+        """Of the cell in a place."""
+        return self.records[self.places[at].id].spec
+
+
+def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...]:
+    """The cells of the sweep as each table places them.
+
+    Raises:
+        KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
+    """
+    layouts = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
+    runs = by_cell(sweep.runs)
+    return tuple(_filled(layouts.build(one), one, sweep, runs) for one in asked)
+
+
+def _filled(
+    headers: TableLayout, asked: TableSpec, sweep: SweepRecord, runs: Mapping[str, Sequence[RunRecord]]
+) -> Layout:
+    places: dict[Address, Cell] = {}
+    records: dict[str, CellRecord] = {}
+    for at, index in sorted(headers.at.items()):
+        record = sweep.cells[index]
+        cell = cell_of(record, runs.get(record.id, ()), sweep.metrics, metric=asked.metric, shown=asked.cell)
+        if cell:
+            places[at], records[record.id] = cell, record
+    columns = range(len(headers.columns))
+    return Layout(
+        name=asked.name,
+        caption=asked.caption,
+        shown=asked.cell,
+        row_factors=asked.rows,
+        column_factors=asked.columns,
+        rows=headers.rows,
+        columns=headers.columns,
+        metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
+        places=places,
+        records=records,
+    )
+
+
+def _only(metrics: Iterable[Metric]) -> Metric | None:
+    found = set(metrics)
+    return found.pop() if len(found) == 1 else None

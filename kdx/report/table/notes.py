@@ -1,0 +1,102 @@
+"""What a table says of itself below its numbers: the selection rule, n, the splits, and what its words mean."""
+
+from collections.abc import Iterable, Mapping
+
+from kdx.axes import Direction
+from kdx.grid.plan import Shown
+from kdx.report.selection.cells import State
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.layout import Layout
+from kdx.store.records import Provenance
+
+_GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
+_WITHOUT_SCORE = {
+    State.NOT_CONVERGE: "not converge (k/n): k of n seeds diverged; their loss is not finite, or ended above where it "
+    "began",
+    State.OUT_OF_MEMORY: "out of memory (k/n): the memory of k of n seeds did not suffice",
+    State.FAILED: "failed (k/n): k of n seeds ended with an error",
+    State.HOLE: "–: no score yet",
+}
+_PRUNED = (
+    "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
+    "mean counts them"
+)
+_UNDERTRAINED = (
+    "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
+    "unigram distribution of the training set), so their scores say little"
+)
+
+
+def notes(layout: Layout) -> tuple[str, ...]:
+    """The sentences that a reader of the numbers needs."""
+    cells = layout.cells
+    if not cells:
+        return ()
+    selected_by: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        selected_by.setdefault(cell.selected_by.name, {})[layout.records[cell.id].spec.task] = None
+    if len(selected_by) == 1:
+        rule = next(iter(selected_by))
+    else:
+        rule = " or ".join(f"{name} ({', '.join(of)})" for name, of in selected_by.items())
+    by_own_score = any(cell.metric == cell.selected_by for cell in cells)
+    split = "validation" if by_own_score else "test"
+    if layout.shown is Shown.BEST_SEED:
+        told = [f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(layout)}."]
+    else:
+        told = [
+            f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(layout)}; "
+            f"each run's weights are those of its best {rule}."
+        ]
+    if by_own_score:
+        chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
+        told.append(f"{chosen} chosen by this very score, which flatters it.")
+    shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
+    told += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
+    told += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
+    told += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
+    return tuple(told)
+
+
+def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:
+    """The good end of each metric, and how it was made, as the runs recorded it.
+
+    Args:
+        provenance: run id → what it was computed from, with the definitions of its metrics.
+    """
+    metrics = dict.fromkeys(cell.metric for cell in layout.cells)
+    told = [f"{'; '.join(f'{metric}: {_GOOD[metric.direction]}' for metric in metrics)}."] if metrics else []
+    told += [f"{metric.name}: {text}." for metric in metrics for text in _definitions(layout, metric, provenance)]
+    return tuple(told)
+
+
+def _over_seeds(layout: Layout) -> str:
+    values = [cell for cell in layout.cells if cell.value is not None]
+    if not values:
+        return ""
+    if layout.n == 1:
+        return _number(layout)
+    spread = "; beside it mean ± standard deviation over "
+    if layout.n is None:
+        return f"{spread}seeds, and their number n in parentheses"
+    return spread + _number(layout).removeprefix("; ")
+
+
+def _number(layout: Layout) -> str:
+    values = [cell for cell in layout.cells if cell.value is not None]
+    if not values:
+        return ""
+    if layout.n is None:
+        return ", their number n in parentheses"
+    planned = {cell.planned for cell in values}
+    of = "" if planned == {layout.n} else f" of {planned.pop()}" if len(planned) == 1 else ""
+    return f"; n = {layout.n}{of} seed{'s' if of or layout.n > 1 else ''}"
+
+
+def _definitions(layout: Layout, metric: Metric, provenance: Mapping[int, Provenance]) -> Iterable[str]:
+    """How the metric was made, as the runs recorded it; several where they do not agree."""
+    runs = (seed.run_id for cell in layout.cells if cell.metric == metric for seed in cell.seeds)
+    # Runs share their origins; each is looked at once.
+    origins = {id(one): one for run in runs if (one := provenance.get(run))}.values()
+    defined = ((one.definitions or {}).get(metric.recorded) for one in origins)
+    return dict.fromkeys(text for text in defined if text)

@@ -1,0 +1,109 @@
+"""A cell in plain words, whether this kdx knows them or not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kdx.axes import Direction
+from kdx.grid.cell_selector import factors
+from kdx.grid.identity import canonical
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.spec import CellSpec
+
+
+def cell(**choices: Any) -> CellSpec:
+    return CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}, **choices})
+
+
+def changed(**settings: Any) -> ResolvedSpec:
+    """A cell as another kdx may have written it."""
+    plain = json.loads(canonical(cell()))
+    sections = {key: plain[key] | value for key, value in settings.items() if isinstance(value, dict)}
+    return ResolvedSpec.read(json.dumps(plain | settings | sections))
+
+
+def test_what_was_read_is_the_cell_that_was_written() -> None:
+    spec = cell(kernel="rbf", memory=0)
+    read = ResolvedSpec.read(canonical(spec))
+    assert read == ResolvedSpec.of(spec) and read.known == spec and read.unknown == ()
+
+
+def test_what_every_report_asks_is_answered_of_any_cell() -> None:
+    for spec in (ResolvedSpec.of(cell()), changed(kernel="mine", depth=3)):
+        assert (spec.task, spec.corpus) == ("translation", "text")
+        assert (spec.selection_metric, spec.selection_direction) == ("valid/bleu", Direction.MAX)
+        assert "bleu" in spec.test_metrics
+
+
+def test_nothing_is_known_of_another_kdxs_task() -> None:
+    spec = changed(task="dreaming")
+    assert (spec.task, spec.test_metrics) == ("dreaming", {})
+
+
+def test_words_of_another_kdx_are_words_like_any_other() -> None:
+    spec = changed(kernel="mine", depth=3, model={"gates": ["a", "b"]}, position=["spiral", "product"])
+    assert [spec.word(one) for one in ("kernel", "depth", "model.gates", "position")] == [
+        "mine",
+        "3",
+        "a/b",
+        "spiral+product",
+    ]
+    assert spec.words["kernel"] == "mine" and spec.words.keys() == set(factors())
+    assert spec.word("model") is spec.word("unheard-of") is spec.value("model.unheard-of.deeper") is None
+    assert spec.value("model.gates") == ["a", "b"] and spec.value("data")["corpus"] == "text"
+
+
+def test_a_cell_matches_when_it_has_every_word() -> None:
+    choices = {"position": ["direct-sum", "product"], "inject": "per-layer", "training": {"steps": 100}}
+    spec = ResolvedSpec.of(cell(kernel="rbf", **choices))
+    assert spec.matches({"kernel": "rbf", "training.steps": "100", "position": "direct-sum+product"})
+    assert spec.matches({})
+    assert not spec.matches({"kernel": "rbf", "training.steps": "200"})
+    assert not spec.matches({"unheard-of": "none"})
+    assert changed(kernel="mine").matches({"kernel": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"kernel": "mine"}, ("kernel `mine`",)),
+        ({"task": "dreaming"}, ("task `dreaming`",)),
+        ({"position": ["product", "spiral"]}, ("position `spiral`",)),
+        ({"training": {"schedule": "cyclic"}}, ("training.schedule `cyclic`",)),
+        ({"depth": 3}, ("key `depth`",)),
+        ({"kernel": "mine", "model": {"gates": "many"}}, ("kernel `mine`", "key `model.gates`")),
+        ({"filter": {"decoder-self": "mine"}}, ("filter.decoder-self `mine`",)),
+        ({"memory": 3}, ("memory: sentences have nothing before them to remember",)),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_not_known_of_a_cell_is_told_in_a_few_words(settings: dict[str, Any], told: tuple[str, ...]) -> None:
+    spec = changed(**settings)
+    assert (spec.unknown, spec.known) == (told, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3",
+        "[]",
+        "{}",
+        '{"task": 3}',
+        "[" * 100_000,
+        json.dumps(json.loads(canonical(cell())) | {"select": {"metric": "valid/bleu", "direction": "up"}}),
+        json.dumps(json.loads(canonical(cell())) | {"model": 3}),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_is_no_cell_of_any_kdx_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        ResolvedSpec.read(text)
+
+
+def test_reading_a_cell_validates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = canonical(cell())
+    monkeypatch.setattr(CellSpec, "model_validate", lambda *_: pytest.fail("nobody asked"))
+    spec = ResolvedSpec.read(text)
+    assert spec.words["kernel"] == "exponential" and spec.selection_metric == "valid/bleu"

@@ -1,0 +1,192 @@
+"""Where cells stand in a table, and every way in which a table does not fit its grid."""
+
+from typing import Any
+
+import pytest
+
+from kdx.errors import KdxError
+from kdx.grid import table_layout as module
+from kdx.grid.plan import TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.spec import CellSpec
+from kdx.grid.table_layout import NO_CHOICE, Labelled, LayoutBuilder, factor_value
+
+
+def cell(labels: dict[str, str] | None = None, /, **choices: Any) -> Labelled:
+    spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "synthetic"}, **choices})
+    return labels or {}, ResolvedSpec.of(spec)
+
+
+def refusal(cells: list[Labelled], **table: Any) -> KdxError:
+    with pytest.raises(KdxError) as caught:
+        LayoutBuilder(cells).build(TableSpec(name="main", **table))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"),
+    [
+        ("kernel", "rbf"),
+        ("position", "direct-sum+product"),
+        ("placement", "encoder-self/decoder-self"),
+        ("training.learning_rate", "0.0005"),
+        ("training.betas", "0.9/0.98"),
+        ("training.steps", "1000"),
+        ("filter.decoder-self", "causal"),
+        ("data.vocabulary_size", "none"),
+        ("approach", "Ours, Eq. 9"),
+        ("unheard-of", None),
+        ("training", None),
+        ("kernel.width", None),
+    ],
+)
+def test_a_factor_is_told_in_the_words_of_the_grid(factor: str, word: str | None) -> None:
+    labels, spec = cell(
+        {"approach": "Ours, Eq. 9"},
+        kernel="rbf",
+        position=["product", "direct-sum"],
+        inject="per-layer",
+        placement=["decoder-self", "encoder-self"],
+        training={"learning_rate": 5e-4},
+    )
+    assert factor_value(labels, spec, factor) == word
+
+
+def test_no_position_is_the_word_none() -> None:
+    labels, spec = cell(position="none")
+    assert factor_value(labels, spec, "position") == "none"
+    assert factor_value(labels, spec, "placement") == "none"
+
+
+def test_headers_follow_the_plan_factor_by_factor() -> None:
+    cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("position", "kernel")))
+    assert layout.rows == (
+        ("product", "rbf"),
+        ("product", "exponential"),
+        ("none", "rbf"),
+        ("none", "exponential"),
+    )
+    assert layout.columns == ((),)
+    assert layout.at == {(0, 0): 0, (2, 0): 1, (1, 0): 2, (3, 0): 3}
+
+
+def test_numbers_stand_in_the_order_of_the_plan_not_of_the_alphabet() -> None:
+    cells = [cell(training={"steps": steps}) for steps in (1000, 200, 30)]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("task",), columns=("training.steps",)))
+    assert layout.columns == (("1000",), ("200",), ("30",))
+
+
+def test_places_that_the_plan_leaves_empty_are_absent() -> None:
+    cells = [cell(kernel="rbf", symmetry="symmetric"), cell(kernel="exponential")]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("kernel",), columns=("symmetry",)))
+    assert layout.at == {(0, 0): 0, (1, 1): 1}
+
+
+def test_a_cell_without_an_axis_that_others_have_is_told_apart() -> None:
+    cells = [cell({"approach": "Ours"}, kernel="rbf"), cell({}, kernel="exponential")]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("approach",)))
+    assert layout.rows == (("Ours",), (NO_CHOICE,))
+
+
+def test_one_cell_under_two_labels_may_share_a_place() -> None:
+    # Without positions every placement is the same cell.
+    cells = [cell({"placement": word}, position="none") for word in ("encoder-self", "decoder-self")]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("position", "placement")))
+    assert layout.rows == (("none", "none"),)
+    assert layout.at == {(0, 0): 0}
+
+
+def test_no_cells_make_no_rows() -> None:
+    assert LayoutBuilder([]).build(TableSpec(name="main", rows=("kernel",))).rows == ()
+
+
+def test_two_cells_in_one_place_are_refused_with_what_tells_them_apart() -> None:
+    cells = [
+        cell({"kernel": "rbf", "symmetry": word}, kernel="rbf", symmetry=word) for word in ("asymmetric", "symmetric")
+    ]
+    assert str(refusal(cells, rows=("kernel",), columns=("task",))) == (
+        "table `main`: 2 cells fall into one place, kernel = rbf, task = translation; they differ in symmetry\n"
+        "  hint: add symmetry to rows or columns"
+    )
+
+
+def test_a_collision_names_all_its_cells_and_factors_and_none_that_are_equal() -> None:
+    cells = [
+        cell({"approach": approach, "norm": norm, "kernel": "rbf"}, kernel="rbf", norm=norm, position=position)
+        for approach, position in (("Ours", "product"), ("None", "none"))
+        for norm in ("pre", "post")
+    ]
+    assert str(refusal(cells, rows=("kernel",))) == (
+        "table `main`: 4 cells fall into one place, kernel = rbf; they differ in approach, norm\n"
+        "  hint: add approach, norm to rows or columns"
+    )
+
+
+def test_cells_without_telling_labels_are_told_apart_by_their_fields() -> None:
+    cells = [cell(training={"steps": steps}) for steps in (10, 20)]
+    assert str(refusal(cells, rows=("kernel",))) == (
+        "table `main`: 2 cells fall into one place, kernel = exponential; they differ in training.steps\n"
+        "  hint: add training.steps to rows or columns"
+    )
+
+
+def test_an_unknown_factor_is_refused_with_the_axes_the_fields_and_the_nearest() -> None:
+    fault = refusal([cell({"approach": "Ours"})], rows=("kernle",))
+    assert fault.problem == "table `main`: unknown factor `kernle`"
+    assert fault.hint == "did you mean `kernel`?"
+    allowed = (fault.allowed or "").split(", ")
+    assert allowed[:2] == ["approach", "task"]
+    assert {"kernel", "training.learning_rate", "filter.decoder-self", "data.corpus"} <= set(allowed)
+
+
+def test_a_field_without_its_section_is_found() -> None:
+    fault = refusal([cell()], rows=("kernel",), columns=("learning_rate",))
+    assert fault.hint == "did you mean `training.learning_rate`?"
+
+
+def test_a_section_is_no_factor() -> None:
+    assert str(refusal([cell()], rows=("filter",))) == (
+        "table `main`: `filter` is a section, not a factor\n"
+        "  allowed: filter.encoder-self, filter.encoder-decoder, filter.decoder-self"
+    )
+
+
+@pytest.mark.parametrize("metric", ["blue", "test/bleu", "valid/blue"])
+def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
+    assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
+        f"table `main`: unknown metric `{metric}`\n"
+        "  allowed: bleu, loss, perplexity, bits_per_byte, bleu_detokenised, valid/bleu\n"
+        "  hint: did you mean `bleu`?"
+    )
+
+
+def test_a_validation_metric_that_selects_no_cell_is_refused() -> None:
+    fault = refusal([cell(), cell(select={"metric": "loss"})], rows=("kernel",), metric="valid/perplexity")
+    assert fault.allowed == "bleu, loss, perplexity, bits_per_byte, bleu_detokenised, valid/bleu, valid/loss"
+
+
+def test_a_table_may_be_of_some_cells_only() -> None:
+    cells = [cell(kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
+    layout = LayoutBuilder(cells).build(TableSpec(name="main", rows=("kernel",), where={"norm": "post"}))
+    assert layout.rows == (("rbf",), ("exponential",))
+    assert layout.at == {(0, 0): 1, (1, 0): 3}
+
+
+def test_a_word_that_leaves_no_cell_is_refused() -> None:
+    cells = [cell({"approach": "Ours"}, kernel=kernel) for kernel in ("rbf", "exponential")]
+    assert str(refusal(cells, rows=("kernel",), where={"approach": "Ours", "kernel": "rfb"})) == (
+        "table `main`: no cell where kernel = rfb\n  allowed: rbf, exponential\n  hint: did you mean `rbf`?"
+    )
+    assert refusal(cells, rows=("kernel",), where={"kernle": "rbf"}).hint == "did you mean `kernel`?"
+
+
+def test_however_many_tables_there_are_a_factor_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [cell(kernel=k, position=p) for k in ("rbf", "exponential") for p in ("product", "none")]
+    asked: list[str] = []
+    looked_up = module.factor_value
+    monkeypatch.setattr(module, "factor_value", lambda *cell: asked.append(cell[2]) or looked_up(*cell))
+    layouts = LayoutBuilder(cells)
+    for name in "abc":
+        layouts.build(TableSpec(name=name, rows=("position", "kernel"), columns=("placement",)))
+    assert sorted(set(asked)) == ["kernel", "placement", "position"] and len(asked) == 3 * len(cells)

@@ -1,0 +1,345 @@
+"""What runs say of a contrast, against Welch's t and Barnard's test by scipy and values worked by hand."""
+
+from dataclasses import replace
+from math import inf, log, nan, sqrt
+
+import numpy as np
+import pytest
+from claimed import (
+    EXP,
+    FAILS,
+    HOLDS,
+    KERNELS,
+    LOSS,
+    PARTS,
+    RBF,
+    UNKNOWN,
+    claim,
+    contrast,
+    diverged,
+    finding,
+    kernels,
+    known,
+    of_runs,
+    only,
+    welch,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sweeps import run, seeded
+
+from kdx.report.papers.decisions import ContrastOutcome, Verdict
+from kdx.report.statistics.rates import p_rates
+from kdx.store.records import RunRecord, RunState
+
+
+def test_two_cells_are_compared_by_their_own_spreads() -> None:
+    found = only(contrast(), RBF, EXP)
+    value, error, df = welch([(1, RBF), (-1, EXP)])
+    test = stats.ttest_ind(RBF, EXP, equal_var=False)
+    assert value / error == pytest.approx(test.statistic) and df <= test.df
+    assert found.estimate and found.estimate.value == pytest.approx(0.65) and found.n == 4
+    assert found.interval == pytest.approx(stats.t(df, value, error).interval(0.95))
+    assert found.verdict is UNKNOWN and test.pvalue > 0.05
+    assert (found.a, found.b) == (("rbf",), ("exponential",))
+
+
+@pytest.mark.parametrize(
+    ("expect", "margin", "a", "verdict"),
+    [
+        # b is 10, 10.1, 10.2: the differences are 2 and −2, and half of their 95% interval 0.227, of their 90% 0.174.
+        ("better", None, [12.0, 12.1, 12.2], HOLDS),
+        ("better", 1.77, [12.0, 12.1, 12.2], HOLDS),
+        ("better", 1.78, [12.0, 12.1, 12.2], UNKNOWN),
+        ("better", 2.22, [12.0, 12.1, 12.2], UNKNOWN),
+        ("better", 2.23, [12.0, 12.1, 12.2], FAILS),
+        ("better", None, [8.0, 8.1, 8.2], FAILS),
+        ("better", None, [10.1, 10.2, 10.3], UNKNOWN),
+        ("no-worse", 0.1, [12.0, 12.1, 12.2], HOLDS),
+        ("no-worse", 2.18, [8.0, 8.1, 8.2], HOLDS),
+        ("no-worse", 2.17, [8.0, 8.1, 8.2], UNKNOWN),
+        ("no-worse", 1.78, [8.0, 8.1, 8.2], UNKNOWN),
+        ("no-worse", 1.77, [8.0, 8.1, 8.2], FAILS),
+        ("equivalent", 2.18, [12.0, 12.1, 12.2], HOLDS),
+        ("equivalent", 2.17, [12.0, 12.1, 12.2], UNKNOWN),
+        ("equivalent", 1.78, [12.0, 12.1, 12.2], UNKNOWN),
+        ("equivalent", 1.77, [12.0, 12.1, 12.2], FAILS),
+        ("equivalent", 2.18, [8.0, 8.1, 8.2], HOLDS),
+        ("equivalent", 1.77, [8.0, 8.1, 8.2], FAILS),
+    ],
+)
+def test_what_is_decided_by_where_the_interval_lies(
+    expect: str, margin: float | None, a: list[float], verdict: Verdict
+) -> None:
+    its, b = contrast(expect=expect, margin=margin), [10.0, 10.1, 10.2]
+    assert only(its, a, b).verdict is verdict
+    # A loss is better below.
+    down = only(its, [-one for one in a], [-one for one in b], **LOSS)
+    assert down.verdict is verdict and down.estimate and down.estimate.value == pytest.approx(np.mean(a) - 10.1)
+
+
+def test_a_margin_may_be_a_share_of_the_other_side() -> None:
+    """A difference of 0.2, with half of its 90% interval 0.17, is within 4% of 10.1, but not within 3%."""
+    sides = [10.2, 10.3, 10.4], [10.0, 10.1, 10.2]
+    for share, verdict in (("4%", HOLDS), ("3%", UNKNOWN)):
+        found = only(contrast(expect="equivalent", margin=share), *sides)
+        assert found.margin == pytest.approx(float(share[:-1]) / 100 * 10.1)
+        assert found.verdict is verdict
+    absolute = only(contrast(expect="equivalent", margin=0.4), *sides)
+    assert (absolute.margin, absolute.verdict) == (0.4, HOLDS)
+
+
+def test_perplexities_are_compared_in_nats_and_so_are_their_margins() -> None:
+    a, b = [4.0, 4.02, 4.04], [4.1, 4.12, 4.14]
+    value, error, df = welch([(1, [*np.log(b)]), (-1, [*np.log(a)])])
+    for scale in (1, 100):
+        sides = [x * scale for x in a], [x * scale for x in b]
+        found = only(contrast(expect="equivalent", margin="4%"), *sides, task="prediction")
+        assert found.estimate and found.estimate.value == pytest.approx(value)
+        assert (found.estimate.error, found.estimate.df) == pytest.approx((error, df))
+        assert found.margin == pytest.approx(log(1.04)) and found.verdict is HOLDS
+        absolute = only(contrast(expect="equivalent", margin=0.165 * scale), *sides, task="prediction")
+        assert absolute.margin == pytest.approx(log(1 + 0.165 / 4.12))
+
+
+seeds = st.integers(0, 10**6).map(
+    lambda draw: np.random.default_rng(draw).normal([[0.0], [0.4]], [[0.5], [0.2]], (2, 4)).round(3).tolist()
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(seeds, st.sampled_from(["better", "no-worse", "equivalent"]), st.sampled_from([0.1, 0.5, 1.0, 2.0]))
+def test_every_verdict_is_that_of_one_sided_t_tests(scores: list[list[float]], expect: str, margin: float) -> None:
+    value, error, df = welch([(1, scores[0]), (-1, scores[1])])
+
+    def above(bound: float) -> float:
+        return float(stats.t.sf((value - bound) / error, df))
+
+    def below(bound: float) -> float:
+        return float(stats.t.cdf((value - bound) / error, df))
+
+    holds, fails = {
+        "better": (above(margin) < 0.025, below(margin) < 0.025),
+        "no-worse": (above(-margin) < 0.05, below(-margin) < 0.025),
+        "equivalent": (max(above(-margin), below(margin)) < 0.05, min(above(margin), below(-margin)) < 0.025),
+    }[expect]
+    verdict = only(contrast(expect=expect, margin=margin), *scores).verdict
+    assert verdict is (HOLDS if holds else FAILS if fails else UNKNOWN)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds)
+def test_the_other_way_round_the_other_side_is_better(scores: list[list[float]]) -> None:
+    there, back = only(contrast(), *scores), only(contrast(), *scores[::-1])
+    assert back.verdict is {HOLDS: FAILS, FAILS: HOLDS, UNKNOWN: UNKNOWN}[there.verdict]
+    assert there.estimate and back.estimate
+    assert there.estimate.value == pytest.approx(-back.estimate.value, abs=1e-12)
+    assert there.more == back.more
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+def test_a_score_that_is_not_finite_counts_as_diverged(bad: float) -> None:
+    one = only(contrast(), [*RBF, bad], [*EXP, 30.0])
+    assert (one.n, one.estimate, one.diverged, one.ended) == (4, None, (1, 0), (5, 5))
+    assert one.verdict is UNKNOWN and one.rates
+    lost = of_runs("better", [*seeded("rbf", bad, bad, bad)], [*seeded("exponential", *EXP)])
+    as_diverged = of_runs("better", diverged("rbf", 3), [*seeded("exponential", *EXP)])
+    assert lost == as_diverged and lost.verdict is FAILS
+
+
+def test_one_seed_tells_nothing() -> None:
+    found = only(contrast(), [31.0], [29.0])
+    assert (found.verdict, found.estimate, found.interval) == (UNKNOWN, None, None)
+    assert (found.n, found.more, found.reason) == (1, 1, "a cell has a single seed")
+    others = only(contrast(), RBF, [29.0])
+    assert (others.estimate, others.n, others.more) == (None, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("expect", "a", "b", "verdict"),
+    [
+        ("better", 0, 3, HOLDS),
+        ("better", 3, 0, FAILS),
+        ("no-worse", 0, 3, HOLDS),
+        ("no-worse", 3, 0, FAILS),
+        ("equivalent", 0, 3, FAILS),
+        ("equivalent", 3, 0, FAILS),
+        ("better", 3, 3, UNKNOWN),
+        ("equivalent", 3, 3, UNKNOWN),
+    ],
+)
+def test_a_side_that_diverges_is_worse(expect: str, a: int, b: int, verdict: Verdict) -> None:
+    """Three of three against none: p = 0.031 by Barnard's test."""
+    found = of_runs(expect, diverged("rbf", a, 3), diverged("exponential", b, 3), margin=0.3)
+    assert (found.verdict, found.diverged, found.ended) == (verdict, (a, b), (3, 3))
+    assert found.estimate is None and found.reason == ""
+    if verdict is UNKNOWN:
+        assert found.more is None
+    else:
+        low, high = stats.binomtest(3, 3).proportion_ci(method="wilson")
+        # Newcombe's: 1 − √((1 − 0.438)² + (0.562 − 0)²), and both rates are at their ends.
+        edge = 1 - sqrt(2) * (1 - low)
+        assert high == 1.0
+        assert found.rates == pytest.approx((edge, 1.0) if b else (-1.0, -edge))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "exact"),
+    [
+        ((0, 3), (3, 3), HOLDS),
+        ((0, 2), (2, 2), UNKNOWN),
+        ((0, 4), (2, 2), HOLDS),
+        ((1, 5), (5, 5), HOLDS),
+        ((0, 5), (3, 5), UNKNOWN),
+        ((0, 5), (4, 5), HOLDS),
+        ((4, 5), (0, 5), FAILS),
+        ((3, 5), (0, 5), UNKNOWN),
+    ],
+)
+def test_rates_are_told_apart_by_barnards_exact_test(a: tuple[int, int], b: tuple[int, int], exact: Verdict) -> None:
+    found = of_runs("better", diverged("rbf", *a), diverged("exponential", *b))
+    table = [[a[0], b[0]], [a[1] - a[0], b[1] - b[0]]]
+    assert bool(stats.barnard_exact(table, n=256).pvalue <= 0.05) is (exact is not UNKNOWN)
+    assert found.verdict is exact
+
+
+def test_two_runs_a_side_do_not_decide_by_divergence() -> None:
+    """Of equal rates of ½, two diverge against none in 2 of 16 cases."""
+    found = of_runs("better", diverged("rbf", 0, 2), diverged("exponential", 2))
+    assert (found.verdict, found.more) == (UNKNOWN, 1)
+    assert p_rates((0, 2), (2, 2)) == pytest.approx(0.125)
+
+
+def test_rates_that_are_one_of_two_chances_have_to_be_further_apart() -> None:
+    """p = 0.031 is below 5%, but not below the half of it."""
+    cells, _ = kernels([], [])
+    runs = [*diverged("rbf", 0, 3), *diverged("exponential", 3)]
+    assert finding(claim(), cells, runs).verdict is HOLDS
+    assert finding(claim(contrast(), PARTS[UNKNOWN], any=True), cells, runs).verdict is UNKNOWN
+    assert finding(claim(contrast("exponential", "rbf")), cells, runs).verdict is FAILS
+    back = finding(claim(contrast("exponential", "rbf"), PARTS[UNKNOWN]), cells, runs)
+    assert [one.verdict for one in back.outcomes] == [UNKNOWN, UNKNOWN]
+
+
+def test_rates_that_say_nothing_leave_it_to_the_scores_of_the_others() -> None:
+    a = [run("rbf", seed, score, score, id=seed) for seed, score in enumerate([20.0, 21.0, 22.1])]
+    b = diverged("exponential", 1, 4)
+    found = of_runs("better", a, b)
+    assert found.rates and found.rates[0] <= 0 <= found.rates[1]
+    assert found.verdict is HOLDS and found.n == 3 and found.estimate
+
+
+@pytest.mark.parametrize(
+    ("expect", "a", "b", "verdict"),
+    [
+        # Those that completed are 10 apart, or equal.
+        ("better", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("better", (0, 20.0), (2, 10.0), HOLDS),
+        ("better", (2, 20.0), (2, 10.0), HOLDS),
+        ("better", (0, 10.0), (2, 20.0), UNKNOWN),
+        ("better", (2, 10.0), (0, 20.0), FAILS),
+        ("no-worse", (2, 20.0), (0, 10.0), UNKNOWN),
+        ("no-worse", (2, 10.0), (2, 10.0), HOLDS),
+        ("equivalent", (2, 10.0), (0, 10.0), UNKNOWN),
+        ("equivalent", (0, 10.0), (2, 10.0), UNKNOWN),
+        ("equivalent", (2, 10.0), (2, 10.0), HOLDS),
+    ],
+)
+def test_survivors_alone_decide_nothing_for_the_side_that_diverged_more(
+    expect: str, a: tuple[int, float], b: tuple[int, float], verdict: Verdict
+) -> None:
+    """Two of five against none is not told apart from chance."""
+
+    def runs(first: int, lost: int, score: float) -> list[RunRecord]:
+        noise = [0.1, -0.1, 0.05, 0.0, 0.1]
+        kernel = KERNELS[first]
+        return [
+            run(kernel, seed, state=RunState.DIVERGED, id=10 * first + seed)
+            if seed < lost
+            else run(kernel, seed, 1.0, score + noise[seed], id=10 * first + seed)
+            for seed in range(5)
+        ]
+
+    found = of_runs(expect, runs(0, *a), runs(1, *b), margin=1.0)
+    assert found.rates and found.rates[0] <= 0 <= found.rates[1]
+    assert found.verdict is verdict
+    if verdict is UNKNOWN:
+        assert found.reason.startswith("one side diverged more often") and found.more and found.more > 1
+
+
+def test_more_runs_would_tell_rates_apart() -> None:
+    """All of a diverge, and two in three of b."""
+
+    def after(more: int) -> ContrastOutcome:
+        n = 3 + more
+        return of_runs("better", diverged("rbf", n), diverged("exponential", round(2 / 3 * n), n))
+
+    now = after(0)
+    assert (now.verdict, now.estimate) == (UNKNOWN, None)
+    fewest = next(more for more in range(1, 50) if after(more).verdict is FAILS)
+    assert now.more and fewest <= now.more <= 1.25 * fewest + 1, "found in steps that grow"
+    assert after(now.more).verdict is FAILS
+
+
+def test_what_is_decided_alone_may_not_be_told_as_one_of_two_chances() -> None:
+    a, b = [11.2, 12.0, 12.8], [9.4, 10.0, 10.7]
+    value, error, df = welch([(1, a), (-1, b)])
+    assert 0.025 < 2 * stats.t.sf(value / error, df) < 0.05
+    assert only(contrast(), a, b).verdict is HOLDS
+    assert finding(claim(contrast(), PARTS[UNKNOWN], any=True), *kernels(a, b)).verdict is UNKNOWN
+    assert only(contrast(), b, a).verdict is FAILS
+    (first, _) = finding(claim(contrast(), PARTS[UNKNOWN]), *kernels(b, a)).outcomes
+    assert first.verdict is UNKNOWN, "nor that a part of all does not hold"
+    (first, _) = finding(claim(contrast(), PARTS[UNKNOWN]), *kernels(a, b)).outcomes
+    assert first.verdict is HOLDS, "all have to hold, so none needs a correction"
+
+
+def enough(low: float, high: float, found: ContrastOutcome, level: float) -> int:
+    """The first number of seeds with which the interval is between the bounds four times in five."""
+    assert found.estimate
+    value, error, df, n = found.estimate.value, found.estimate.error, found.estimate.df, found.n
+    for seeds in range(2, 10_000):
+        t = stats.t(max(1, df * (seeds - 1) / (n - 1)))
+        scale = error * sqrt(n / seeds)
+        half = t.ppf((1 + level) / 2) * scale
+        if t.sf((low + half - value) / scale) - t.sf((high - half - value) / scale) >= 0.8:
+            return seeds
+    raise AssertionError
+
+
+def test_how_many_more_seeds_would_decide() -> None:
+    found = only(contrast(), RBF, EXP)
+    assert found.verdict is UNKNOWN and found.more == enough(0.0, inf, found, 0.95) - 4
+    equal = only(contrast(expect="equivalent", margin=1.0), RBF, EXP)
+    # It is within the margin, so seeds would show that, not the contrary.
+    assert equal.more == enough(-1.0, 1.0, equal, 0.9) - 4
+    apart = only(contrast(expect="equivalent", margin=0.1), RBF, EXP)
+    assert apart.more == enough(0.1, inf, apart, 0.95) - 4
+    no_worse = only(contrast(expect="no-worse", margin=0.3), EXP, RBF)
+    assert no_worse.more == enough(-inf, -0.3, no_worse, 0.95) - 4
+    chance, _ = finding(claim(contrast(), PARTS[UNKNOWN], any=True), *kernels(RBF, EXP)).outcomes
+    assert chance.more == enough(0.0, inf, chance, 0.975) - 4
+
+
+def test_no_number_of_seeds_decides_what_lies_on_the_bound() -> None:
+    found = only(contrast(), [10.0, 12.0, 11.0], [11.0, 11.0, 11.0])
+    assert (found.verdict, found.more) == (UNKNOWN, None)
+
+
+def test_runs_that_are_all_the_same_are_equivalent_and_not_better() -> None:
+    same = [1.0, 1.0]
+    assert only(contrast(expect="equivalent", margin=0.1), same, same).verdict is HOLDS
+    assert only(contrast(expect="no-worse", margin=0.1), same, same).verdict is HOLDS
+    assert only(contrast(), same, same).verdict is UNKNOWN
+
+
+def test_what_is_told_needs_no_more_seeds() -> None:
+    found = finding(claim(PARTS[HOLDS], PARTS[FAILS]), *known())
+    assert [one.more for one in found.outcomes] == [None, None]
+    assert found.more is None
+
+
+def test_an_outcome_without_an_estimate_has_no_interval() -> None:
+    found = only(contrast(), RBF, EXP)
+    assert replace(found, estimate=None).interval is None

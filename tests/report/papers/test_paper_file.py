@@ -1,0 +1,173 @@
+"""Papers as data: those inside kdx, and every way in which one's own file can be wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from kdx.errors import Faults
+from kdx.grid.cell_selector import unknown
+from kdx.report.papers.paper_file import Contrast, Expect, Paper, Rule, load_paper, shipped
+
+WRITTEN = """\
+title: Ours
+scale: {translation: small}
+tables:
+  - table: Table 1
+    where: {kernel: exponential}
+    cells:
+      - {where: {position: product}, metric: bleu, value: 34.71}
+      - {where: {kernel: linear}, metric: bleu, value: not converge}
+claims:
+  - id: one
+    statement: It works.
+    source: Sec. 1
+    holds:
+      all:
+        - {a: {kernel: rbf}, b: {kernel: exponential}, expect: better}
+        - any:
+            - {a: {training.steps: 10}, b: {training.steps: 20}, expect: no-worse, margin: 0.3, metric: bleu}
+"""
+
+
+def written(path: Path, text: str = WRITTEN) -> Paper:
+    (path / "paper.yaml").write_text(text)
+    return load_paper(str(path / "paper.yaml"))
+
+
+def test_a_file_becomes_tables_and_claims(tmp_path: Path) -> None:
+    paper = written(tmp_path)
+    assert (paper.name, paper.title, paper.scale) == ("paper", "Ours", {"translation": "small"})
+    assert [cell.value for cell in paper.tables[0].cells] == [34.71, "not converge"]
+    (claim,) = paper.claims
+    better, nested = claim.holds.of
+    assert isinstance(better, Contrast) and better.expect is Expect.BETTER and better.a == {"kernel": "rbf"}
+    assert isinstance(nested, Rule) and nested.any
+    (contrast,) = nested.of
+    assert isinstance(contrast, Contrast) and contrast.a == {"training.steps": "10"} and contrast.margin == 0.3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("{kernel: exponential}\n", "{kernl: exponential}\n", ":5:13: unknown factor `kernl`"),
+        ("kernel: linear", "kernel: linaer", ":8:26: unknown kernel `linaer`"),
+        ("metric: bleu, value: 34.71", "value: 34.71", ":7:9: `tables.cells.metric` is missing"),
+        ("value: not converge", "value: maybe", ":8:"),
+        ("metric: bleu, value: not", "metric: blue, value: not", ":8:43: unknown metric `blue`"),
+        ("title: Ours", "titel: Ours", ":1:1: unknown key `titel`"),
+        ("{translation: small}", "{translate: small}", ":2:"),
+        ("expect: better", "expect: beter", ":15:64: unknown expect `beter`"),
+        ("expect: better", "expect: equivalent", ":15:11: `equivalent` needs a margin"),
+        ("b: {kernel: exponential}, ", "b: {kernel: rbf}, ", ":15:33: a cell may be on both sides"),
+        ("b: {kernel: exponential}, ", "b: {norm: pre}, ", ":15:33: a cell may be on both sides"),
+        ("b: {kernel: exponential}, ", "b: {kernel: rbf, norm: pre}, ", ":15:33: a cell may be on both sides"),
+        ("b: {kernel: exponential}, ", "", ":15:11: `b` is missing"),
+        (
+            "{a: {kernel: rbf}",
+            "{where: {kernel: rbf}, a: {kernel: rbf}",
+            ":15:19: `kernel` stands under `where` and in",
+        ),
+        ("{a: {kernel: rbf}", "{a: {kernel: rfb}", ":15:24: unknown kernel `rfb`"),
+        ("{a: {training.steps: 10}", "{a: {training.step: 10}", ":17:20: unknown factor `training.step`"),
+        ("metric: bleu}", "metric: bleeu}", ":17:105: unknown metric `bleeu`"),
+        *(
+            ("margin: 0.3", f"margin: {bad}", f":17:92: `{told}` as margin\n  allowed: a number above 0, in units of")
+            for bad, told in [("-1", "-1"), ("0%", "0%"), ("-1%", "-1%"), ("1 %", "1 %"), ("true", "True"), ("x", "x")]
+        ),
+        ("        - any:\n", "        - some:\n", ":16:11: "),
+        ("      all:\n", "      most:\n", ":14:7: "),
+        ("    holds:\n", "    hold:\n", ":10:5: `holds` is missing"),
+        ("    statement: It works.\n", "", ":10:5: `statement` is missing"),
+    ],
+)
+def test_a_fault_is_told_at_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in WRITTEN
+    with pytest.raises(Faults) as caught:
+        written(tmp_path, WRITTEN.replace(old, new))
+    assert f"{tmp_path}/paper.yaml{told}" in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(("stated", "margin"), [("1", 1.0), ("0.25", 0.25), ("1%", "1%"), ("0.5%", "0.5%")])
+def test_a_margin_is_a_number_or_a_share(tmp_path: Path, stated: str, margin: float | str) -> None:
+    (its,) = written(tmp_path, WRITTEN.replace("margin: 0.3", f"margin: {stated}")).claims
+    rule = its.holds.of[1]
+    assert isinstance(rule, Rule) and isinstance(rule.of[0], Contrast)
+    assert rule.of[0].margin == margin
+
+
+def test_all_faults_are_told_at_once_in_their_order(tmp_path: Path) -> None:
+    text = WRITTEN.replace("linear", "linaer").replace("kernel: rbf", "kernel: rfb").replace("product", "produkt")
+    with pytest.raises(Faults) as caught:
+        written(tmp_path, text)
+    assert [str(fault.place).rpartition("yaml:")[2] for fault in caught.value.faults] == ["7:28", "8:26", "15:24"]
+
+
+def test_two_claims_of_one_id_are_refused(tmp_path: Path) -> None:
+    again = WRITTEN + WRITTEN.partition("claims:\n")[2]
+    with pytest.raises(Faults, match=r"paper\.yaml:18:9: two claims `one`"):
+        written(tmp_path, again)
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "claims: none\n", "claims: [1]\n", "claims:\n  - {id: a\n"])
+def test_what_is_no_paper_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Faults, match=r"paper\.yaml"):
+        written(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["tsai", "no/such.yaml", "x" * 5000, "\0"])
+def test_an_unknown_paper_is_told_with_those_there_are(name: str) -> None:
+    with pytest.raises(Faults, match="a YAML file, or one of shaw2018, tsai2019"):
+        load_paper(name)
+
+
+def test_a_near_name_is_suggested() -> None:
+    with pytest.raises(Faults, match="did you mean `tsai2019`"):
+        load_paper("tsai2018")
+
+
+@pytest.mark.parametrize(("name", "cells"), [("tsai2019", [8, 16, 6, 16]), ("shaw2018", [8, 7, 4])])
+def test_the_papers_inside_kdx_have_every_cell_of_their_tables(name: str, cells: list[int]) -> None:
+    paper = load_paper(name)
+    assert name in shipped()
+    assert [len(table.cells) for table in paper.tables] == cells
+    assert paper.title and paper.source and paper.protocol and paper.scale
+    assert all(not list(unknown({**table.where, **cell.where})) for table in paper.tables for cell in table.cells)
+
+
+def test_a_published_number_that_stands_in_several_tables_is_the_same() -> None:
+    """Tables 1, 3 and 4 repeat Table 1's product kernel, and Tables 1 and 2 the exponential one."""
+    values: dict[object, set[object]] = {}
+    for table in load_paper("tsai2019").tables:
+        for cell in table.cells:
+            words = {**table.where, **cell.where}
+            values.setdefault((cell.metric, tuple(sorted(words.items()))), set()).add(cell.value)
+    assert all(len(same) == 1 for same in values.values())
+    assert {33.98} in values.values() and {34.71} in values.values() and {"not converge"} in values.values()
+
+
+def test_every_question_of_the_paper_has_its_answer() -> None:
+    ids = [claim.id for claim in load_paper("tsai2019").claims]
+    assert [{id.partition("-")[0] for id in ids}] == [{"A1", "A2", "A3", "A4"}]
+    assert [claim.id for claim in load_paper("shaw2018").claims] == [
+        "relative",
+        "relative-big",
+        "combination",
+        "clip",
+        "keys",
+    ]
+
+
+def test_the_big_model_of_shaw_has_a_claim_of_its_own() -> None:
+    """Its cells are of another size, so that no setting has those of both."""
+    clips = {
+        claim.id: [one.a["clip"] for one in claim.holds.of if isinstance(one, Contrast)]
+        for claim in load_paper("shaw2018").claims
+        if claim.id.startswith("relative")
+    }
+    assert clips == {"relative": ["16"], "relative-big": ["8"]}
+
+
+def test_values_that_are_to_be_treated_as_unverified_have_a_note() -> None:
+    cells = [one for table in load_paper("tsai2019").tables for one in table.cells]
+    noted = [one.value for one in cells if one.note]
+    assert noted == [one.value for one in cells if one.value in (30.97, 30.5)] and len(noted) == 4

@@ -1,0 +1,53 @@
+"""Every contrast of every claim inside kdx is met by a shipped grid, at each scale that the paper's grids come in."""
+
+from functools import cache
+
+import pytest
+
+from kdx.grid.load import load_grid
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.shipped import names
+from kdx.report.papers.paper_file import Contrast, Rule, load_paper, shipped
+
+SCALES = {"paper": "", "small": "-small", "mini": "-mini"}
+
+
+@cache
+def specs(paper: str, scale: str) -> list[ResolvedSpec]:
+    """The cells of the paper's grids at this scale."""
+    twins = tuple(suffix for suffix in SCALES.values() if suffix)
+    grids = [name for name in names() if name.startswith(f"{paper}/")]
+    its = [name for name in grids if (name.endswith(SCALES[scale]) if SCALES[scale] else not name.endswith(twins))]
+    return [ResolvedSpec.of(cell.spec) for name in its for cell in load_grid(name).cells]
+
+
+def contrasts(rule: Rule) -> list[Contrast]:
+    return [one for part in rule.of for one in (contrasts(part) if isinstance(part, Rule) else [part])]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("paper", shipped())
+def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, scale):
+    cells = specs(paper, scale)
+    for claim in load_paper(paper).claims:
+        for one in contrasts(claim.holds):
+            for side in (one.a, one.b):
+                assert any(spec.matches({**one.where, **side}) for spec in cells), f"{claim.id}: {dict(side)}"
+
+
+def test_the_first_claim_asks_for_the_arms_of_table_1():
+    """Table 1 has look-up on prediction with the position in the value (27.56)."""
+    paper = load_paper("tsai2019")
+    arms = {
+        (one.where["task"], side["position"], side["value"])
+        for one in contrasts(next(claim for claim in paper.claims if claim.id == "A1-product").holds)
+        for side in (one.a, one.b)
+    }
+    table = next(one for one in paper.tables if one.table == "Table 1")
+    assert arms == {(cell.where["task"], cell.where["position"], cell.where["value"]) for cell in table.cells}
+    assert any(cell.value == 27.56 for cell in table.cells)
+
+
+def test_the_papers_own_exception_stands_among_what_symmetry_costs():
+    claim = next(one for one in load_paper("tsai2019").claims if one.id == "A2-symmetry")
+    assert {one.where["kernel"] for one in contrasts(claim.holds)} == {"exponential", "rbf", "polynomial"}

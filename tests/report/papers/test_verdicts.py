@@ -1,0 +1,271 @@
+"""What the runs say of a claim in each setting."""
+
+import numpy as np
+import pytest
+from claimed import (
+    EXP,
+    FAILS,
+    HOLDS,
+    KERNELS,
+    PARTS,
+    PRODUCT,
+    SUM,
+    UNKNOWN,
+    Records,
+    claim,
+    contrast,
+    finding,
+    joined,
+    kernels,
+    known,
+    of_choices,
+    told,
+)
+from sweeps import cell, run, seeded
+
+from kdx.report.papers.decisions import Errors, Verdict
+from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper, shipped
+from kdx.report.papers.verdicts import answers
+from kdx.store.records import RunState
+
+GOOD, BAD = ([20.0, 21.1, 22.0], [10.0, 11.0, 12.1]), ([10.0, 11.0, 12.1], [20.0, 21.1, 22.0])
+
+
+@pytest.mark.parametrize(("scores", "verdict"), [(GOOD, HOLDS), (BAD, FAILS), (([1.0], [2.0]), UNKNOWN)])
+def test_each_setting_has_a_verdict_of_its_own(scores: tuple[list[float], ...], verdict: Verdict) -> None:
+    """A smoke run neither makes nor unmakes what the runs of another size say."""
+    found = told(claim(), *joined(kernels(*GOOD), kernels(*scores, training={"steps": 10}))).settings
+    assert [(one.setting["training.steps"], one.verdict) for one in found] == [("1000", HOLDS), ("10", verdict)]
+    assert [len(one.outcomes) for one in found] == [1, 1]
+
+
+def test_a_contrast_without_cells_in_a_setting_cannot_be_told_there() -> None:
+    its = claim(contrast(), contrast("rbf", "polynomial"))
+    here, there = kernels(*GOOD, GOOD[1]), kernels(*GOOD, training={"steps": 10})
+    whole, part = told(its, *joined(here, there)).settings
+    assert (whole.verdict, part.verdict) == (HOLDS, UNKNOWN)
+    assert [(one.verdict, one.reason) for one in part.outcomes] == [(HOLDS, ""), (UNKNOWN, "no such cells")]
+
+
+def of_tasks() -> Claim:
+    """rbf is better on translation, and in one of two ways on prediction."""
+    on_prediction = {"where": {"task": "prediction"}}
+    ways = Rule(True, (contrast(**on_prediction), contrast("rbf", "polynomial", **on_prediction)))
+    return claim(contrast(where={"task": "translation"}), ways)
+
+
+def test_what_a_claim_asks_of_another_task_is_left_out() -> None:
+    translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
+    first, second = told(of_tasks(), *joined(translation, prediction)).settings
+    assert (first.setting["task"], first.verdict, len(first.outcomes)) == ("translation", HOLDS, 1)
+    # Of a perplexity less is better.
+    assert (second.setting["task"], second.verdict, len(second.outcomes)) == ("prediction", UNKNOWN, 2)
+    assert [one.verdict for one in second.outcomes] == [FAILS, UNKNOWN]
+    alone = finding(of_tasks(), *translation)
+    assert alone == first, "whether the other task was trained or not"
+
+
+def test_the_chances_of_an_error_are_shared_within_a_task() -> None:
+    translation, prediction = kernels(*GOOD), kernels(*GOOD, GOOD[0], task="prediction")
+    errors = [
+        [one.errors for one in each.outcomes] for each in told(of_tasks(), *joined(translation, prediction)).settings
+    ]
+    assert errors == [[shared(0.05, 0.05)], [shared(0.025, 0.05)] * 2]
+
+
+def test_a_task_may_be_what_a_side_is_about() -> None:
+    sides = {"a": {"task": "translation", "kernel": "rbf"}, "b": {"task": "translation", "kernel": "exponential"}}
+    its = claim(Contrast.model_validate({**sides, "expect": "better"}))
+    (found,) = told(its, *joined(kernels(*GOOD), kernels(*BAD, task="prediction"))).settings
+    assert found.verdict is HOLDS
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "task", "confounders"),
+    [
+        # A look-up has no encoding, and here its placement is another one than the product's.
+        (PRODUCT, {"position": "lookup"}, "translation", ("placement",)),
+        (PRODUCT, {"position": "relative"}, "prediction", ()),
+        (
+            {**PRODUCT, "symmetry": "symmetric", "value": "without-position"},
+            {**SUM, "symmetry": "asymmetric", "value": "with-position", "inject": "input"},
+            "translation",
+            ("symmetry", "value"),
+        ),
+        (
+            {**PRODUCT, "value": "without-position", "memory": 8},
+            {**SUM, "value": "with-position", "inject": "input", "memory": 0},
+            "prediction",
+            ("value", "memory"),
+        ),
+        # The first factor that a names is what it is about.
+        (
+            {"symmetry": "symmetric", "kernel": "rbf"},
+            {"symmetry": "asymmetric", "kernel": "linear"},
+            "translation",
+            ("kernel",),
+        ),
+        (
+            {"kernel": "rbf", "symmetry": "symmetric"},
+            {"symmetry": "asymmetric", "kernel": "linear"},
+            "translation",
+            ("symmetry",),
+        ),
+        ({"kernel": "rbf", "norm": "pre"}, {"kernel": "linear", "norm": "pre"}, "translation", ()),
+    ],
+)
+def test_a_claim_that_holds_says_in_what_else_the_sides_differ(
+    a: dict[str, object], b: dict[str, object], task: str, confounders: tuple[str, ...]
+) -> None:
+    found = of_choices(a, b, task=task)
+    assert (found.verdict, found.confounders) == (HOLDS, confounders)
+    assert found.outcomes[0].confounders == confounders
+    assert str(found) == ("holds, confounded by " + ", ".join(confounders) if confounders else "holds")
+
+
+def test_what_does_not_hold_is_not_said_to_be_confounded() -> None:
+    found = of_choices({"position": "lookup"}, PRODUCT)
+    assert found.verdict is HOLDS
+    other = Contrast.model_validate({"a": PRODUCT, "b": {"position": "lookup"}, "expect": "better"})
+    cells = [cell("a", **PRODUCT), cell("b", position="lookup")]
+    failed = finding(claim(other), cells, [*seeded("a", 1.0, 1.1), *seeded("b", 30.0, 30.1)])
+    assert (failed.verdict, failed.confounders, str(failed)) == (FAILS, (), "does not hold")
+    assert failed.outcomes[0].confounders == ("placement",), "but the contrast tells it"
+
+
+@pytest.mark.parametrize(
+    ("parts", "all_of", "any_of"),
+    [
+        ((HOLDS,), HOLDS, HOLDS),
+        ((FAILS,), FAILS, FAILS),
+        ((UNKNOWN,), UNKNOWN, UNKNOWN),
+        ((HOLDS, HOLDS), HOLDS, HOLDS),
+        ((HOLDS, FAILS), FAILS, HOLDS),
+        ((HOLDS, UNKNOWN), UNKNOWN, HOLDS),
+        ((FAILS, UNKNOWN), FAILS, UNKNOWN),
+        ((FAILS, FAILS), FAILS, FAILS),
+        ((UNKNOWN, FAILS, HOLDS), FAILS, HOLDS),
+    ],
+)
+def test_all_and_any(parts: tuple[Verdict, ...], all_of: Verdict, any_of: Verdict) -> None:
+    of = [PARTS[part] for part in parts]
+    assert finding(claim(*of), *known()).verdict is all_of
+    found = finding(claim(*of, any=True), *known())
+    assert found.verdict is any_of
+    assert [one.verdict for one in found.outcomes] == list(parts)
+
+
+def test_rules_nest() -> None:
+    any_of = Rule(True, (PARTS[FAILS], PARTS[HOLDS]))
+    assert finding(claim(PARTS[HOLDS], any_of), *known()).verdict is HOLDS
+    assert finding(claim(PARTS[UNKNOWN], any_of), *known()).verdict is UNKNOWN
+    all_of = Rule(False, (PARTS[HOLDS], PARTS[FAILS]))
+    assert finding(claim(all_of, PARTS[FAILS], any=True), *known()).verdict is FAILS
+
+
+def shared(holds: float, does_not_hold: float) -> Errors:
+    return Errors(pytest.approx(holds), pytest.approx(does_not_hold))
+
+
+def test_parts_that_could_each_bring_a_verdict_about_share_its_five_percent() -> None:
+    """Any of several makes `any` hold, and any of several makes `all` not hold."""
+
+    def errors(its: Claim) -> list[Errors]:
+        return [one.errors for one in finding(its, *known()).outcomes]
+
+    one, other = PARTS[HOLDS], PARTS[FAILS]
+    assert errors(claim(one)) == errors(claim(one, any=True)) == [shared(0.05, 0.05)]
+    assert errors(claim(one, other)) == [shared(0.05, 0.025)] * 2
+    assert errors(claim(one, other, any=True)) == [shared(0.025, 0.05)] * 2
+    all_of, any_of = Rule(False, (one, other)), Rule(True, (one, other))
+    assert errors(claim(all_of, one, any=True)) == [*[shared(0.025, 0.025)] * 2, shared(0.025, 0.05)]
+    assert errors(claim(any_of, one, any=True)) == [*[shared(0.0125, 0.05)] * 2, shared(0.025, 0.05)]
+    assert errors(claim(all_of, one)) == [*[shared(0.05, 0.0125)] * 2, shared(0.05, 0.025)]
+    assert errors(claim(any_of, one)) == [*[shared(0.025, 0.025)] * 2, shared(0.05, 0.025)]
+
+
+def test_a_claim_needs_as_many_more_as_its_neediest_part_as_far_as_seeds_can_tell() -> None:
+    close = contrast("exponential", "polynomial", expect="equivalent", margin=0.3)
+    closer = contrast("exponential", "polynomial", expect="equivalent", margin=0.2)
+    far = kernels([40.1, 41.4, 39.8, 40.9], EXP, [29.4, 30.3, 29.7, 30.2])
+    found = finding(claim(close, closer, PARTS[HOLDS]), *far)
+    wanted = [one.more for one in found.outcomes if one.verdict is UNKNOWN]
+    assert len(wanted) == 2 and None not in wanted and found.more == max(one for one in wanted if one)
+    assert finding(claim(close, PARTS[UNKNOWN]), *far).more is None
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_papers_claims_cannot_be_told_from_nothing(name: str) -> None:
+    for its in load_paper(name).claims:
+        (found,) = answers([its], [])[0].settings
+        assert found.verdict is UNKNOWN
+        assert {one.reason for one in found.outcomes} == {"no such cells"}
+
+
+def test_a_claim_of_the_paper_is_answered_from_runs_that_follow_it() -> None:
+    """A2: symmetric kernels are hardly worse, in both tasks, for every kernel."""
+    (its,) = (one for one in load_paper("tsai2019").claims if one.id == "A2-symmetry")
+    asked = [one for one in its.holds.of if isinstance(one, Contrast)]
+
+    def sweep_of(*tasks: str, lost: float = 0.0) -> Records:
+        words = {"translation": ("direct-sum", "with-position"), "prediction": ("relative", "without-position")}
+        cells = [
+            cell(
+                f"{task}-{kernel}-{symmetry}", task, kernel=kernel, symmetry=symmetry, position=[position], value=value
+            )
+            for task in tasks
+            for position, value in [words[task]]
+            for kernel in ("exponential", "rbf", "polynomial")
+            for symmetry in ("asymmetric", "symmetric")
+        ]
+        noise = [0.02, -0.03, 0.01, 0.0, -0.01, 0.02, -0.02, 0.01, 0.03, -0.01, 0.0, -0.02]
+        runs = [
+            one
+            for index, each in enumerate(cells)
+            for base in [30 - lost * each.id.startswith("translation-rbf-symmetric")]
+            for one in seeded(each.id, *(base + noise[(3 * index + 5 * seed) % 12] for seed in range(3)))
+        ]
+        return cells, runs
+
+    both = told(its, *sweep_of("translation", "prediction")).settings
+    assert [(one.setting["task"], one.verdict) for one in both] == [("translation", HOLDS), ("prediction", HOLDS)]
+    assert [len(one.outcomes) for one in both] == [
+        sum(one.where["task"] == task for one in asked) for task in ("translation", "prediction")
+    ]
+    worse = told(its, *sweep_of("translation", "prediction", lost=1.0)).settings
+    assert [one.verdict for one in worse] == [FAILS, HOLDS]
+    assert told(its, *sweep_of("translation")).settings == both[:1]
+
+
+def drawn(rng: np.random.Generator, spreads: dict[str, float], n: int, diverging: float) -> Records:
+    """Cells with the same mean."""
+    cells, _ = kernels(*([] for _ in spreads))
+    runs = [
+        run(kernel, seed, state=RunState.DIVERGED, id=100 * index + seed)
+        if rng.random() < diverging
+        else run(kernel, seed, 1.0, float(rng.normal(30, spread)), id=100 * index + seed)
+        for index, (kernel, spread) in enumerate(spreads.items())
+        for seed in range(n)
+    ]
+    return cells, runs
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "diverging", "noisy"), [(3, 0.0, 1.0), (3, 0.0, 8.0), (3, 0.3, 8.0), (5, 0.3, 8.0)])
+def test_a_verdict_is_false_in_at_most_one_of_twenty(n: int, diverging: float, noisy: float) -> None:
+    """All cells are equal: `better` never holds of any pair, and `no-worse` and `equivalent` always do of all."""
+    rng = np.random.default_rng(n)
+    spreads = dict(zip(KERNELS, (noisy, 1.0, 1.0, 1.0), strict=True))
+    pairs = [("rbf", "exponential"), ("polynomial", "linear"), ("exponential", "linear"), ("rbf", "polynomial")]
+    better = claim(*(contrast(*pair) for pair in pairs), any=True)
+    equal = claim(*(contrast(*pair, expect="equivalent", margin=0.5) for pair in pairs))
+    no_worse = claim(*(contrast(*pair, expect="no-worse", margin=0.1) for pair in pairs))
+    draws = 200
+    false = dict.fromkeys(("better holds", "equal fails", "no worse fails"), 0)
+    for _ in range(draws):
+        records = drawn(rng, spreads, n, diverging)
+        false["better holds"] += any(one.verdict is HOLDS for one in told(better, *records).settings)
+        false["equal fails"] += any(one.verdict is FAILS for one in told(equal, *records).settings)
+        false["no worse fails"] += any(one.verdict is FAILS for one in told(no_worse, *records).settings)
+    # Of 200, 10 are 5%; more than 18 come once in 200 times.
+    assert max(false.values()) <= 18, false

@@ -1,0 +1,297 @@
+"""Numbers and notes as a reader sees them."""
+
+from math import exp, inf, nan, sqrt
+
+import numpy as np
+import pytest
+from sweeps import cell, marks, run, scored, seeded, sweep
+
+from kdx.axes import Direction
+from kdx.report.render.wording import (
+    Words,
+    beside_scores,
+    caption,
+    column_headers,
+    difference,
+    interval,
+    probability,
+    rounded,
+    sign,
+    signed,
+    spans,
+    unless_repeated,
+    words,
+)
+from kdx.report.statistics.metric import Metric
+from kdx.report.statistics.power import minimum_detectable_difference
+from kdx.report.table.build import tables
+from kdx.store.records import Provenance, RunState
+
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState.PENDING, RunState.PRUNED
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "told"),
+    [
+        (30.3149, "bleu", "30.31"),
+        (4.126, "perplexity", "4.13"),
+        (2.34567, "loss", "2.346"),
+        (2.34567, "valid/loss", "2.346"),
+        (-0.001, "bleu", "0.00"),
+        (123456.789, "perplexity", "123456.79"),
+        (1234567.0, "perplexity", "1.23e+06"),
+        (nan, "loss", "nan"),
+        (inf, "perplexity", "∞"),
+        (-inf, "bleu", "-∞"),
+    ],
+)
+def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: str) -> None:
+    assert rounded(value, metric) == told
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        (scored("a", (1.0, 30.0), (2.0, 31.0)), Words("31.00", "30.50", "0.71", "(2)", aligned=True)),
+        (scored("a", (1.0, 30.0)), Words("30.00", n="(1)", aligned=True)),
+        ([], Words("–", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], Words("–", note="1/2 failed", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], Words("failed (2/2)")),
+        ([run("a", 0, state=FAILED, error=MEMORY)], Words("out of memory (1/1)")),
+        (
+            [run("a", 0, state=FAILED, error=MEMORY), run("a", 1, state=FAILED, error="ValueError: no")],
+            Words("failed (1/2)", note="1/2 out of memory"),
+        ),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], Words("not converge (1/2)")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], Words("not converge (1/2)", note="1/2 failed")),
+        (
+            [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
+            Words("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
+        ),
+        ([run("a", 0, nan, 30.0)], Words("–", note="1/1 without a score", aligned=True)),
+        ([run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)], Words("–", note="2/2 pruned", aligned=True)),
+        (
+            [run("a", 0, 1.0, 30.0), run("a", 1, 2.0, 40.0, state=PRUNED), run("a", 2, 1.0, 32.0)],
+            Words("30.00", "31.00", "1.41", "(2)", "1/3 pruned", aligned=True),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
+            Words("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),
+        ),
+    ],
+)
+def test_a_place_in_words(runs: list, told: Words) -> None:
+    (found,) = tables(sweep([cell("a")], runs))[0].layout.cells
+    assert words(found, show_n=True) == told
+
+
+def test_a_mean_stands_with_half_of_its_interval() -> None:
+    asked = {"name": "main", "rows": ["kernel"], "cell": "mean"}
+    runs = scored("a", (1.0, 30.0), (2.0, 31.0), (3.0, 32.0))
+    (found,) = tables(sweep([cell("a")], runs, tables=[asked]))[0].layout.cells
+    # t(0.975; 2) · 1 / √3
+    assert words(found, show_n=False) == Words("31.00", sd="2.48", aligned=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(1.234, "+1.23"), (-1.234, "−1.23"), (0.001, "0.00"), (-0.001, "0.00"), (-inf, "−∞")]
+)
+def test_a_difference_has_its_sign_unless_it_is_none(value: float, told: str) -> None:
+    assert signed(value, "bleu") == told
+
+
+def test_a_p_value_is_never_told_as_zero() -> None:
+    assert (probability(0.0412), probability(1e-9)) == ("0.041", "< 0.001")
+
+
+PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction.MAX)
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "told"),
+    [
+        (0.1234567, PERPLEXITY, "+0.123"),
+        (-0.1234567, PERPLEXITY, "−0.123"),
+        (0.0001, PERPLEXITY, "0.000"),
+        (inf, PERPLEXITY, "+∞"),
+        (nan, PERPLEXITY, "nan"),
+        (-0.1234567, BLEU, "−0.12"),
+        (-inf, BLEU, "−∞"),
+        (1e308, BLEU, "+1.00e+308"),
+    ],
+)
+def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, told: str) -> None:
+    assert difference(value, metric) == told
+
+
+def test_an_interval_has_true_minuses_and_signs_where_it_is_of_differences() -> None:
+    assert interval((-1.0, 2.0), "bleu") == "−1.00 to 2.00"
+    assert interval((-1.0, 2.0), BLEU) == "−1.00 to +2.00"
+    assert interval((-0.5, 0.25), PERPLEXITY) == "−0.500 to +0.250"
+
+
+def below(cells: list, runs: list, *, full: bool = False, **sweeping: object) -> list[str]:
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel", "norm"]}], **sweeping))
+    return caption(table, best="*", full=full)
+
+
+def unequal(task: str = "translation", scale: float = 1.0) -> tuple[list, list]:
+    """Two cells that are far apart and were trained for 1000 and 500 steps, with three and two seeds."""
+    cells = [cell("a", task, kernel="rbf"), cell("b", task, kernel="exponential", training=STEPS[task])]
+    return cells, [
+        *seeded("a", *(scale * x for x in (30.0, 31.0, 32.0))),
+        *seeded("b", *(scale * x for x in (20.0, 21.5))),
+    ]
+
+
+STEPS = {"translation": {"steps": 500}, "prediction": {"steps": 500, "batch_tokens": 1280}}
+
+
+def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_differ() -> None:
+    numbers, resolution, rest = below(*unequal())
+    assert numbers.endswith("*: best mean of its column.")
+    smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
+    assert resolution == (f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2.")
+    assert rest == ("Compared cells also differ, beside kernel, norm, in seeds (0–2, 0–1); training.steps (1000, 500).")
+
+
+def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_differs() -> None:
+    numbers, definitions, resolution, spread, seeds, steps = below(*unequal(), full=True)
+    short = below(*unequal())
+    assert [numbers, resolution] == short[:2]
+    assert definitions == "bleu ↑: higher is better."
+    alone = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
+    assert spread.startswith(
+        "Spread over seeds: standard deviations from 1.00 to 1.06 bleu, root mean square 1.03; in one comparison "
+        f"alone, the smallest difference that two such cells can show is {alone:.2f} bleu. Effect of common seeds: F = "
+    )
+    assert seeds == "Unequal seeds: 0–2 in rbf / post; 0–1 in exponential / post."
+    assert steps == "Unequal training.steps: 1000 in rbf / post; 500 in exponential / post."
+
+
+def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_nats() -> None:
+    _, resolution, *_ = below(*unequal("prediction"))
+    smallest = minimum_detectable_difference(2, sides=1) * sqrt(
+        (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
+    )
+    assert resolution.endswith(f": {exp(smallest):.2f} times the perplexity, n = 2.")
+    full = below(*unequal("prediction"), full=True)
+    assert any(" nats, root mean square " in one for one in full)
+    # Whatever the size of the perplexities.
+    assert below(*unequal("prediction", scale=100.0))[1] == resolution
+
+
+def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+
+    def told(*scores: list[float]) -> str:
+        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+        return next(one for one in below(cells, runs, full=True) if "common seeds" in one)
+
+    together = told([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
+    assert together.endswith("they move the cells together, which these comparisons do not use: they are too cautious.")
+    assert told([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("pairing by seed would gain nothing.")
+
+
+def test_where_no_cell_is_marked_best_the_caption_says_what_that_takes() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    takes = "No cell is marked best: that takes two cells of two seeds each whose numbers compare."
+    assert below(cells, [*seeded("a", 1.0), *seeded("b", 2.0)])[0].endswith(takes)
+    assert below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0)])[0].endswith(takes)
+    assert takes not in below(cells, [*seeded("a", 1.0, 1.1), *seeded("b", 2.0, 2.1)])[0]
+    assert takes not in below(cells, seeded("a", 1.0))[0], "nor would anybody expect one"
+
+
+def test_the_marks_are_explained_where_they_stand() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
+    runs = [*seeded("rbf", 30.0, 31.0), *seeded("exponential", 30.1, 31.0), *seeded("linear", 40.0)]
+    assert below(cells, runs)[0].endswith(
+        "*: best mean of its column; †: may be the best as well: with 95% confidence the best of each column is "
+        "among those so marked and the bold one (Hsu 1984; Welch's t, 1 comparison); ‡: not compared "
+        "with it: a single seed, or a score that is not finite, has no spread to judge by."
+    )
+
+
+def test_many_values_and_long_ones_are_cut_in_the_short_caption_alone() -> None:
+    cells = [cell(f"c{steps}", labels={"n": str(steps)}, training={"steps": steps}) for steps in (1, 2, 3, 4, 5)]
+    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    where = {one.id: Provenance("d", "c", {"cpu": f"{'x' * 60}{one.cell_id}"}, {}) for one in runs}
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["n"]}], provenance=where))
+    short, full = caption(table, best="*")[-1], " ".join(caption(table, best="*", full=True))
+    assert "training.steps (1, 2, 3, …)" in short and f"cpu ({'x' * 48}…, " in short
+    assert "Unequal training.steps: 1 in n 1; 2 in n 2; 3 in n 3; 4 in n 4; 5 in n 5." in full
+    assert "x" * 60 in full
+
+
+def test_runs_that_went_on_otherwise_are_told_in_full_in_the_short_caption_too() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [*seeded("a", 1.0, 2.0), *seeded("b", 1.0, 2.0)]
+    changed = {one.id: Provenance("d", "c", {}, {}, "torch 1 → 2") for one in runs if one.cell_id == "a"}
+    told = "Unequal conditions while training: torch 1 → 2 (not bit-exact) in rbf / post."
+    assert below(cells, runs, provenance=changed)[-1] == told
+
+
+def test_the_full_caption_names_few_cells_and_counts_many() -> None:
+    kernels = ("exponential", "rbf", "polynomial", "cosine", "laplacian", "student-t", "elu")
+    cells = [cell(k, kernel=k, training={"steps": 1 if k in kernels[4:] else 2}) for k in kernels]
+    told = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)], full=True)[-1]
+    assert told == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
+
+
+def test_a_place_that_the_plan_leaves_empty_is_blank() -> None:
+    assert words(None, show_n=True) == Words()
+
+
+def test_a_mark_stands_behind_what_is_not_the_best() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear", "cosine")]
+    scores = ([30.0, 31.0], [29.9, 31.0], [40.0], [1.0, 1.1])
+    runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+    (table,) = tables(sweep(cells, runs))
+    assert [sign(one) for one in marks(table)] == ["", "†", "‡", ""]
+
+
+def headers(cells: list, **table: object) -> list[tuple[str, ...]]:
+    return column_headers(tables(sweep(cells, [], tables=[{"name": "main", **table}]))[0].layout)
+
+
+def test_a_table_without_column_factors_is_headed_by_its_metric() -> None:
+    assert headers([cell("a")], rows=["kernel"]) == [("bleu ↑",)]
+    assert headers([cell("a"), cell("b", "prediction")], rows=["task"]) == [("score",)]
+
+
+def test_the_metric_stands_under_the_task_where_columns_differ_in_it() -> None:
+    cells = [cell(f"{t}{k}", t, kernel=k) for t in ("translation", "prediction") for k in ("rbf", "exponential")]
+    assert headers(cells, rows=["symmetry"], columns=["task", "kernel"])[::3] == [
+        ("translation", "bleu ↑", "rbf"),
+        ("prediction", "perplexity ↓", "exponential"),
+    ]
+    assert headers(cells[:2], rows=["symmetry"], columns=["kernel"]) == [("rbf",), ("exponential",)]
+
+
+def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
+    cells = [cell(f"{p}{s}", position=p, training={"steps": s}) for p in ("none", "product") for s in (10, 20)]
+    assert headers(cells, rows=["kernel"], columns=["position", "training.steps"])[1:3] == [
+        ("position none", "steps 20"),
+        ("product", "steps 10"),
+    ]
+
+
+def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
+    parts = [Words("9.5", "9.38", "0.18", "(2)", aligned=True), Words("30.5", "120.00", n="(12)", aligned=True)]
+    parts += [Words("failed (1/1)", note="why"), Words("1.0", "1.00", "1.00", "(1)", "1/2 failed", aligned=True)]
+    assert beside_scores(parts) == [
+        "  9.38 ± 0.18  (2)",
+        "120.00        (12)",
+        "why",
+        "  1.00 ± 1.00  (1)  1/2 failed",
+    ]
+    assert beside_scores([Words("1.0", aligned=True), Words()]) == ["", ""]
+
+
+def test_headers_with_the_same_words_above_them_are_one() -> None:
+    headers = [("a", "x"), ("a", "y"), ("b", "y"), ("b", "y")]
+    assert spans(headers, 0) == [("a", 2), ("b", 2)]
+    assert spans(headers, 1) == [("x", 1), ("y", 1), ("y", 2)]
+    assert [unless_repeated(headers, index) for index in range(4)] == [["a", "x"], ["", "y"], ["b", "y"], ["", ""]]
+    assert unless_repeated(headers, 1, first=1) == ["a", "y"]

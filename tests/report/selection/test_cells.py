@@ -1,0 +1,125 @@
+"""What a cell's runs come to."""
+
+from math import e, inf, nan
+
+import pytest
+from sweeps import cell, run, scored, seeded
+
+from kdx.axes import Direction
+from kdx.grid.plan import Shown
+from kdx.report.selection.cells import Cell, State, cell_of
+from kdx.report.statistics.estimates import Summary
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import RunRecord, RunState
+
+DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
+
+
+def of(*runs: RunRecord, task: str = "translation", **options: object) -> Cell:
+    found = cell_of(cell("a", task), runs, {}, **options)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("runs", "state"),
+    [
+        ([run("a", 0, 1.0, 2.0), run("a", 1, state=DIVERGED), run("a", 2, state=FAILED)], State.VALUE),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, state=PENDING)], State.NOT_CONVERGE),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], State.HOLE),
+        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED, error=MEMORY)], State.FAILED),
+        ([run("a", seed, state=FAILED, error=MEMORY) for seed in (0, 1)], State.OUT_OF_MEMORY),
+        ([run("a", 0, nan, 2.0)], State.HOLE),
+        ([], State.HOLE),
+    ],
+)
+def test_what_stands_where_no_score_does(runs: list[RunRecord], state: State) -> None:
+    found = of(*runs)
+    assert found.state is state
+    assert (found.value is not None) is (state is State.VALUE)
+
+
+def test_the_mean_stands_even_where_no_seed_can_be_selected() -> None:
+    runs = [run("a", 0, nan, 2.0), run("a", 1, nan, 4.0)]
+    assert of(*runs, shown=Shown.MEAN).value == 3.0
+    assert of(*runs).value is None
+
+
+def test_a_validation_metric_is_the_one_that_the_cell_was_selected_by() -> None:
+    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
+    found = of(*runs, metric="valid/bleu")
+    assert (found.score, found.seed, found.metric.recorded) == (30.0, 1, "valid/bleu")
+    assert found.summary and found.summary.mean == 29.5
+    assert cell_of(cell("a"), runs, {}, metric="valid/perplexity") is None
+
+
+def test_a_gain_is_positive_where_it_is_better() -> None:
+    assert (Metric("bleu", Direction.MAX).gain(2.0), Metric("perplexity", Direction.MIN).gain(2.0)) == (2.0, -2.0)
+
+
+def test_the_expected_score_of_the_best_validation_seed() -> None:
+    # By validation from the worst: 34, 31, 28.
+    found = of(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
+    assert found.expected(1) == pytest.approx(31.0)
+    assert found.expected(2) == pytest.approx((31 + 28 + 28) / 3)
+    assert found.expected(3) == 28.0 == found.score
+    assert found.expected(4) is None and found.expected(0) is None
+
+
+def test_the_expected_score_follows_a_perplexity_downwards_and_ties_as_the_selection_does() -> None:
+    found = of(*scored("a", (9.0, 10.0), (8.0, 11.0), (8.0, 12.0)), task="prediction")
+    assert found.expected(3) == 11.0 == found.score
+
+
+def test_the_chance_of_divergence_has_an_interval() -> None:
+    found = of(run("a", 0, state=DIVERGED), run("a", 1, 1.0, 2.0), run("a", 2, state=FAILED))
+    assert found.divergence_rate == pytest.approx((0.0945, 0.9055), abs=1e-4)
+
+
+def test_scores_that_are_no_numbers_are_not_compared() -> None:
+    assert of(*seeded("a", 1.0, inf, nan, 2.0)).scores == {0: 1.0, 3: 2.0}
+    assert of(*seeded("a", 1.0, inf, nan, 2.0)).compared is None
+
+
+def test_scores_are_compared_by_their_logarithm_where_they_are_perplexities() -> None:
+    found = of(*seeded("a", 1.0, e, e), task="prediction")
+    assert found.scores == {0: 0.0, 1: 1.0, 2: 1.0}
+    assert found.compared == Summary(3, pytest.approx(2 / 3), pytest.approx(3**-0.5))
+    assert found.summary and found.summary.mean == pytest.approx((1 + 2 * e) / 3), "but shown as they are"
+    for name, nats in (("word_perplexity", True), ("valid/perplexity", True), ("loss", False), ("bleu", False)):
+        assert Metric(name, Direction.MIN).in_nats is nats
+
+
+def test_a_perplexity_that_has_no_logarithm_is_not_compared() -> None:
+    for bad in (0.0, -0.0, -1.0):
+        found = of(*seeded("a", 2.0, 3.0, bad), task="prediction")
+        assert (set(found.scores), found.compared, found.reference) == ({0, 1}, None, None)
+        assert of(*seeded("a", 2.0, 3.0, bad)).compared is not None
+
+
+def test_one_score_is_compared_with_none_but_a_margin_may_be_taken_from_it() -> None:
+    found = of(*seeded("a", 30.0))
+    assert (found.compared, found.reference) == (None, 30.0)
+    assert (of().compared, of().reference) == (None, None)
+
+
+def test_a_cell_that_shows_no_score_is_compared_with_none() -> None:
+    runs = [run("a", 0, nan, 2.0), run("a", 1, nan, 4.0)]
+    assert of(*runs).compared is None
+    assert of(*runs, shown=Shown.MEAN).compared is not None
+
+
+def test_a_run_that_learned_only_frequencies_keeps_its_score_and_is_counted() -> None:
+    flat = run("a", 1, 3.0, 4.0, undertrained="5.2 nats, 5.1 by frequencies")
+    found = of(run("a", 0, 1.0, 2.0), flat, run("a", 2, state=DIVERGED))
+    assert (found.undertrained, found.completed, found.score) == (1, 2, 4.0)
+    assert [one.undertrained for one in found.seeds] == [None, "5.2 nats, 5.1 by frequencies", None]
+
+
+def test_a_pruned_run_is_over_and_no_seed_of_the_mean():
+    runs = [run("a", 0, 1.0, 2.0), run("a", 1, 9.0, 9.0, state=RunState.PRUNED), run("a", 2, state=RunState.RUNNING)]
+    found = cell_of(cell("a"), runs, {})
+    assert (found.planned, found.completed, found.pruned, found.unfinished) == (3, 1, 1, 1)
+    assert (found.score, found.summary.n, found.summary.mean) == (2.0, 1, 2.0)
+    assert found.divergence_rate == cell_of(cell("a"), runs[:1], {}).divergence_rate

@@ -1,0 +1,103 @@
+"""Translations exchanged at random, against sacrebleu's scores and exchanges by hand."""
+
+import random
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from kdx.errors import KdxError
+from kdx.report.statistics import randomisation
+from kdx.report.statistics.randomisation import TRIALS, bleu_of, paired_randomisation, score
+
+SIGNATURE = "sacrebleu, greedy translations: nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
+
+rng = random.Random(0)
+REFERENCES = [" ".join(rng.choices("abcdefgh", k=8)) for _ in range(60)]
+
+
+def noisy(share: float, seed: int) -> list[str]:
+    """The references with so many of their words replaced."""
+    draw = random.Random(seed)
+    return [" ".join(w if draw.random() > share else "x" for w in line.split()) for line in REFERENCES]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        BLEU(tokenize="none", force=True),
+        BLEU(lowercase=True),
+        BLEU(smooth_method="floor", smooth_value=0.1, effective_order=True),
+    ],
+)
+def test_a_signature_gives_back_its_scorer(metric: BLEU) -> None:
+    metric.corpus_score(REFERENCES, [REFERENCES])
+    signature = str(metric.get_signature())
+    again = bleu_of(signature)
+    again.corpus_score(REFERENCES, [REFERENCES])
+    assert str(again.get_signature()) == signature
+
+
+@pytest.mark.parametrize("text", ["", "mean over target words", "nrefs:1|case:mixed"])
+def test_another_text_is_no_signature(text: str) -> None:
+    with pytest.raises(KdxError, match="is no signature of BLEU"):
+        bleu_of(text)
+
+
+def test_the_score_is_sacrebleus() -> None:
+    lines = noisy(0.2, 1)
+    assert score(lines, REFERENCES, SIGNATURE) == BLEU(tokenize="none").corpus_score(lines, [REFERENCES]).score
+    with pytest.raises(KdxError, match="59 translations, but 60 references"):
+        score(lines[1:], REFERENCES, SIGNATURE)
+
+
+def test_a_better_system_is_told_apart_and_an_equal_one_is_not() -> None:
+    systems = {"base": noisy(0.3, 1), "better": noisy(0.1, 2), "same": noisy(0.3, 3)}
+    found = paired_randomisation(systems, "base", REFERENCES, SIGNATURE)
+    assert set(found) == {"better", "same"}
+    assert found["better"].p < 0.01 and found["better"].gain > 10
+    assert found["same"].p > 0.05
+    assert found["better"].sentences == 60 and found["better"].trials == TRIALS
+    assert found["better"].gain == pytest.approx(
+        score(systems["better"], REFERENCES, SIGNATURE) - score(systems["base"], REFERENCES, SIGNATURE)
+    )
+
+
+def test_the_p_value_is_that_of_exchanges_by_hand() -> None:
+    """Two-sided: as far from 0 as what was seen, either way."""
+    one, other = noisy(0.3, 1), noisy(0.27, 2)
+    (found,) = paired_randomisation({"a": one, "b": other}, "a", REFERENCES, SIGNATURE).values()
+    draw = np.random.default_rng(7)
+    as_far = 0
+    for _ in range(500):
+        exchanged = draw.random(len(REFERENCES)) < 0.5
+        pairs = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, exchanged, strict=True)]
+        first, second = (score(list(lines), REFERENCES, SIGNATURE) for lines in zip(*pairs, strict=True))
+        as_far += abs(second - first) >= abs(found.gain)
+    assert found.p == pytest.approx(as_far / 500, abs=0.05)
+
+
+def test_the_p_value_is_the_same_whichever_of_two_systems_is_the_baseline() -> None:
+    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
+    there, back = (paired_randomisation(systems, name, REFERENCES, SIGNATURE) for name in "ab")
+    assert there["b"].p == pytest.approx(back["a"].p, abs=0.02)
+    assert there["b"].gain == -back["a"].gain
+
+
+@pytest.mark.long
+def test_a_true_null_is_rejected_as_often_as_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The p-value of sacrebleu's paired bootstrap rejects 8% and more of them."""
+    monkeypatch.setattr(randomisation, "TRIALS", 500)
+    rejected = 0
+    for draw in range(300):
+        systems = {"a": noisy(0.3, 2 * draw), "b": noisy(0.3, 2 * draw + 1)}
+        (found,) = paired_randomisation(systems, "a", REFERENCES, SIGNATURE).values()
+        rejected += found.p < 0.05
+    # 15 of 300 are expected; more than 24 come once in a hundred times.
+    assert rejected <= 24
+
+
+def test_it_comes_out_the_same_each_time() -> None:
+    systems = {"a": noisy(0.3, 1), "b": noisy(0.27, 2)}
+    first = paired_randomisation(systems, "a", REFERENCES, SIGNATURE)
+    assert paired_randomisation(systems, "a", REFERENCES, SIGNATURE) == first

@@ -1,0 +1,166 @@
+"""Whatever the scores are, every format writes them, and no mark stands behind what is not finite."""
+
+import csv
+import io
+import json
+import re
+from math import inf, isfinite, isnan, nan
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from sweeps import cell, run, sweep
+
+from kdx.report.papers.paper_file import Claim, Contrast, Paper, Rule
+from kdx.report.papers.verdicts import answers
+from kdx.report.render.csv import claims_to_csv, to_csv
+from kdx.report.render.html.page import claims_to_html, to_html
+from kdx.report.render.json import claim_to_json, to_json
+from kdx.report.render.latex.writer import listing_to_latex, to_latex
+from kdx.report.render.listings.claims import claim
+from kdx.report.render.markdown import listing_to_markdown, to_markdown
+from kdx.report.render.text import TextListing, TextTable
+from kdx.report.table.build import tables
+from kdx.store.records import SweepRecord
+
+KERNELS = ("rbf", "exponential", "linear")
+METRICS = {"translation": "bleu", "prediction": "perplexity"}
+TABLES: list[dict[str, Any]] = [
+    {"name": "best", "rows": ["kernel"], "columns": ["task"]},
+    {"name": "mean", "rows": ["kernel"], "columns": ["task"], "cell": "mean"},
+    *(
+        {
+            "name": f"{task} {margin}",
+            "rows": ["kernel"],
+            "where": {"task": task},
+            "baseline": {"kernel": "rbf"},
+            "margin": {metric: margin},
+        }
+        for task, metric in METRICS.items()
+        for margin in (0.5, "1%")
+    ),
+]
+MARKED = re.compile(
+    r"(?:nan|∞|\\infty\$?|[–-]|textendash\{\})(?:†|‡|\*(?!\*)|\\rlap)|\*\*-?(?:nan|∞)|textbf\{[$-]*(?:nan|\\infty)"
+)
+
+SPECIAL = [nan, inf, -inf, 0.0, -0.0, 1e308, -1e308, 1.7e308, 5e-324, 1e-310, 1e155, 1.0, -1.0]
+number = st.sampled_from(SPECIAL) | st.floats() | st.floats(1, 100)
+seeds = st.lists(st.tuples(number, number), min_size=1, max_size=4)
+"""Validation and test scores of a cell's seeds."""
+
+
+def recorded(scores: list[list[tuple[float, float]]]) -> SweepRecord:
+    """Three cells of each of two tasks."""
+    places = [(task, kernel) for task in METRICS for kernel in KERNELS]
+    cells = [cell(f"{task} {kernel}", task, kernel=kernel) for task, kernel in places]
+    runs = [
+        run(its.id, seed, *pair, id=10 * index + seed)
+        for index, (its, pairs) in enumerate(zip(cells, scores, strict=True))
+        for seed, pair in enumerate(pairs)
+    ]
+    return sweep(cells, runs, tables=TABLES)
+
+
+def drawn(what: Any) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=100, color_system=None).print(what)
+    return stream.getvalue()
+
+
+any_scores = given(st.lists(seeds, min_size=6, max_size=6))
+huge = example([[(1.0, 1.7e308), (2.0, -1.7e308)]] * 6)
+tiny = example([[(1.0, 5e-324), (2.0, 1e-310)], [(1.0, 1e308), (1.0, 1e-308)]] * 3)
+signs = example([[(1.0, -1.0), (2.0, 1.0)], [(1.0, 2.0), (2.0, 3.0)], [(nan, 4.0), (nan, 5.0)]] * 2)
+mixed = example([[(1.0, 2.0), (2.0, inf)], [(1.0, 2.0), (2.0, 3.0)], [(1.0, nan), (2.0, 2.5)]] * 2)
+lone = example([[(1.0, inf)], [(1.0, 2.0), (2.0, 3.0)], [(1.0, nan), (2.0, nan)]] * 2)
+
+
+@pytest.mark.filterwarnings("error")
+@settings(deadline=None, max_examples=40)
+@any_scores
+@huge
+@tiny
+@signs
+@mixed
+@lone
+def test_any_scores_are_written_in_every_format_of_a_text_and_only_finite_ones_are_marked(
+    scores: list[list[tuple[float, float]]],
+) -> None:
+    record = recorded(scores)
+    shown = tables(record)
+    for table in shown:
+        for at in table.marks:
+            value = table.layout.places[at].value
+            assert value is not None and isfinite(value)
+        for text in (
+            drawn(TextTable(table, statistics=True, full=True)),
+            to_markdown(table, statistics=True, full=True),
+            to_latex(table, statistics=True, full=True),
+        ):
+            assert not MARKED.search(text), MARKED.search(text)
+        json.dumps(to_json(table))
+    rows = list(csv.DictReader(io.StringIO(to_csv(shown, record), newline="")))
+    assert len(rows) == sum(len(table.layout.cells) for table in shown)
+    for row, found in zip(rows, (found for table in shown for found in table.layout.cells), strict=True):
+        told = float(row["score"]) if row["score"] else None
+        assert told == found.score or (told is not None and isnan(told) and isnan(found.score or 0.0))
+
+
+@pytest.mark.filterwarnings("error")
+@settings(deadline=None, max_examples=8)
+@any_scores
+@huge
+@tiny
+@signs
+@mixed
+@lone
+def test_any_scores_are_shown_on_the_page_and_only_finite_ones_are_marked(
+    scores: list[list[tuple[float, float]]],
+) -> None:
+    record = recorded(scores)
+    assert not re.search(r"(?:nan|∞|–)(?:<[^>]*>)*[†‡]", "".join(to_html(tables(record)[:2], record, {})))
+
+
+CLAIMS = [
+    Claim(
+        f"{expect} {margin}",
+        "It works.",
+        "",
+        Rule(
+            any_of,
+            tuple(
+                Contrast.model_validate(
+                    {"a": {"kernel": kernel}, "b": {"kernel": "rbf"}, "expect": expect, "margin": margin}
+                )
+                for kernel in KERNELS[1:]
+            ),
+        ),
+    )
+    for any_of in (True, False)
+    for expect, margin in (("better", None), ("no-worse", 0.5), ("equivalent", "1%"))
+]
+
+
+@pytest.mark.filterwarnings("error")
+@settings(deadline=None, max_examples=20)
+@any_scores
+@huge
+@tiny
+@signs
+@mixed
+@lone
+def test_any_scores_are_answers_to_claims_in_every_format(scores: list[list[tuple[float, float]]]) -> None:
+    told = answers(CLAIMS, [recorded(scores)])
+    paper = Paper("p", "Paper", "", "", {}, (), tuple(CLAIMS))
+    for one in told:
+        json.dumps(claim_to_json(one))
+        for listing in claim(one):
+            drawn(TextListing(listing))
+            listing_to_markdown(listing)
+            listing_to_latex(listing)
+    assert "".join(claims_to_html([(paper, told)], ""))
+    rows = list(csv.DictReader(io.StringIO(claims_to_csv([(paper, told)]), newline="")))
+    assert len(rows) == sum(len(setting.outcomes) for one in told for setting in one.settings)

@@ -1,0 +1,279 @@
+"""What keeps a comparison from being fair is listed; what is meant to differ, or cannot matter, is not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sweeps import cell, run, seeded, sweep
+
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.report.render.wording import caption
+from kdx.report.table.audit import CHANGED, PARAMETERS, UNKNOWN, UnequalFact
+from kdx.report.table.build import tables
+from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
+
+KERNELS = ("rbf", "exponential", "polynomial")
+RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
+
+
+def audit(cells: Sequence[CellRecord], runs: Sequence[RunRecord], **rest: Any) -> dict[str, Mapping[str, Any]]:
+    """Topic → what it is → where, of a table with a row for each cell."""
+    asked = {"name": "t", "rows": rest.pop("rows", ["kernel"]), **rest.pop("asked", {})}
+    (table,) = tables(sweep(cells, runs, tables=[asked], **rest))
+    return {one.topic: one.values for one in table.audit}
+
+
+def three(*scores: Sequence[float]) -> tuple[list[CellRecord], list[RunRecord]]:
+    cells = [cell(kernel, kernel=kernel) for kernel in KERNELS]
+    scores = scores or ([1.0, 2.0],) * 3
+    return cells, [one for each, its in zip(cells, scores, strict=True) for one in seeded(each.id, *its)]
+
+
+def origin(**known: Any) -> Provenance:
+    return Provenance(**{"data": "d" * 32, "code": "c" * 32, "environment": {}, "definitions": {}, **known})
+
+
+def of_origins(first: Provenance, *others: Provenance) -> dict[str, Mapping[str, Any]]:
+    """Two cells, of a run each; the second's come from `others`."""
+    cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
+    runs = [run("rbf", 0, 1.0, 1.0, id=1)]
+    runs += [run("exponential", seed, 1.0, 1.0, id=10 + seed) for seed in range(len(others))]
+    runs += [run("rbf", seed, 1.0, 1.0, id=1 + seed) for seed in range(1, len(others))]
+    provenance = {one.id: first for one in runs} | {10 + seed: other for seed, other in enumerate(others)}
+    return audit(cells, runs, provenance=provenance)
+
+
+def test_equal_cells_have_nothing_to_tell() -> None:
+    cells, runs = three()
+    where = dict.fromkeys((one.id for one in runs), origin(environment={"torch": "2.12"}))
+    assert audit(cells, runs, provenance=where, metrics={one.id: {PARAMETERS: 10.0} for one in runs}) == {}
+
+
+def test_unequal_seeds_are_told_the_commonest_first() -> None:
+    cells, runs = three([1.0], [1.0, 2.0], [3.0, 4.0])
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
+    (found,) = table.audit
+    assert found == UnequalFact("seeds", "translation", table.layout.cells[0].metric, {"0–1": (EXP, POLY), "0": (RBF,)})
+    assert list(found.values) == ["0–1", "0"]
+
+
+def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
+    cells = [
+        cell(
+            f"{kernel}{lines}",
+            kernel=kernel,
+            data={"corpus": "synthetic", "train_lines": lines},
+            labels={"approach": f"{kernel}{lines}"},
+        )
+        for kernel, lines in (("rbf", 1000), ("exponential", 9000))
+    ]
+    runs = [one for each in cells for one in seeded(each.id, 1.0, 2.0)]
+    asked = {"name": "t", "rows": ["approach"]}
+    (table,) = tables(sweep(cells, runs, tables=[asked]))
+    (found,) = table.audit
+    assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
+    assert not found.compared and not table.marks and table.differences == ()
+    told = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
+    for full in (False, True):
+        assert caption(table, best="*", full=full)[-1] == f"{told}1000 in rbf1000; 9000 in exponential9000."
+    # Also where a row factor names it. Where the cells stand in columns of their own, nobody would compare them.
+    (named,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach", "data.train_lines"]}]))
+    assert [(one.topic, one.compared) for one in named.audit] == [("data.train_lines", False)]
+    (columns,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"], "columns": ["data.train_lines"]}]))
+    assert columns.audit == ()
+
+
+def test_as_many_but_other_seeds_are_unequal() -> None:
+    cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
+    runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in (0, 1, 2, 7)]
+    runs += [run("exponential", seed, 1.0, 1.0, id=10 + seed) for seed in (1, 3, 5, 6)]
+    assert audit(cells, runs) == {"seeds": {"0–2, 7": (RBF,), "1, 3, 5–6": (EXP,)}}
+
+
+def test_seeds_without_a_score_do_not_count_and_a_cell_without_any_is_left_out() -> None:
+    cells, runs = three([1.0, 2.0], [1.0, 2.0], [])
+    lost = [run("exponential", 2, state=RunState.DIVERGED, id=1), run("rbf", 2, state=RunState.FAILED, id=2)]
+    assert audit(cells, [*runs, *lost, run("polynomial", 0, state=RunState.DIVERGED, id=3)]) == {}
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sets(st.integers(0, 30), min_size=1, max_size=12))
+def test_ranges_of_seeds_name_every_seed_once_and_no_other(seeds: set[int]) -> None:
+    cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
+    runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in seeds]
+    found = audit(cells, [*runs, run("exponential", 99, 1.0, 1.0, id=99)])["seeds"]
+    (told,) = (words for words, where in found.items() if where == (RBF,))
+    named = []
+    for part in told.split(", "):
+        first, _, last = part.partition("–")
+        named += range(int(first), int(last or first) + 1)
+    assert named == sorted(seeds)
+
+
+@pytest.mark.parametrize(
+    ("field", "here", "there"),
+    [
+        ("training.steps", {"training": {"steps": 10}}, {"training": {"steps": 20}}),
+        ("training.batch_tokens", {"training": {"batch_tokens": 100}}, {"training": {"batch_tokens": 200}}),
+        ("model.dropout", {"model": {"dropout": 0.1}}, {"model": {"dropout": 0.2}}),
+        ("evaluation.beam", {"evaluation": {"beam": 1}}, {"evaluation": {"beam": 4}}),
+    ],
+)
+def test_another_budget_size_or_evaluation_is_told_unless_it_is_what_the_table_compares(
+    field: str, here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    one, other = cell("a", labels={"approach": "x"}, **here), cell("b", labels={"approach": "y"}, **there)
+    runs = [*seeded("a", 1.0), *seeded("b", 1.0)]
+    words = [str(next(iter(its.values()))[field.partition(".")[2]]) for its in (here, there)]
+    assert audit([one, other], runs, rows=["approach"])[field] == {words[0]: (RBF,), words[1]: (EXP,)}
+    assert field not in audit([one, other], runs, rows=[field])
+
+
+@pytest.mark.parametrize(
+    ("factor", "here", "there"),
+    [
+        ("norm", {"norm": "pre"}, {"norm": "post"}),
+        ("symmetry", {"symmetry": "symmetric"}, {"symmetry": "asymmetric"}),
+        ("kernel", {"kernel": "rbf"}, {"kernel": "linear"}),
+        (
+            "placement",
+            {"position": "product", "placement": ["encoder-self"]},
+            {"position": "product", "placement": ["decoder-self"]},
+        ),
+        (
+            "value",
+            {"position": "lookup", "value": "with-position"},
+            {"position": "lookup", "value": "without-position"},
+        ),
+        ("filter.encoder-self", {"filter": {"encoder-self": "causal"}}, {"filter": {"encoder-self": "full"}}),
+        ("select.metric", {"select": {"metric": "bleu"}}, {"select": {"metric": "loss"}}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whatever_else_an_approach_brings_with_it_is_told(
+    factor: str, here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    cells = [cell(name, labels={"approach": name}, **its) for name, its in (("x", here), ("y", there))]
+    metrics = {one.id: {"test/bleu": 1.0} for name in "xy" for one in seeded(name, 1.0, 2.0)}
+    runs = [*seeded("x", 1.0, 2.0), *seeded("y", 1.0, 2.0)]
+    found = audit(cells, runs, rows=["approach"], asked={"metric": "bleu"}, metrics=metrics)
+    words = [its.spec.word(factor) for its in cells]
+    assert found[factor] == {words[0]: (RBF,), words[1]: (EXP,)}
+
+
+def test_memory_is_told_where_it_does_not_keep_cells_from_being_compared() -> None:
+    """Test scores with the same context: only training had more."""
+    cells = [
+        cell(f"m{memory}", "prediction", labels={"approach": f"m{memory}"}, memory=memory, evaluation={"memory": 16})
+        for memory in (8, 16)
+    ]
+    runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
+    assert audit(cells, runs, rows=["approach"])["memory"] == {"8": (RBF,), "16": (EXP,)}
+
+
+def foreign(cell: CellRecord, **fields: object) -> CellRecord:
+    """The cell as another kdx may have it."""
+    return replace(cell, spec=ResolvedSpec({**cell.spec.plain, **fields}))
+
+
+def test_words_that_this_kdx_does_not_know_are_told_of_every_cell() -> None:
+    cells, runs = three()
+    all_of = [foreign(one, norm="mine") for one in cells]
+    assert audit(all_of, runs)[UNKNOWN] == {"norm `mine`": (RBF, EXP, POLY)}
+    one_of = [foreign(cells[0], norm="mine", new=3), *cells[1:]]
+    assert audit(one_of, runs)[UNKNOWN] == {"norm `mine`": (RBF,), "key `new`": (RBF,)}
+    (table,) = tables(sweep(one_of, runs, tables=[{"name": "t", "rows": ["kernel"]}]))
+    assert (
+        "This kdx does not know norm `mine` in rbf; key `new` in rbf: shown as recorded" in caption(table, best="*")[-2]
+    )
+
+
+def test_what_cannot_change_a_score_is_not_told() -> None:
+    cells = [cell("a", labels={"n": "x"}), cell("b", labels={"n": "y"}, training={"record_every": 7})]
+    assert audit(cells, [*seeded("a", 1.0), *seeded("b", 1.0)], rows=["n"]) == {}
+    assert of_origins(origin(environment={"host": "a"}), origin(environment={"host": "b"})) == {}
+
+
+def test_numbers_of_parameters_are_told_also_where_the_runs_of_a_cell_do_not_agree() -> None:
+    cells, runs = three()
+    metrics = {one.id: {PARAMETERS: 1234567.0 if one.cell_id == "rbf" else 1000.0} for one in runs}
+    assert audit(cells, runs, metrics=metrics) == {"parameters": {"1,000": (EXP, POLY), "1,234,567": (RBF,)}}
+    metrics[next(one.id for one in runs if one.cell_id == "rbf")] = {PARAMETERS: 1000.0}
+    assert audit(cells, runs, metrics=metrics)["parameters"] == {
+        "1,000": (EXP, POLY),
+        "1,000 and 1,234,567": (RBF,),
+    }
+
+
+def test_other_data_or_code_is_told_by_the_first_digits_of_its_hash() -> None:
+    assert of_origins(origin(), origin(data="e" * 32)) == {"data": {"dddddddd": (RBF,), "eeeeeeee": (EXP,)}}
+    assert of_origins(origin(), origin(code="e" * 32)) == {"code": {"cccccccc": (RBF,), "eeeeeeee": (EXP,)}}
+
+
+def test_other_versions_and_threads_are_told() -> None:
+    found = of_origins(
+        origin(environment={"torch": "2.12", "threads": 1, "numpy": "2.4"}),
+        origin(environment={"torch": "2.13", "threads": 2, "numpy": "2.4"}),
+    )
+    assert found == {"torch": {"2.12": (RBF,), "2.13": (EXP,)}, "threads": {"1": (RBF,), "2": (EXP,)}}
+
+
+def test_other_arithmetic_is_told_where_it_is_known() -> None:
+    one, other, older = (origin(environment={"torch": "2.13", "canary": hash}) for hash in ("5fa8", "43f7", None))
+    assert of_origins(one, other) == {"arithmetic in fp32": {"5fa8": (RBF,), "43f7": (EXP,)}}
+    assert of_origins(one, older) == {}
+
+
+def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
+    old, new = origin(environment={"torch": "2.12"}), origin(environment={"torch": "2.13"})
+    assert of_origins(old, old, new) == {"torch": {"2.12": (RBF,), "2.12 and 2.13": (EXP,)}}
+    bare = origin(environment=None)
+    assert of_origins(old, old, bare) == {"torch": {"2.12": (RBF,), "2.12 and not recorded": (EXP,)}}
+
+
+def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() -> None:
+    changed = origin(changes="torch 2.12 → 2.13 from step 40 on")
+    told = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
+    assert of_origins(origin(), changed) == {CHANGED: {told: (EXP,)}}
+    assert of_origins(changed, changed) == {CHANGED: {told: (RBF, EXP)}}
+
+
+def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:
+    def defined(bleu: str) -> Provenance:
+        return origin(definitions={"test/bleu": bleu, "test/loss": f"loss {bleu}"})
+
+    assert of_origins(defined("tok:13a"), defined("tok:none")) == {
+        "definition": {"tok:13a": (RBF,), "tok:none": (EXP,)}
+    }
+
+
+@pytest.mark.parametrize("unknown", [Provenance(None, None, None, None), origin(environment=None, definitions=None)])
+def test_what_nobody_recorded_is_no_difference(unknown: Provenance) -> None:
+    assert of_origins(origin(environment={"torch": "2.12"}, definitions={"test/bleu": "x"}), unknown) == {}
+
+
+def test_cells_that_are_not_compared_may_differ() -> None:
+    cells = [
+        cell("a", labels={"n": "x"}),
+        cell("b", labels={"n": "y"}, data={"corpus": "other"}),
+        cell("c", "prediction", labels={"n": "z"}),
+    ]
+    runs = [*seeded("a", 1.0), *seeded("b", 1.0, 2.0), *seeded("c", 1.0, 2.0, 3.0)]
+    found = audit(cells, runs, rows=["n", "data.corpus"])
+    assert found == {"data.corpus": {"synthetic": (RBF,), "other": (EXP,)}}, "nothing else, such as seeds"
+
+
+def test_no_cells_and_no_runs_have_nothing_to_tell() -> None:
+    assert audit([], []) == {}
+    assert audit(three()[0], []) == {}
+
+
+def test_places_are_those_of_rows_and_columns() -> None:
+    cells = [cell(f"{k}-{n}", kernel=k, norm=n) for k in ("rbf", "exponential") for n in ("pre", "post")]
+    runs = [one for each in cells for one in seeded(each.id, *([1.0, 2.0] if "pre" in each.id else [1.0]))]
+    assert audit(cells, runs, asked={"columns": ["norm"]}) == {
+        "seeds": {"0–1": ((0, 0), (1, 0)), "0": ((0, 1), (1, 1))}
+    }

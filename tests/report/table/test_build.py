@@ -1,0 +1,360 @@
+"""What stands in each place of a table, and what its caption says."""
+
+from math import inf, nan
+
+import pytest
+from sweeps import cell, marks, run, scored, seeded, sweep
+
+from kdx.axes import Direction
+from kdx.errors import KdxError
+from kdx.report.selection.cells import Cell, Seed, State
+from kdx.report.statistics.estimates import Summary
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.build import tables
+from kdx.report.table.comparisons import Mark
+from kdx.report.table.table import Table
+from kdx.store.records import RunState
+
+BLEU = Metric("bleu", Direction.MAX)
+RULE = "Per cell, the test score of the seed with the best valid/bleu"
+
+
+def only(table: Table) -> Cell:
+    (found,) = table.layout.cells
+    return found
+
+
+def one(*runs: object, **choices: object) -> Table:
+    """The table of a sweep with one cell, `a`."""
+    return tables(sweep([cell("a")], runs, **choices))[0]
+
+
+def test_a_place_holds_the_test_score_of_the_best_validation_seed_beside_mean_and_spread() -> None:
+    table = one(*scored("a", (29.0, 31.0), (30.0, 28.0), (28.0, 34.0)))
+    found = only(table)
+    assert found == Cell(
+        id="a",
+        metric=BLEU,
+        selected_by=Metric("valid/bleu", Direction.MAX),
+        state=State.VALUE,
+        run_id=1,
+        seed=1,
+        validation=30.0,
+        score=28.0,
+        summary=Summary(3, 31.0, 3.0),
+        seeds=tuple(
+            Seed(seed, seed, RunState.COMPLETED, *scores)
+            for seed, scores in enumerate([(29.0, 31.0), (30.0, 28.0), (28.0, 34.0)])
+        ),
+    )
+    assert (found.planned, found.completed, found.diverged, found.failed, found.unfinished) == (3, 3, 0, 0, 0)
+    assert table.notes == (f"{RULE}; beside it mean ± standard deviation over n = 3 seeds.",)
+    assert table.definitions == ("bleu ↑: higher is better.",)
+
+
+def test_a_perplexity_is_selected_downwards() -> None:
+    table = tables(sweep([cell("a", "prediction")], scored("a", (9.0, 10.0), (8.0, 11.0))))[0]
+    assert (only(table).seed, only(table).score) == (1, 11.0)
+    assert only(table).metric == Metric("perplexity", Direction.MIN)
+
+
+def test_a_cell_without_a_finished_run_is_a_hole() -> None:
+    states = (RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED, RunState.CANCELLED)
+    table = one(*(run("a", seed, state=state) for seed, state in enumerate(states)))
+    found = only(table)
+    assert (found.state, found.score, found.planned, found.unfinished) == (State.HOLE, None, 4, 4)
+    assert table.notes == (f"{RULE}.", "–: no score yet.")
+
+
+def test_a_cell_without_runs_is_a_hole() -> None:
+    assert only(one()).state is State.HOLE
+
+
+def test_a_cell_whose_finished_runs_all_diverged_did_not_converge() -> None:
+    diverged = [run("a", seed, state=RunState.DIVERGED) for seed in (0, 1)]
+    table = one(*diverged, run("a", 2, state=RunState.PENDING))
+    found = only(table)
+    assert (found.state, found.diverged, found.planned) == (State.NOT_CONVERGE, 2, 3)
+    assert any(note.startswith("not converge (k/n): k of n seeds diverged") for note in table.notes)
+
+
+def test_scores_of_a_diverged_run_are_never_used() -> None:
+    table = one(run("a", 0, 99.0, 99.0, RunState.DIVERGED), *scored("a", (1.0, 2.0))[:0], run("a", 1, 1.0, 2.0))
+    found = only(table)
+    assert (found.state, found.score, found.diverged) == (State.VALUE, 2.0, 1)
+    assert found.summary == Summary(1, 2.0, None)
+
+
+def test_failed_runs_are_counted_apart() -> None:
+    found = only(one(run("a", 0, state=RunState.FAILED), run("a", 1, 30.0, 31.0), run("a", 2, state=RunState.PENDING)))
+    assert (found.failed, found.completed, found.unfinished, found.planned) == (1, 1, 1, 3)
+
+
+def test_a_cell_whose_validation_scores_are_all_nan_is_a_hole() -> None:
+    found = only(one(run("a", 0, nan, 30.0)))
+    assert (found.state, found.seed, found.completed) == (State.HOLE, None, 1)
+
+
+def test_the_newest_final_generation_stands_for_a_seed() -> None:
+    finished = run("a", 0, 30.0, 31.0, generation=1)
+    assert only(one(run("a", 0, 40.0, 41.0), finished)).score == 31.0
+    again = run("a", 0, state=RunState.RUNNING, generation=2)
+    found = only(one(again, finished))
+    assert (found.score, found.planned, found.unfinished) == (31.0, 1, 0)
+    repeated = run("a", 0, state=RunState.DIVERGED, generation=2)
+    assert only(one(finished, repeated)).state is State.NOT_CONVERGE
+
+
+def test_another_metric_is_that_of_the_seed_selected_by_the_cells_own() -> None:
+    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
+    metrics = {0: {"test/perplexity": 5.0}, 1: {"test/perplexity": 6.0}}
+    table = one(*runs, tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}], metrics=metrics)
+    found = only(table)
+    assert (found.seed, found.score, found.metric) == (1, 6.0, Metric("perplexity", Direction.MIN))
+    assert found.summary is not None and found.summary.mean == 5.5
+    assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/bleu; ")
+    assert table.definitions == ("perplexity ↓: lower is better.",)
+
+
+def test_a_validation_metric_shows_the_score_that_chose_the_seed_and_says_so() -> None:
+    runs = scored("a", (29.0, 31.0), (30.0, 28.0))
+    table = one(*runs, tables=[{"name": "dev", "rows": ["kernel"], "metric": "valid/bleu"}])
+    found = only(table)
+    assert (found.seed, found.score, found.validation) == (1, 30.0, 30.0)
+    assert found.metric == found.selected_by == Metric("valid/bleu", Direction.MAX)
+    assert found.summary is not None and found.summary.mean == 29.5
+    assert table.notes == (
+        "Per cell, the validation score of the seed with the best valid/bleu"
+        "; beside it mean ± standard deviation over n = 2 seeds.",
+        "Seed and weights were chosen by this very score, which flatters it.",
+    )
+
+
+def test_a_validation_metric_leaves_the_places_of_cells_that_another_chose_empty() -> None:
+    cells = [cell("a"), cell("b", select={"metric": "loss"}), cell("c", "prediction")]
+    asked = {"name": "dev", "rows": ["select.metric"], "metric": "valid/bleu"}
+    (table,) = tables(sweep(cells, [], tables=[asked]))
+    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None, None]
+
+
+def test_a_table_of_some_cells_shows_those_only() -> None:
+    cells = [
+        cell(f"{task}-{kernel}", task, kernel=kernel)
+        for task in ("translation", "prediction")
+        for kernel in ("rbf", "exponential")
+    ]
+    runs = scored("prediction-rbf", (9.0, 10.0))
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "p", "rows": ["kernel"], "where": {"task": "prediction"}}]))
+    assert [found.id for found in table.layout.cells] == ["prediction-rbf", "prediction-exponential"]
+    assert table.layout.cells[0].score == 10.0
+    assert table.notes[0].startswith("Per cell, the test score of the seed with the best valid/perplexity; ")
+
+
+def test_a_metric_that_only_a_test_has_makes_a_table() -> None:
+    asked = {"name": "13a", "rows": ["kernel"], "metric": "bleu_detokenised"}
+    found = only(one(*scored("a", (29.0, 31.0)), tables=[asked], metrics={0: {"test/bleu_detokenised": 30.5}}))
+    assert (found.score, found.metric) == (30.5, Metric("bleu_detokenised", Direction.MAX))
+
+
+def test_a_metric_that_was_not_recorded_leaves_a_hole() -> None:
+    table = one(*scored("a", (29.0, 31.0)), tables=[{"name": "ppl", "rows": ["kernel"], "metric": "perplexity"}])
+    assert (only(table).state, only(table).summary) == (State.HOLE, None)
+
+
+def test_a_metric_leaves_the_places_of_another_task_empty() -> None:
+    cells = [cell("a"), cell("b", "prediction")]
+    (table,) = tables(sweep(cells, [], tables=[{"name": "bleu", "rows": ["task"], "metric": "bleu"}]))
+    assert [row[0] and row[0].id for row in table.layout.body] == ["a", None]
+
+
+def test_rows_are_the_axes_that_vary_and_columns_the_tasks_when_no_table_is_asked_for() -> None:
+    cells = [
+        cell(f"{task}-{kernel}", task, kernel=kernel, norm="pre")
+        for task in ("translation", "prediction")
+        for kernel in ("rbf", "exponential")
+    ]
+    runs = [one for each in cells for one in scored(each.id, (10.0, 10.0))]
+    (table,) = tables(sweep(cells, runs, axes=["task", "kernel", "norm"], name="nightly"))
+    assert (table.layout.name, table.layout.row_factors, table.layout.column_factors) == (
+        "nightly",
+        ("kernel",),
+        ("task",),
+    )
+    assert table.layout.columns == (("translation",), ("prediction",))
+    assert table.layout.metrics == (BLEU, Metric("perplexity", Direction.MIN))
+    assert table.notes == (
+        "Per cell, the test score of the seed with the best valid/bleu (translation) or valid/perplexity (prediction)"
+        "; n = 1 seed.",
+    )
+    assert table.definitions == ("bleu ↑: higher is better; perplexity ↓: lower is better.",)
+
+
+@pytest.mark.parametrize("tasks", [["translation"], ["translation", "prediction"]])
+def test_tasks_are_the_rows_when_nothing_else_varies(tasks: list[str]) -> None:
+    (table,) = tables(sweep([cell(task, task) for task in tasks], []))
+    assert (table.layout.row_factors, table.layout.column_factors) == (("task",), ())
+    assert table.layout.rows == tuple((task,) for task in tasks)
+
+
+def test_a_sweep_without_cells_makes_an_empty_table() -> None:
+    (table,) = tables(sweep([], []))
+    assert (table.layout.rows, table.layout.body, table.notes, table.legend) == ((), (), (), {})
+
+
+def test_two_cells_in_one_place_are_refused() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    with pytest.raises(KdxError, match=r"they differ in kernel\n  hint: add kernel to rows or columns"):
+        tables(sweep(cells, [], tables=[{"name": "main", "rows": ["symmetry"]}]))
+
+
+def test_unequal_seeds_are_shown_cell_by_cell() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    (table,) = tables(sweep(cells, [*scored("a", (1.0, 1.0)), *scored("b", (1.0, 1.0), (2.0, 2.0))]))
+    assert table.layout.n is None
+    assert table.notes[0] == (
+        f"{RULE}; beside it mean ± standard deviation over seeds, and their number n in parentheses."
+    )
+
+
+@pytest.mark.parametrize(
+    ("finished", "planned", "told"),
+    [
+        (2, 2, "; beside it mean ± standard deviation over n = 2 seeds."),
+        (2, 3, "; beside it mean ± standard deviation over n = 2 of 3 seeds."),
+        (1, 3, "; n = 1 of 3 seeds."),
+        (1, 1, "; n = 1 seed."),
+        (0, 3, "."),
+    ],
+)
+def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned: int, told: str) -> None:
+    runs = [run("a", seed, 1.0, 1.0) for seed in range(finished)]
+    waiting = [run("a", seed, state=RunState.PENDING) for seed in range(finished, planned)]
+    assert one(*runs, *waiting).notes[0] == RULE + told
+
+
+def signs_of(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
+    """The mark of each cell, a kernel each: `*` best, `†` not distinguishable from it, `‡` not compared with it."""
+    kernels = ("rbf", "exponential", "linear", "cosine")[: len(scores)]
+    cells = [cell(kernel, task, kernel=kernel) for kernel in kernels]
+    runs = [one for kernel, its in zip(kernels, scores, strict=True) for one in seeded(kernel, *its)]
+    (made,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["kernel"], **asked}]))
+    signs = {Mark.BEST: "*", Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡", None: ""}
+    return [signs[one] for one in marks(made)]
+
+
+def test_the_best_of_a_column_has_the_best_mean_at_the_good_end() -> None:
+    high, low = [20.0, 20.1], [10.0, 10.1]
+    assert signs_of(low, high) == ["", "*"]
+    assert signs_of(low, high, task="prediction") == ["*", ""]
+    assert signs_of(low, high, cell="mean") == ["", "*"]
+
+
+def test_the_best_is_not_the_best_selected_score() -> None:
+    """The best validation seed of rbf has the best test score, and its others are far below."""
+    runs = [
+        run(kernel, seed, 9.0 - seed, score, id=10 * index + seed)
+        for index, (kernel, its) in enumerate({"rbf": [12.5, 10.0, 10.1], "exponential": [12.0, 12.1, 12.0]}.items())
+        for seed, score in enumerate(its)
+    ]
+    (made,) = tables(sweep([cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")], runs))
+    assert [found.score for found in made.layout.cells] == [12.5, 12.0]
+    assert marks(made)[1] is Mark.BEST and marks(made)[0] is not Mark.BEST
+    assert made.legend[Mark.BEST] == "best mean of its column"
+
+
+def test_the_best_perplexity_has_the_best_mean_of_logarithms() -> None:
+    """Of 1 and 16 the mean is 8.5, but that of logarithms is that of 4 alone."""
+    assert signs_of([1.0, 16.0], [5.0, 5.1], task="prediction") == ["*", "†"]
+    assert signs_of([1.0, 16.0], [5.0, 5.1], task="prediction", metric="loss") == ["", ""], "no loss was recorded"
+
+
+def test_equal_means_are_all_best() -> None:
+    assert signs_of([10.0, 12.0], [11.0, 11.0], [11.0, 11.0]) == ["*", "*", "*"]
+
+
+@pytest.mark.parametrize("others", [[], [[9.0]], [[nan, 12.0]], [[12.0, inf]]])
+def test_a_best_takes_two_cells_that_can_be_compared(others: list[list[float]]) -> None:
+    assert signs_of([10.0, 10.1], *others) == [""] * (1 + len(others))
+
+
+@pytest.mark.parametrize("bad", [[25.0], [25.0, inf], [25.0, nan], [25.0, -inf]])
+def test_what_cannot_be_compared_with_the_best_is_marked_as_such(bad: list[float]) -> None:
+    """Without a mark it would read as worse."""
+    (made,) = tables(
+        sweep(
+            [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")],
+            [
+                *seeded("rbf", 20.0, 20.1),
+                *seeded("linear", 10.0, 10.1),
+                # The finite score is the one that is selected.
+                *(run("cosine", seed, -seed, score, id=seed) for seed, score in enumerate(bad)),
+            ],
+            tables=[{"name": "main", "rows": ["kernel"]}],
+        )
+    )
+    assert marks(made) == [
+        Mark.BEST,
+        None,
+        Mark.UNTESTED,
+    ]
+    assert made.legend[Mark.UNTESTED].startswith("not compared with it: a single seed, or a score that is not finite")
+    assert (made.layout.cells[2].value, made.layout.cells[2].compared) == (25.0, None)
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+@pytest.mark.parametrize("shown", ["best-seed", "mean"])
+def test_a_value_that_is_not_finite_has_no_mark(bad: float, shown: str) -> None:
+    for scores in ([bad], [bad, bad], [bad, bad, bad]):
+        assert signs_of([20.0, 20.1], [10.0, 10.1], scores, cell=shown) == ["*", "", ""]
+    assert signs_of([20.0, 20.1], [10.0, 10.1], [25.0, bad], cell="mean") == ["*", "", ""]
+
+
+@pytest.mark.parametrize("task", ["translation", "prediction"])
+def test_a_perplexity_below_zero_is_on_no_scale(task: str) -> None:
+    worst = [-5.0, -5.1]
+    assert signs_of([20.0, 20.1], [10.0, 10.1], worst, task=task) == (
+        ["*", "", ""] if task == "translation" else ["", "*", ""]
+    )
+
+
+def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None:
+    """No validation score selects one of them."""
+    cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")]
+    hole = [run("cosine", seed, nan, 50.0 + seed, id=seed) for seed in range(2)]
+    (made,) = tables(sweep(cells, [*seeded("rbf", 20.0, 20.1), *seeded("linear", 10.0, 10.1), *hole]))
+    assert [found.state for found in made.layout.cells] == [State.VALUE, State.VALUE, State.HOLE]
+    assert marks(made) == [
+        Mark.BEST,
+        None,
+        None,
+    ]
+
+
+def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
+    def told(*scores: list[float]) -> tuple[bool, bool, bool]:
+        cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
+        runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
+        (made,) = tables(sweep(cells, runs))
+        best, other, untested = (mark in made.legend for mark in Mark)
+        return best, other, untested
+
+    assert told([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
+    assert told([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
+    assert told([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
+    assert told([20.0, 20.1], [1.0]) == (False, False, False)
+
+
+def test_cells_of_other_data_are_not_compared() -> None:
+    cells = [
+        cell(f"{corpus}-{kernel}", data={"corpus": corpus}, kernel=kernel)
+        for corpus in ("easy", "hard")
+        for kernel in ("rbf", "exponential")
+    ]
+    means = (40.0, 45.0, 12.0, 11.0)
+    runs = [one for each, mean in zip(cells, means, strict=True) for one in seeded(each.id, mean, mean + 0.1)]
+    (table,) = tables(sweep(cells, runs, tables=[{"name": "main", "rows": ["data.corpus", "kernel"]}]))
+    assert {table.layout.places[at].id: mark for at, mark in table.marks.items()} == {
+        "easy-exponential": Mark.BEST,
+        "hard-rbf": Mark.BEST,
+    }
+    assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"

@@ -1,0 +1,238 @@
+"""Which numbers compare, and which share neither a best, nor a mark, nor a difference."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sweeps import cell, marks, seeded, sweep
+
+from kdx.axes import Direction
+from kdx.grid.plan import TableSpec
+from kdx.report.render.wording import caption
+from kdx.report.statistics.metric import Metric
+from kdx.report.table.build import tables
+from kdx.report.table.comparable import traits
+from kdx.report.table.comparisons import Mark
+from kdx.report.table.layout import Layout, lay_out
+from kdx.report.table.table import Table
+from kdx.store.records import Provenance, SweepRecord
+
+FACTS = {
+    "vocabulary": "a" * 32,
+    "vocabulary_size": 1234,
+    "tokenisation": "words",
+    "test/unknown_rate": 0.0123,
+    "valid/unknown_rate": 0.0456,
+    "test/text": "b" * 32,
+    "valid/text": "c" * 32,
+    "test/source_text": "d" * 32,
+    "test/content": "e" * 32,
+}
+METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised")
+
+
+def recorded(*facts: dict[str, Any] | None, task: str = "prediction", **asked: Any) -> SweepRecord:
+    """A cell for each of these facts, approaches x, y, …, with the same settings and two seeds."""
+    cells = [cell(name, task, labels={"approach": name}) for name, _ in zip("xyz", facts, strict=False)]
+    provenance, runs = {}, []
+    for its, known in zip(cells, facts, strict=True):
+        mean = 4.0 + len(runs)
+        runs += (of := seeded(its.id, mean, mean + 0.01))
+        provenance |= {one.id: Provenance("d", "c", {}, {}, None, known) for one in of}
+    metrics = {one.id: dict.fromkeys(METRICS, one.test_score) for one in runs}
+    table = {"name": "t", "rows": ["approach"], **asked}
+    return sweep(cells, runs, tables=[table], provenance=provenance, metrics=metrics)
+
+
+def made(record: SweepRecord) -> Table:
+    (table,) = tables(record)
+    return table
+
+
+def apart(table: Table) -> list[str]:
+    """Why cells are not compared; they then share nothing."""
+    topics = [one.topic for one in table.audit if not one.compared]
+    assert bool(table.differences) is not bool(topics)
+    assert (Mark.BEST in marks(table)) is not bool(topics)
+    assert not topics or not table.marks
+    return topics
+
+
+PER_TOKEN = ["vocabulary", "tokenisation", "test text"]
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "topics"),
+    [
+        ("prediction", "perplexity", PER_TOKEN),
+        ("prediction", "loss", PER_TOKEN),
+        ("translation", "loss", [*PER_TOKEN, "test source text"]),
+        ("translation", "bleu", ["tokenisation", "test text", "test source text"]),
+        ("translation", "bleu_detokenised", ["tokenisation", "test text", "test source text"]),
+        ("prediction", "word_perplexity", ["vocabulary", "test text"]),
+        ("prediction", "valid/perplexity", ["vocabulary", "tokenisation", "valid text"]),
+    ],
+)
+def test_a_metric_asks_for_the_same_of_what_it_counts_over(task: str, metric: str, topics: list[str]) -> None:
+    of = {
+        "vocabulary": "vocabulary",
+        "tokenisation": "tokenisation",
+        "test text": "test/text",
+        "valid text": "valid/text",
+        "test source text": "test/source_text",
+    }
+    keys = FACTS if task == "translation" else {key: FACTS[key] for key in FACTS if "source" not in key}
+
+    def unequal(fact: str) -> list[str]:
+        return apart(made(recorded(dict(keys), {**keys, fact: "other"}, task=task, metric=metric)))
+
+    for topic, fact in of.items():
+        if fact in keys:
+            assert unequal(fact) == ([topic] if topic in topics else [])
+    assert apart(made(recorded(dict(keys), dict(keys), task=task, metric=metric))) == []
+
+
+def layout(record: SweepRecord, metric: str) -> Layout:
+    """The first table as if it showed this metric."""
+    (found,) = lay_out(record, [TableSpec.model_validate(record.grid["tables"][0])])
+    its = Metric(metric, Direction.MIN)
+    return replace(found, places={at: replace(one, metric=its) for at, one in found.places.items()})
+
+
+def topics(metric: str, facts: dict[str, Any]) -> list[str]:
+    record = recorded(facts)
+    ((*found, context),) = traits(layout(record, metric), record).values()
+    assert context.topic == "evaluation context"
+    return [one.topic for one in found]
+
+
+def test_bits_per_byte_ask_for_the_same_text_alone() -> None:
+    assert topics("bits_per_byte", FACTS) == ["test text", "test source text", "test examples"]
+
+
+def test_a_perplexity_per_word_asks_for_the_vocabulary_where_words_are_unknown() -> None:
+    """An unknown word costs next to nothing."""
+    assert topics("word_perplexity", FACTS)[0] == "vocabulary"
+    assert topics("word_perplexity", {**FACTS, "test/unknown_rate": 0.0})[0] == "test text"
+    assert topics("word_perplexity", {**FACTS, "test/unknown_rate": None})[0] == "test text"
+
+
+def test_generated_examples_have_to_be_the_same() -> None:
+    assert topics("accuracy", {"test/content": "e" * 32}) == ["test examples"]
+
+
+def test_a_vocabulary_is_told_by_its_size_and_what_it_does_not_know() -> None:
+    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f" * 32, "vocabulary_size": 9, "test/unknown_rate": 0.2}))
+    assert (
+        "Not compared with each other (prediction, perplexity), for unequal vocabulary: 1,234 tokens (aaaaaa), 1.2% of "
+        "the test unknown in x; 9 tokens (ffffff), 20.0% of the test unknown in y; metric: bits_per_byte in a table "
+        "compares them."
+    ) in caption(table, best="*")
+
+
+def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
+    def proposed(record: SweepRecord) -> list[str]:
+        return [one.instead for one in made(record).audit if not one.compared]
+
+    other = {**FACTS, "vocabulary": "f"}
+    assert proposed(recorded(FACTS, other)) == ["bits_per_byte"]
+    assert proposed(recorded(FACTS, {**other, "tokenisation": "bytes"})) == ["bits_per_byte"] * 2
+    assert proposed(recorded(FACTS, {**other, "test/text": "f"})) == ["", ""], "of other text they would not, either"
+    assert proposed(replace(recorded(FACTS, other), metrics={})) == [""], "nobody recorded them"
+
+
+def test_of_three_cells_the_two_that_compare_share_a_best() -> None:
+    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS))
+    assert marks(table) == [
+        Mark.BEST,
+        None,
+        None,
+    ]
+    assert [(one.at, one.against) for one in table.differences] == [((2, 0), (0, 0))]
+    assert table.legend[Mark.BEST] == "best mean of its column, among cells whose numbers compare"
+    assert [(group.cells, group.comparisons) for group in table.groups] == [(2, 1), (1, 1)]
+
+
+def test_a_baseline_of_other_numbers_is_no_baseline() -> None:
+    table = made(recorded(FACTS, {**FACTS, "vocabulary": "f"}, FACTS, baseline={"approach": "x"}))
+    assert [(one.at, one.against) for one in table.differences] == [((2, 0), (0, 0))]
+
+
+def test_other_settings_with_the_same_recorded_facts_compare() -> None:
+    """More training text, or the same corpus under another name, makes no other number of the test."""
+    cells = [
+        cell(name, "prediction", labels={"approach": name}, data={"corpus": name, "train_lines": lines})
+        for name, lines in (("x", 10), ("y", 20))
+    ]
+    runs = [*seeded("x", 4.0, 4.01), *seeded("y", 5.0, 5.01)]
+    table = {"name": "t", "rows": ["approach"]}
+    facts = {one.id: Provenance("d", "c", {}, {}, None, FACTS) for one in runs}
+    known = made(sweep(cells, runs, tables=[table], provenance=facts))
+    assert apart(known) == []
+    assert {one.topic for one in known.audit} == {"data.corpus", "data.train_lines"}, "but a reader is told"
+    assert apart(made(sweep(cells, runs, tables=[table]))) == ["data.corpus", "data.train_lines"]
+
+
+def test_where_some_cells_recorded_no_facts_the_settings_decide() -> None:
+    """An older kdx recorded none; its cells would otherwise differ from all others."""
+    assert apart(made(recorded(FACTS, None))) == []
+    assert apart(made(recorded({**FACTS, "vocabulary": "f"}, None))) == []
+    assert apart(made(recorded(FACTS, {}))) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "same"),
+    [
+        ({"memory": 0}, {"memory": 8}, False),
+        ({"memory": 8, "evaluation": {"memory": 0}}, {"memory": 0}, True),
+        ({"memory": 8}, {"memory": 16, "evaluation": {"memory": 8}}, True),
+        ({"evaluation": {"length": 64}}, {"evaluation": {"length": 128}}, False),
+        ({"evaluation": {"streams": 4}}, {"evaluation": {"streams": 8}}, False),
+        ({"training": {"length": 32, "batch_tokens": 320}}, {"training": {"length": 64, "batch_tokens": 640}}, False),
+        (
+            {"training": {"length": 32, "batch_tokens": 320}, "evaluation": {"length": 64, "streams": 10}},
+            {"training": {"length": 64, "batch_tokens": 640}},
+            True,
+        ),
+        ({"training": {"steps": 10, "batch_tokens": 1280}}, {"training": {"steps": 20, "batch_tokens": 1280}}, True),
+    ],
+)
+def test_a_stream_is_read_in_the_same_context_for_its_perplexities_to_compare(
+    here: dict[str, Any], there: dict[str, Any], same: bool
+) -> None:
+    cells = [cell(name, "prediction", labels={"approach": name}, **its) for name, its in (("x", here), ("y", there))]
+    runs = [*seeded("x", 4.0, 4.01), *seeded("y", 5.0, 5.01)]
+    for facts in (None, FACTS):
+        provenance = {one.id: Provenance("d", "c", {}, {}, None, facts) for one in runs}
+        record = sweep(cells, runs, tables=[{"name": "t", "rows": ["approach"]}], provenance=provenance)
+        assert apart(made(record)) == ([] if same else ["evaluation context"])
+
+
+def test_the_context_is_told_in_words() -> None:
+    cells = [cell(f"m{memory}", "prediction", memory=memory) for memory in (0, 8)]
+    runs = [*seeded("m0", 4.0, 4.01), *seeded("m8", 5.0, 5.01)]
+    (found,) = made(sweep(cells, runs, tables=[{"name": "t", "rows": ["memory"]}])).audit
+    assert list(found.values) == ["10 streams, 128 tokens, memory 0", "10 streams, 128 tokens, memory 8"]
+
+
+def test_how_sentences_are_translated_is_no_context() -> None:
+    cells = [cell(f"b{beam}", evaluation={"beam": beam}) for beam in (1, 4)]
+    runs = [*seeded("b1", 4.0, 4.01), *seeded("b4", 5.0, 5.01)]
+    assert apart(made(sweep(cells, runs, tables=[{"name": "t", "rows": ["evaluation.beam"]}]))) == []
+
+
+def test_what_keeps_cells_apart_is_told_of_each_column_where_it_does() -> None:
+    """In columns of their own nobody compares them."""
+    cells = [cell(f"{k}{n}", data={"corpus": n}, kernel=k) for n in ("one", "two") for k in ("rbf", "linear")]
+    runs = [one for its in cells for one in seeded(its.id, 4.0, 4.01)]
+
+    def told(**asked: Any) -> list[str]:
+        table = made(sweep(cells, runs, tables=[{"name": "t", **asked}]))
+        return [one.topic for one in table.audit if not one.compared]
+
+    in_columns = {"rows": ["kernel"], "columns": ["data.corpus"]}
+    assert told(**in_columns) == []
+    assert told(**in_columns, baseline={"kernel": "rbf"}) == []
+    assert told(**in_columns, baseline={"data.corpus": "one"}) == ["data.corpus"], "unless against a baseline"
+    assert told(rows=["data.corpus"], columns=["kernel"]) == ["data.corpus"]
+    assert told(rows=["kernel", "data.corpus"]) == ["data.corpus"]
