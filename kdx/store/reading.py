@@ -59,6 +59,8 @@ from kdx.store.schema import (
     value_of,
 )
 
+CODE = "code"
+"""Key of an environment: the modules of kdx that decide what a run computes, each with its hash."""
 MOST_TEXT = 1 << 30
 """Bytes of the texts of a run, unpacked."""
 
@@ -222,6 +224,8 @@ def inventory(database: Database) -> Inventory:
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
     kept = connection.execute(select(environment.c.id, environment.c.environment)).all()
+    # Recorded beside the rest of the environment, many cells share one; it is told apart from it.
+    modules = {row.id: row.environment.pop(CODE, None) for row in kept}
     environments = {row.id: row.environment for row in kept}
     rows = connection.execute(
         select(
@@ -257,7 +261,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     ) -> Provenance:
         columns = (run.c.definitions, definitions), (run.c.data_facts, facts)
         told, known = (checked(column, text) if text else None for column, text in columns)
-        return Provenance(data, code, environments.get(where), told, changed, known)
+        return Provenance(data, code, environments.get(where), told, changed, known, modules.get(where))
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 

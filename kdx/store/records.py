@@ -88,13 +88,15 @@ class Provenance:
     code: str | None
     """Hash of the code that decides what a run computes."""
     environment: Mapping[str, Any] | None
-    """Library versions, processor, threads and the like, of its last attempt."""
+    """Library versions, processor, threads and the like, of its last attempt; its code is apart."""
     definitions: Mapping[str, str] | None
     """Metric → its definition or signature, once it has ended."""
     changes: str | None = None
     """What changed while it was computed, so that it is not bit-exact; None: nothing."""
     facts: Mapping[str, Any] | None = None
     """What the prepared data and the evaluation were, see `kdx.data.reading.data_facts`; None: an older kdx ran it."""
+    modules: Mapping[str, str] | None = None
+    """Module of kdx → hash of it, of all that decide what the run computes; None: an older kdx ran it."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
 CANARY = "canary"
 """Hash of some arithmetic, of an environment (`kdx.training.canary`)."""
+CODE = "code"
 _SHORT = 8
 """Digits of a hash that are shown."""
 
@@ -64,13 +65,14 @@ def audit(
         traits: what has to be the same for two cells' numbers to compare.
     """
     meant = {*layout.row_factors, *layout.column_factors}
+    edited = _edited(sweep)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
     for group in groups:
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
-            for topic, told in _facts(cell, layout.records[cell.id], sweep):
+            for topic, told in _facts(cell, layout.records[cell.id], sweep, edited):
                 if topic not in meant:
                     by_topic.setdefault(topic, {}).setdefault(told, []).append(at)
         for topic, values in by_topic.items():
@@ -114,7 +116,29 @@ def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tup
     return {told: tuple(where) for told, where in sorted(values.items(), key=lambda entry: -len(entry[1]))}
 
 
-def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple[str, str]]:
+def _edited(sweep: SweepRecord) -> frozenset[str]:
+    """The modules of kdx that were not the same for all runs that they decided, or `code` where that is not known."""
+    origins = list({id(one): one for one in sweep.provenance.values()}.values())
+    hashes: dict[str, set[str]] = {}
+    for one in origins:
+        for module, sha256 in (one.modules or {}).items():
+            hashes.setdefault(module, set()).add(sha256)
+    before = {one.code for one in origins if one.code and one.modules is None}
+    return frozenset({module for module, those in hashes.items() if len(those) > 1} | ({CODE} if before else set()))
+
+
+def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Two cells need not use the same modules; what both use must be the same."""
+    of_all = [one for one in origins if one.code]
+    if CODE in edited:
+        # An earlier kdx recorded one hash of all code, whatever a cell used of it.
+        yield from _agreed(CODE, ("told by module" if one.modules else (one.code or "")[:_SHORT] for one in of_all))
+    for module in sorted(set(edited) - {CODE}):
+        hashes = (sha256[:_SHORT] for one in of_all if one.modules and (sha256 := one.modules.get(module)))
+        yield from _agreed(f"{CODE} of {module}", hashes)
+
+
+def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
     yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
@@ -126,7 +150,7 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord) -> Iterator[tuple
     # Runs share their origins; each is looked at once.
     origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
-    yield from _agreed("code", (one.code[:_SHORT] for one in origins if one.code))
+    yield from _code(origins, edited)
     precision = record.spec.word("training.precision")
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         values = [(one.environment or {}).get(key) for one in origins]

@@ -213,6 +213,27 @@ def test_other_data_or_code_is_told_by_the_first_digits_of_its_hash() -> None:
     assert of_origins(origin(), origin(code="e" * 32)) == {"code": {"cccccccc": (RBF,), "eeeeeeee": (EXP,)}}
 
 
+SMOOTHER, RBF_FILE, EXPONENTIAL_FILE = (
+    "kdx.attention.smoother",
+    "kdx.attention.kernels.rbf",
+    "kdx.attention.kernels.exp",
+)
+
+
+def test_cells_that_use_other_modules_are_of_the_same_code_and_what_both_use_must_be_the_same() -> None:
+    rbf, exponential = {SMOOTHER: "1" * 64, RBF_FILE: "2" * 64}, {SMOOTHER: "1" * 64, EXPONENTIAL_FILE: "3" * 64}
+    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=exponential)) == {}
+    edited = exponential | {SMOOTHER: "4" * 64}
+    assert of_origins(origin(modules=rbf), origin(code="e" * 32, modules=edited)) == {
+        f"code of {SMOOTHER}": {"11111111": (RBF,), "44444444": (EXP,)}
+    }
+
+
+def test_beside_code_that_an_earlier_kdx_recorded_as_one_hash_nobody_can_tell_whether_it_is_the_same() -> None:
+    by_module = origin(code="e" * 32, modules={SMOOTHER: "1" * 64})
+    assert of_origins(origin(), by_module) == {"code": {"cccccccc": (RBF,), "told by module": (EXP,)}}
+
+
 def test_other_versions_and_threads_are_told() -> None:
     found = of_origins(
         origin(environment={"torch": "2.12", "threads": 1, "numpy": "2.4"}),
