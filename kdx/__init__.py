@@ -1,21 +1,22 @@
 """kdx dissects attention: declarative grids of Transformer runs, recorded in SQL, rendered as the paper's tables.
 
 The walk of one run: grid (YAML to plan) → sweep (what to start) → training (metrics) → store (rows) → report (table).
+What a Python user calls stands in `kdx.api` and is offered here.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kdx.runs.load_run import LoadedRun
+    from kdx.api import curves, load_grid, load_run, plan, runs, sweeps, table
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "curves", "load_grid", "load_run", "plan", "runs", "sweeps", "table"]
 
 
-def load_run(database: "str | Path", run: int) -> "LoadedRun":
-    """The model of a finished run, with the weights that were tested; see `kdx.runs.load_run.load_run`."""
-    # Imports torch, which `import kdx` must not.
-    from kdx.runs import load_run as module
+def __getattr__(name: str) -> Any:
+    # `kdx --help` imports this package, and is to import nothing else.
+    if name in __all__:
+        from kdx import api
 
-    return module.load_run(database, run)
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "definitions": set(),
     "fingerprint": set(),
     "tasks": set(),
+    "api": {"grid", "report", "run_files", "store", "sweep"},
     "grid": {"attention", "tasks"},
     "store": {"grid"},
     "report": {"store", "grid", "tasks"},
@@ -30,9 +31,9 @@ ALLOWED: dict[str, set[str]] = {
     "cell_code": {"attention", "data", "grid", "tasks", "fingerprint"},
     "models": {"attention", "data", "grid"},
     "training": {"models", "data", "attention", "grid", "tasks", "cell_code", "run_options", "checkpoint_names"},
-    "runs": {"training", "data", "store", "grid", "checkpoint_names", "machine"},
-    "sweep": {"training", "runs", "store", "grid", "cell_code", "run_options", "machine"},
-    "cli": {"sweep", "runs", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
+    "run_files": {"training", "data", "store", "grid", "checkpoint_names", "machine"},
+    "sweep": {"training", "run_files", "store", "grid", "cell_code", "run_options", "machine"},
+    "cli": {"sweep", "run_files", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
 }
 OPEN = {"axes", "errors", "files", "definitions", "sanitize"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
@@ -55,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
 HEAVY = {"attention", "models", "training"}
 HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
-LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "runs/load_run.py"}
+LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "run_files/load_run.py"}
 
 # What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
 # the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
@@ -105,7 +106,7 @@ def test_the_grid_reads_the_words_of_attention_and_nothing_else_of_it(path):
 
 def test_no_packages_import_each_other_in_a_circle():
     order = list(TopologicalSorter(ALLOWED).static_order())
-    assert order.index("training") < order.index("runs") < order.index("sweep") < order.index("cli")
+    assert order.index("training") < order.index("run_files") < order.index("sweep") < order.index("cli")
 
 
 def modules() -> dict[str, Path]:

@@ -13,8 +13,8 @@ from kdx.sanitize import sanitize_lines
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kdx.runs.files import RunFile
-    from kdx.runs.repair import Finding
+    from kdx.run_files.files import RunFile
+    from kdx.run_files.repair import Finding
     from kdx.store.backend import Software
     from kdx.store.check import Checked
     from kdx.store.records import Inventory
@@ -37,9 +37,9 @@ def doctor(
 
     Example: kdx doctor --fix
     """
-    from kdx.runs.files import damaged, files_beside, listing
-    from kdx.runs.folder_ownership import settled_here, stranger
-    from kdx.runs.repair import Finding, diagnose
+    from kdx.run_files.files import damaged, files_beside, listing
+    from kdx.run_files.folder_ownership import settled_here, stranger
+    from kdx.run_files.repair import Finding, diagnose
     from kdx.store.backend import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import inventory
@@ -86,8 +86,8 @@ def doctor(
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Does every repair that is still called for; what was mended."""
-    from kdx.runs import files as run_files
-    from kdx.runs.repair import Repair, diagnose
+    from kdx.run_files import files as run_files
+    from kdx.run_files.repair import Repair, diagnose
     from kdx.store import leases, reading
     from kdx.store.database import open_database
     from kdx.sweep.decide import why_lost
@@ -126,7 +126,7 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
 
 
 def _journal(db: str, checked: "Checked") -> "list[Finding]":
-    from kdx.runs.repair import Finding, Repair
+    from kdx.run_files.repair import Finding, Repair
 
     if checked.mode is None:
         return []
@@ -136,7 +136,7 @@ def _journal(db: str, checked: "Checked") -> "list[Finding]":
 
 def _disk(files: "Path", listed: "tuple[RunFile, ...]") -> "list[Finding]":
     from kdx.cli.wording import size
-    from kdx.runs.repair import Finding
+    from kdx.run_files.repair import Finding
 
     free, _ = _free(files)
     needed = max(LEAST_FREE, 3 * max((file.size for file in listed), default=0))
@@ -169,7 +169,7 @@ def _facts(
     from importlib.metadata import version
 
     from kdx import __version__
-    from kdx.runs.files import Kind, folder_of
+    from kdx.run_files.files import Kind, folder_of
     from kdx.store.version import REVISION
 
     free, kind = _free(files)
@@ -243,7 +243,7 @@ def _plain(one: "Finding", mended: bool) -> dict[str, Any]:
 
 
 def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
-    from kdx.runs.repair import Repair
+    from kdx.run_files.repair import Repair
 
     if not found:
         return "nothing is wrong"

@@ -56,7 +56,7 @@ def export(
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.render.rows import to_csv, to_json
     from kdx.report.selection.best_seed import selected_runs
-    from kdx.runs.folder_ownership import refuse_stranger
+    from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep, outputs_of
 
@@ -123,7 +123,7 @@ def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Ro
 
 def _weights(database: "Database", runs: "list[RunRecord]") -> "Iterator[tuple[str, Iterator[bytes]]]":
     from kdx.errors import KdxError
-    from kdx.runs.files import content, files_beside, final_weights
+    from kdx.run_files.files import content, files_beside, final_weights
 
     files = files_beside(database.location)
     found = {run.id: final_weights(files, run) for run in runs}

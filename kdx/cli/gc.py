@@ -6,11 +6,11 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
-from kdx.runs.retention import Retention
+from kdx.run_files.retention import Retention
 
 if TYPE_CHECKING:
-    from kdx.runs.files import RunFile
-    from kdx.runs.retention import Rule
+    from kdx.run_files.files import RunFile
+    from kdx.run_files.retention import Rule
     from kdx.store.database import Database
 
 
@@ -39,9 +39,9 @@ def gc(
 
     Example: kdx gc --keep selected --apply
     """
-    from kdx.runs.files import files_beside, remove
-    from kdx.runs.folder_ownership import refuse_stranger
-    from kdx.runs.retention import Rule, rules_of
+    from kdx.run_files.files import files_beside, remove
+    from kdx.run_files.folder_ownership import refuse_stranger
+    from kdx.run_files.retention import Rule, rules_of
     from kdx.store.database import open_database
 
     rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
@@ -76,8 +76,8 @@ def gc(
 
 
 def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
-    from kdx.runs.files import files_beside, listing
-    from kdx.runs.retention import removable
+    from kdx.run_files.files import files_beside, listing
+    from kdx.run_files.retention import removable
     from kdx.store.reading import inventory
 
     return removable(inventory(database), _selected(database), listing(files_beside(database.location)))
@@ -100,7 +100,7 @@ def _bytes(listed: "list[RunFile]") -> int:
 def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: bool, db: str) -> str:
     """A line for each rule: files, bytes, and what removes them or that they are removed."""
     from kdx.cli.wording import size
-    from kdx.runs.retention import Rule
+    from kdx.run_files.retention import Rule
 
     command = {
         Rule.NOT_SELECTED: " --keep selected",

@@ -30,7 +30,7 @@ def plan(
     from kdx.cli.planned import change_of, leaving
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
-    from kdx.runs.files import files_beside, resume_step
+    from kdx.run_files.files import files_beside, resume_step
     from kdx.store.backend import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import recorded

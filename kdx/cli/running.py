@@ -10,9 +10,9 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import in_database
 from kdx.cli.progress import progress
 from kdx.grid.plan import Plan
+from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
-from kdx.runs.files import files_beside
-from kdx.runs.folder_ownership import take
 from kdx.store.database import Database
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer

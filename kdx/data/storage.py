@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 from kdx.errors import AccessError, StorageError
 from kdx.files import filling, give_name, nameless
 
 
 def data_home() -> Path:
-    """The folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder (XDG)."""
+    """The folder of prepared text and of the cache: KDX_DATA, else `kdx` in the user's data folder."""
     home = os.environ.get("KDX_DATA")
     try:
         if home:
             return Path(home).expanduser()
-        return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kdx"
+        Path.home()  # which platformdirs does not ask: without a home it would name a folder `~` in this one
+        return user_data_path("kdx")
     except RuntimeError:
         # This user has no home, as in some containers: nothing is there, and nothing can be written.
         return Path(os.devnull) / "kdx"

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from kdx.errors import DatabaseError, KdxError, ServerError
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
+from kdx.run_files.files import folder_of, resume_step
 from kdx.run_options import RunOptions
-from kdx.runs.files import folder_of, resume_step
 from kdx.store import reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.runs.files import files_beside, folder_of
+from kdx.run_files.files import files_beside, folder_of
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunRecord

@@ -13,9 +13,9 @@ from looked_after import DB, checkpoints, claimed, completed, names, planned, re
 
 from kdx.cli import doctor as module
 from kdx.errors import KdxError
-from kdx.runs.files import files_beside
-from kdx.runs.folder_ownership import take
-from kdx.runs.load_run import load_run
+from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import take
+from kdx.run_files.load_run import load_run
 from kdx.store import leases, recording
 from kdx.store.database import open_database
 from kdx.sweep.lease_holder import lease_holder

@@ -7,7 +7,7 @@ import threading
 import pytest
 from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
 
-from kdx.runs import files as run_files
+from kdx.run_files import files as run_files
 from kdx.store import leases, recording
 from kdx.store.database import open_database
 

@@ -19,7 +19,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from kdx.runs.files import files_beside, final_weights, folder_of
+from kdx.run_files.files import files_beside, final_weights, folder_of
 from kdx.store import reading, schema
 from kdx.store.database import open_database
 from kdx.store.records import FINAL, RunRecord, RunState

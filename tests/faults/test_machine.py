@@ -12,7 +12,7 @@ from conftest import count
 from processes import GRID, SECRET, alive, family, kdx, rows, wait_for_rows
 from victims import SPECS, Run
 
-from kdx.runs.files import folder_of
+from kdx.run_files.files import folder_of
 from kdx.store import reading
 from kdx.store.database import open_database
 from kdx.store.records import RunState

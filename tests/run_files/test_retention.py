@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
-from kdx.runs.files import Kind, folder_of
-from kdx.runs.retention import Retention, Rule, removable, rules_of
+from kdx.run_files.files import Kind, folder_of
+from kdx.run_files.retention import Retention, Rule, removable, rules_of
 from kdx.store.records import FINAL, RunState
 
 EVERYTHING = rules_of(Retention.NONE, unplanned=True, unknown=True)

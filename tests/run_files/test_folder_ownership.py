@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kdx.errors import DatabaseError, StorageError
-from kdx.runs.files import files_beside
-from kdx.runs.folder_ownership import NOTE, refuse_stranger, settled_here, stranger, take
+from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import NOTE, refuse_stranger, settled_here, stranger, take
 from kdx.store.database import Database, open_database
 
 

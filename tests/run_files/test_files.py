@@ -6,7 +6,7 @@ import pytest
 from inventories import NAMES, run
 
 from kdx.errors import StorageError
-from kdx.runs.files import (
+from kdx.run_files.files import (
     Kind,
     RunFile,
     content,

@@ -7,7 +7,7 @@ tested and its log; what it needed to go on from may go. The rest goes only when
 from collections.abc import Iterable, Set
 from enum import StrEnum
 
-from kdx.runs.files import Kind, RunFile, folder_of
+from kdx.run_files.files import Kind, RunFile, folder_of
 from kdx.store.records import FINAL, Inventory, RunRecord, RunState
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kdx.errors import DatabaseError
 from kdx.files import read_file, write_whole
 from kdx.machine import machine
-from kdx.runs.files import files_beside, translate_errors
+from kdx.run_files.files import files_beside, translate_errors
 from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
 

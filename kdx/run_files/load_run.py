@@ -7,8 +7,8 @@ from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
-from kdx.runs.files import content, files_beside, final_weights
-from kdx.runs.folder_ownership import refuse_stranger
+from kdx.run_files.files import content, files_beside, final_weights
+from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
 from kdx.store.reading import load_one
 from kdx.store.records import RunRecord

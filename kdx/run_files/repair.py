@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kdx.runs.files import Kind, RunFile, folder_of, is_of
+from kdx.run_files.files import Kind, RunFile, folder_of, is_of
 from kdx.store.records import Inventory, RunRecord, RunState
 
 LOST_WEIGHTS = "completed, but its weights are not there"

@@ -17,8 +17,8 @@ import kdx
 from kdx.axes import Split
 from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
-from kdx.runs.files import files_beside, folder_of
-from kdx.runs.load_run import load_run
+from kdx.run_files.files import files_beside, folder_of
+from kdx.run_files.load_run import load_run
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
@@ -130,7 +130,7 @@ def test_without_its_text_a_model_comes_back_alone(database, home, tmp_path, mon
     def gone(*_):
         raise KdxError("the text is not here")
 
-    monkeypatch.setattr("kdx.runs.load_run.load_corpus", gone)
+    monkeypatch.setattr("kdx.run_files.load_run.load_corpus", gone)
     run = load_run(database, ids(database)["translation"], home=tmp_path)
     assert run.corpus is None
     monkeypatch.undo()
@@ -139,7 +139,7 @@ def test_without_its_text_a_model_comes_back_alone(database, home, tmp_path, mon
 
 
 def test_another_text_than_it_learned_from_is_not_given(database, home, monkeypatch):
-    monkeypatch.setattr("kdx.runs.load_run.load_corpus", lambda *_: type("Other", (), {"fingerprint": "other"}))
+    monkeypatch.setattr("kdx.run_files.load_run.load_corpus", lambda *_: type("Other", (), {"fingerprint": "other"}))
     assert load_run(database, ids(database)["prediction"], home=home).corpus is None
 
 

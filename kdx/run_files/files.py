@@ -1,7 +1,7 @@
 """The files of runs: what each is, and the few things that are done to them.
 
 They lie in one folder beside the database, in a folder for each run and generation, named by both. It belongs to one
-database (`kdx.runs.folder_ownership`) and may be a link to another disk; no link below it is followed, and nothing
+database (`kdx.run_files.folder_ownership`) and may be a link to another disk; no link below it is followed, and nothing
 that kdx did not name is ever touched.
 """
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kdx.runs.files import RunFile, folder_of
+from kdx.run_files.files import RunFile, folder_of
 from kdx.store.records import Inventory, RunRecord, RunState
 
 SHA = "ab" * 32

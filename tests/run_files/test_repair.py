@@ -5,8 +5,8 @@ from functools import partial
 from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
-from kdx.runs.files import Kind, folder_of
-from kdx.runs.repair import Repair, diagnose
+from kdx.run_files.files import Kind, folder_of
+from kdx.run_files.repair import Repair, diagnose
 from kdx.store.records import RunState
 from kdx.sweep.decide import why_lost
 from kdx.sweep.lease_holder import Liveness

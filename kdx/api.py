@@ -1,0 +1,368 @@
+"""What a Python user calls; `import kdx` offers the same names.
+
+    import kdx
+
+    plan = kdx.load_grid("quickstart")
+    for decision in kdx.plan("quickstart", "runs.db"):
+        print(decision.action, decision.run.cell.labels, decision.run.seed, decision.reason)
+    best = [run for run in kdx.runs("quickstart") if run.selected]
+    frame = kdx.curves("quickstart", ["valid/loss"]).to_pandas()
+    print(kdx.table("quickstart").text())
+    model = kdx.load_run("runs.db", best[0].id)
+
+Nothing here writes to a database, and nothing but `load_run` imports torch. Every function raises what the command of
+its name tells: `kdx.errors.KdxError` with place, problem, what is allowed and a hint, of which `DatabaseError` is one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from kdx.grid.plan import Plan
+    from kdx.grid.resolved_spec import ResolvedSpec
+    from kdx.report.table.table import Table
+    from kdx.run_files.load_run import LoadedRun
+    from kdx.sweep.decide import Decision
+
+__all__ = [
+    "Curve",
+    "Records",
+    "Run",
+    "Sweep",
+    "TableView",
+    "curves",
+    "load_grid",
+    "load_run",
+    "plan",
+    "runs",
+    "sweeps",
+    "table",
+]
+
+DATABASE = "runs.db"
+T = TypeVar("T", bound="_Record")
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One of `Records`."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """The rows of a data frame that it is."""
+        raise NotImplementedError
+
+
+class Records(tuple[T, ...]):
+    """Frozen records, in order."""
+
+    def to_pandas(self) -> "DataFrame":
+        """The records as a data frame, one column a field.
+
+        Raises:
+            ImportError: pandas is not installed; kdx does without it.
+        """
+        from pandas import DataFrame
+
+        return DataFrame([row for one in self for row in one.rows()])
+
+
+@dataclass(frozen=True)
+class Sweep(_Record):
+    """A named plan in a database."""
+
+    id: int
+    name: str
+    created: float
+    """Seconds since 1970."""
+    updated: float
+    """When it was last planned, in seconds since 1970."""
+    counts: Mapping[str, int]
+    """State → planned runs in it."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        yield {"sweep": self.name, "created": self.created, "updated": self.updated, **self.counts}
+
+
+@dataclass(frozen=True)
+class Run(_Record):
+    """One run of a sweep: a cell with a seed, in its newest generation that is final, or else its newest."""
+
+    id: int
+    cell: str
+    """Id of its cell, 32 hexadecimal digits."""
+    labels: Mapping[str, str]
+    """Axis → the cell's choice, as the grid words it."""
+    spec: "ResolvedSpec"
+    """Every field of the cell, in plain words."""
+    seed: int
+    state: str
+    """pending, running, interrupted, failed, cancelled, completed, diverged or pruned."""
+    step: int
+    """Optimiser steps that are recorded."""
+    metric: str
+    """By which weights and seeds are selected, such as `valid/bleu`."""
+    valid_score: float | None
+    """Its best value."""
+    test_score: float | None
+    """The same metric on the test split, with the weights of that value."""
+    metrics: Mapping[str, float]
+    """Every metric of the test, such as `test/bleu`, and `model/parameters`."""
+    selected: bool
+    """Whether it has the best validation score of its cell's seeds, so that tables show it."""
+    seconds: float | None
+    """Wall time of its attempts that ended."""
+    error: str | None
+    """Why it failed or diverged, in one line."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        yield {
+            "run": self.id,
+            "cell": self.cell,
+            **self.labels,
+            "seed": self.seed,
+            "state": self.state,
+            "step": self.step,
+            "valid_score": self.valid_score,
+            "test_score": self.test_score,
+            **self.metrics,
+            "selected": self.selected,
+            "seconds": self.seconds,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True)
+class Curve(_Record):
+    """One metric of a run over its training."""
+
+    run: int
+    """Id of the run."""
+    metric: str
+    """Such as `valid/loss`."""
+    steps: Sequence[int]
+    """Optimiser steps, ascending."""
+    values: Sequence[float]
+    """The number at each step, bit for bit as it was recorded."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        for step, value in zip(self.steps, self.values, strict=True):
+            yield {"run": self.run, "metric": self.metric, "step": step, "value": value}
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table of a sweep, to be looked at or written down."""
+
+    table: "Table"
+    """What stands in each place, with comparisons, audit and notes."""
+
+    def text(self, width: int = 100) -> str:
+        """As `kdx report` shows it on a terminal so many columns wide."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from kdx.report.render.text import TextTable
+
+        console = Console(file=StringIO(), width=width, color_system=None)
+        with console.capture() as captured:
+            console.print(TextTable(self.table))
+        return captured.get()
+
+    def markdown(self) -> str:
+        """As `kdx report --format markdown` writes it."""
+        from kdx.report.render.markdown import to_markdown
+
+        return to_markdown(self.table)
+
+    def latex(self) -> str:
+        """As `kdx report --format latex` writes it, the preamble's comment before it."""
+        from kdx.report.render.latex.writer import PREAMBLE, to_latex
+
+        return PREAMBLE + to_latex(self.table)
+
+    def to_pandas(self) -> "DataFrame":
+        """One row a cell with a place: its factors, `n`, `score` (as the table shows it), `mean` and `sd` over seeds.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        from pandas import DataFrame
+
+        layout = self.table.layout
+        return DataFrame(
+            {
+                **layout.header(at),
+                "metric": cell.metric.recorded,
+                "n": len(cell.scores),
+                "score": cell.value,
+                "mean": cell.summary and cell.summary.mean,
+                "sd": cell.summary and cell.summary.sd,
+            }
+            for at, cell in layout.places.items()
+        )
+
+
+def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None) -> "Plan":
+    """Read a grid and expand it into its plan: cells × seeds, each cell with its resolved spec and its id.
+
+    Args:
+        grid: path of a YAML file, or the name of a shipped grid, such as `quickstart`.
+        seeds: in the place of the grid's own.
+
+    Raises:
+        Faults: everything that is wrong with the grid, each with its place.
+    """
+    from kdx.grid import load
+
+    return load.load_grid(grid, seeds=seeds)
+
+
+def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[Decision, ...]":
+    """What a sweep of this grid would do with each run, and why, given what the database has; nothing is started.
+
+    Args:
+        grid: as for `load_grid`, or what it gave.
+        database: need not be there.
+
+    Raises:
+        Faults: see `load_grid`.
+        DatabaseError: it is no results database, or cannot be read.
+    """
+    from kdx.run_files.files import files_beside, resume_step
+    from kdx.store.backend import backend_of
+    from kdx.store.database import open_database
+    from kdx.store.reading import recorded
+    from kdx.sweep.decide import decide
+    from kdx.sweep.lease_holder import liveness
+
+    wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
+    if not backend_of(database).exists():
+        return decide(wanted, {}, liveness, lambda _: None)
+    with open_database(database, write=False) as opened:
+        records = recorded(opened, [cell.id for cell in wanted.cells])
+        return decide(wanted, records, liveness, partial(resume_step, files_beside(opened.location)))
+
+
+def sweeps(database: str | Path = DATABASE) -> "Records[Sweep]":
+    """Every sweep of a database, the last planned first.
+
+    Raises:
+        DatabaseError: it is absent, no results database, or cannot be read.
+    """
+    from kdx.store import reading
+    from kdx.store.database import open_database
+
+    with open_database(database, write=False) as opened:
+        return Records(
+            Sweep(one.id, one.name, one.created, one.updated, {state.value: n for state, n in one.counts.items()})
+            for one in reading.sweeps(opened)
+        )
+
+
+def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[Run]":
+    """Every run of a sweep, cell by cell in the order of the plan.
+
+    Args:
+        sweep: its name; None: the one that was planned last.
+
+    Raises:
+        KdxError: there is no such sweep.
+        DatabaseError: see `sweeps`.
+    """
+    from kdx.report.selection.best_seed import by_cell, selected_runs, standing_runs
+    from kdx.store.database import open_database
+    from kdx.store.reading import load_sweep
+
+    with open_database(database, write=False) as opened:
+        record = load_sweep(opened, sweep)
+    best = {run.id for run in selected_runs(record).values()}
+    of_cells = by_cell(record.runs)
+    return Records(
+        Run(
+            id=run.id,
+            cell=cell.id,
+            labels=cell.labels,
+            spec=cell.spec,
+            seed=run.seed,
+            state=run.state.value,
+            step=run.progress_step,
+            metric=cell.spec.selection_metric,
+            valid_score=run.valid_score,
+            test_score=run.test_score,
+            metrics=record.metrics.get(run.id, {}),
+            selected=run.id in best,
+            seconds=run.seconds,
+            error=run.error,
+        )
+        for cell in {one.id: one for one in reversed(record.cells)}.values()
+        for run in standing_runs(of_cells.get(cell.id, ()))
+    )
+
+
+def curves(
+    sweep: str | None = None, metrics: Iterable[str] = ("train/loss", "valid/loss"), database: str | Path = DATABASE
+) -> "Records[Curve]":
+    """These metrics of every run of a sweep, over its training.
+
+    Args:
+        sweep: its name; None: the one that was planned last.
+        metrics: with their split, such as `valid/bleu`; one that a run does not have is left out.
+
+    Raises:
+        KdxError: there is no such sweep.
+        DatabaseError: see `sweeps`.
+    """
+    from kdx.store import reading
+    from kdx.store.database import open_database
+
+    with open_database(database, write=False) as opened, opened.read():
+        record = reading.load_sweep(opened, sweep)
+        found = reading.curves(opened, record.id, metrics)
+    return Records(
+        Curve(run, name, curve.steps, curve.values) for run, named in found.items() for name, curve in named.items()
+    )
+
+
+def table(sweep: str | None = None, name: str | None = None, database: str | Path = DATABASE) -> TableView:
+    """A table of a sweep: per cell, the test score of the seed with the best validation score, and what it compares to.
+
+    Args:
+        sweep: its name; None: the one that was planned last.
+        name: of the table; None: the first that its grid asks for.
+
+    Raises:
+        KdxError: there is no such sweep or table.
+        DatabaseError: see `sweeps`.
+    """
+    from kdx.report.table.build import tables
+    from kdx.store.database import open_database
+    from kdx.store.reading import load_sweep
+
+    with open_database(database, write=False) as opened:
+        record = load_sweep(opened, sweep)
+    return TableView(tables(record, str(database), only=name)[0])
+
+
+def load_run(database: str | Path, run: int, *, home: Path | None = None) -> "LoadedRun":
+    """The model of a finished run with the weights that were tested; it can `translate`, tell `perplexity` and show
+    `attention`, see `kdx.training.trained.Trained`.
+
+    Args:
+        run: its id, as `runs` and `kdx trace` tell it.
+        home: folder of prepared corpora; None: the user's.
+
+    Raises:
+        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know.
+        DatabaseError: see `sweeps`; or the files beside it are another database's.
+        StorageError: the weights cannot be read or are damaged.
+    """
+    # Imports torch, which nothing else here needs.
+    from kdx.run_files import load_run as loading
+
+    return loading.load_run(database, run, home=home)

@@ -1,0 +1,115 @@
+"""kdx as a library, on the shipped example and on runs of its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kdx
+from kdx.errors import DatabaseError, Faults, KdxError
+
+EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
+
+
+def test_a_grid_is_its_plan():
+    plan = kdx.load_grid("quickstart")
+    assert plan.name == "quickstart" and len(plan.runs) == len(plan.cells) * len(plan.seeds)
+    assert {run.seed for run in kdx.load_grid("quickstart", seeds=[7]).runs} == {7}
+    with pytest.raises(Faults):
+        kdx.load_grid("no-such-grid")
+
+
+def test_what_a_sweep_would_do_is_told_with_and_without_a_database(tmp_path):
+    fresh = kdx.plan("quickstart", tmp_path / "absent.db")
+    assert {decision.action.value for decision in fresh} == {"start"}
+    assert not (tmp_path / "absent.db").exists()
+    done = kdx.plan(kdx.load_grid("quickstart"), EXAMPLE)
+    assert len(done) == len(fresh) and {decision.action.value for decision in done} == {"skip"}
+
+
+def test_sweeps_runs_and_curves_are_frozen_records():
+    (sweep,) = kdx.sweeps(EXAMPLE)
+    runs = kdx.runs("quickstart", EXAMPLE)
+    assert sweep.name == "quickstart" and sum(sweep.counts.values()) == len(runs)
+    assert runs == kdx.runs(database=EXAMPLE)
+    with pytest.raises(AttributeError):
+        runs[0].seed = 3  # type: ignore[misc]
+    best = [run for run in runs if run.selected]
+    assert len(best) == len({run.cell for run in runs})
+    assert all(run.metrics[run.metric.replace("valid/", "test/")] == run.test_score for run in runs)
+    assert {run.spec.task for run in runs} == {"translation", "prediction"}
+    for curve in kdx.curves("quickstart", ["valid/loss"], EXAMPLE):
+        assert list(curve.steps) == sorted(curve.steps) and len(curve.steps) == len(curve.values)
+    assert not kdx.curves("quickstart", ["valid/nothing"], EXAMPLE)
+
+
+def test_the_selected_run_has_the_best_validation_score_of_its_cell():
+    by_cell: dict[str, list] = {}
+    for run in kdx.runs(database=EXAMPLE):
+        by_cell.setdefault(run.cell, []).append(run)
+    for runs in by_cell.values():
+        (selected,) = (run for run in runs if run.selected)
+        better = max if selected.spec.selection_direction == "max" else min
+        assert selected.valid_score == better(run.valid_score for run in runs)
+
+
+def test_records_are_frames():
+    pandas = pytest.importorskip("pandas")
+    runs = kdx.runs(database=EXAMPLE).to_pandas()
+    assert len(runs) == len(kdx.runs(database=EXAMPLE))
+    assert {"run", "cell", "approach", "seed", "state", "valid_score", "test_score", "selected"} <= set(runs.columns)
+    curves = kdx.curves(database=EXAMPLE).to_pandas()
+    assert list(curves.columns) == ["run", "metric", "step", "value"]
+    assert set(curves["metric"]) == {"train/loss", "valid/loss"}
+    assert kdx.sweeps(EXAMPLE).to_pandas()["sweep"].tolist() == ["quickstart"]
+    table = kdx.table(database=EXAMPLE).to_pandas()
+    assert isinstance(table, pandas.DataFrame) and {"approach", "metric", "n", "score", "mean", "sd"} <= set(table)
+
+
+def test_a_table_is_that_of_the_report():
+    def report(*options: str) -> str:
+        run = [sys.executable, "-m", "kdx", "report", "--db", str(EXAMPLE), *options]
+        return subprocess.run(run, capture_output=True, text=True, check=True, env={"COLUMNS": "100"}).stdout
+
+    shown = kdx.table("quickstart", database=EXAMPLE)
+    assert shown.markdown() in report("--format", "markdown")
+    assert shown.latex() in report("--format", "latex") + "\n"
+    assert [line.split() for line in shown.text().splitlines()] == [
+        line.split() for line in report("--table", shown.table.layout.name).splitlines()
+    ][: len(shown.text().splitlines())]
+    with pytest.raises(KdxError, match="there is no table `mine`"):
+        kdx.table(name="mine", database=EXAMPLE)
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    with pytest.raises(DatabaseError):
+        kdx.sweeps(tmp_path / "absent.db")
+    with pytest.raises(KdxError, match="no sweep `mine`"):
+        kdx.runs("mine", EXAMPLE)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = kdx.nothing
+
+
+@pytest.fixture
+def loaded() -> Iterator[str]:
+    yield (
+        "import sys, kdx\n"
+        "assert not {'torch', 'sqlalchemy', 'pydantic'} & set(sys.modules)\n"
+        f"kdx.plan('quickstart', '{EXAMPLE}'); kdx.runs(database='{EXAMPLE}'); kdx.table(database='{EXAMPLE}').text()\n"
+        "assert 'torch' not in sys.modules\n"
+        "import kdx.run_files.files, kdx.sweep.decide, kdx.report.table.table\n"
+        "assert callable(kdx.runs) and callable(kdx.table) and callable(kdx.plan) and callable(kdx.sweeps)"
+    )
+
+
+def test_nothing_but_a_model_loads_torch_and_no_module_takes_the_name_of_a_function(loaded):
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_its_types_are_there():
+    assert (Path(kdx.__file__).parent / "py.typed").exists()
+    for name in kdx.__all__:
+        assert getattr(kdx, name) is not None
