@@ -8,6 +8,11 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """As `kdx.cli.app.main`, with Ctrl-C heeded from the start: imports take a while, and have nothing to undo."""
+    if sys.platform != "linux":
+        # Its workers are forked and end with their parent (prctl), its messages keep their bounds (SOCK_SEQPACKET), and
+        # a database is held by a descriptor without a name (O_PATH).
+        print(f"error: kdx runs on Linux, not on {sys.platform}\n  hint: WSL or a container has one", file=sys.stderr)
+        sys.exit(2)
     asked: list[int] = []
 
     def end(signum: int, frame: FrameType | None) -> None:

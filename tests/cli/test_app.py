@@ -5,6 +5,7 @@ import errno
 import pytest
 from typer.testing import CliRunner
 
+from kdx import __main__ as entry
 from kdx import __version__
 from kdx.cli import app as module
 from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
@@ -77,3 +78,11 @@ def test_a_reader_that_has_enough_is_no_error(terminal):
 def test_a_locale_without_our_signs_ends_nothing(terminal):
     done = terminal.type("PYTHONIOENCODING=ascii kdx plan quickstart")
     assert done.returncode == 0 and "\\xb7 seed 2" in done.stdout
+
+
+def test_on_another_system_one_message_says_on_which_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(SystemExit) as end:
+        entry.main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: kdx runs on Linux, not on darwin\n  hint: WSL or a container has one\n"
