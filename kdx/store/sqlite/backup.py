@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kdx.errors import KdxError, StorageError
-from kdx.files import filling, give_name, is_free
+from kdx.files import filling, fsync_directory, give_name, is_free
 from kdx.store.sqlite.file import damaged
 
 
@@ -29,7 +29,7 @@ def back_up(begun: Callable[[], AbstractContextManager[sqlite3.Connection]], tar
             except sqlite3.Error as error:
                 raise _not_written(target, error) from error
             give_name(copy, target)
-            _fsync(target.parent)
+            fsync_directory(target.parent)
     except FileExistsError:
         raise there from None
     except OSError as error:
@@ -51,15 +51,8 @@ def _copy(source: sqlite3.Connection, target: Path) -> None:
         source.backup(copy)
         if copy.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
             raise damaged(target)
-    _fsync(target)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _not_written(target: Path, error: Exception) -> StorageError:
