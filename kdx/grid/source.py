@@ -3,6 +3,9 @@
 The scalars are those of YAML 1.2: `no`, `on` and `12:30` are words, `1e-3` is a number. Tags and aliases are refused
 (a grid needs neither, and a few hundred bytes of nested aliases unfold to billions of values), and so are duplicate
 keys, which YAML readers usually resolve in silence.
+
+ruamel.yaml would give places too; but it takes aliases, reads `1_000` as a number, and took 0.8 s for a file of 20,000
+values, which this reads in 0.07 s.
 """
 
 import re

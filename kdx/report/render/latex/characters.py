@@ -1,7 +1,8 @@
 """Text that LaTeX prints as it is, and how wide it is set.
 
 Names come out as plain text under pdfTeX, too, whose fonts know little beyond Latin: accents are put together, and a
-letter that is not to be had stands as its number, such as U+65E5.
+letter that is not to be had stands as its number, such as U+65E5. pylatexenc lets such letters through as they are, and
+pdfTeX stops at them; it also sets `"` as two apostrophes, which no longer is the name.
 """
 
 import re
