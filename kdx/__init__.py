@@ -6,10 +6,11 @@ What a Python user calls stands in `kdx.api` and is offered here.
 
 from typing import TYPE_CHECKING, Any
 
+from kdx.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from kdx.api import curves, load_grid, load_run, plan, runs, sweeps, table
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "curves", "load_grid", "load_run", "plan", "runs", "sweeps", "table"]
 
 

@@ -235,7 +235,7 @@ def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[D
         DatabaseError: it is no results database, or cannot be read.
     """
     from kdx.run_files.files import files_beside, resume_step
-    from kdx.store.backend import backend_of
+    from kdx.store.backends import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import recorded
     from kdx.sweep.decide import decide

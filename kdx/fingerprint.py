@@ -34,6 +34,7 @@ _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
     "kdx.axes",
+    "kdx.version",
     "kdx.definitions",
     "kdx.errors",
     "kdx.files",

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 # Package → the packages of kdx that it may import; those of `OPEN` are open to all.
 ALLOWED: dict[str, set[str]] = {
     "axes": set(),
+    "version": set(),
     "errors": set(),
     "files": set(),
     "sanitize": set(),
@@ -35,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"training", "run_files", "store", "grid", "cell_code", "run_options", "machine"},
     "cli": {"sweep", "run_files", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
 }
-OPEN = {"axes", "errors", "files", "definitions", "sanitize"}
+OPEN = {"axes", "errors", "files", "definitions", "sanitize", "version"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers"}
 LIGHT = {"grid", "cell_code"}
@@ -60,7 +61,7 @@ LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "r
 
 # What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
 # the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
-ROOMS = ("sqlite", "postgresql", "migrations")
+BACKENDS_ROOMS = ("sqlite", "postgresql", "migrations")
 DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
 DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
 

@@ -7,7 +7,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from kdx import __version__
 from kdx.cli import (
     check,
     claims,
@@ -29,6 +28,7 @@ from kdx.cli import (
 from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import Group
 from kdx.errors import KdxError, of_the_machine
+from kdx.version import VERSION
 
 app = typer.Typer(
     name="kdx",
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"kdx {__version__}")
+        typer.echo(f"kdx {VERSION}")
         raise typer.Exit
 
 

@@ -43,7 +43,7 @@ def check(db: Db = DATABASE, json: Json = False) -> None:
         for table, rows in checked.rows.items():
             out(f"{rows:12,}  {table}")
     if checked.faults:
-        from kdx.store.backend import backend_of
+        from kdx.store.backends import backend_of
 
         rescue = f"take it back from a copy, or save what is left: {backend_of(db).recovery}"
         say(f"{db}: {len(checked.faults)} found; {rescue}")

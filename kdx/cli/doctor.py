@@ -40,7 +40,7 @@ def doctor(
     from kdx.run_files.files import damaged, files_beside, listing
     from kdx.run_files.folder_ownership import settled_here, stranger
     from kdx.run_files.repair import Finding, diagnose
-    from kdx.store.backend import backend_of
+    from kdx.store.backends import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import inventory
     from kdx.store.records import Inventory
@@ -168,15 +168,15 @@ def _facts(
     from collections import Counter
     from importlib.metadata import version
 
-    from kdx import __version__
     from kdx.run_files.files import Kind, folder_of
     from kdx.store.version import REVISION
+    from kdx.version import VERSION
 
     free, kind = _free(files)
     known = {folder_of(run) for run in runs.runs}
     return {
         "versions": {
-            "kdx": __version__,
+            "kdx": VERSION,
             "python": platform.python_version(),
             **{name: version(name) for name in LIBRARIES},
         },

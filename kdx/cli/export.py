@@ -12,8 +12,8 @@ from kdx.cli.options import DATABASE, Db, Json
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
-    from kdx.store.query import Rows
     from kdx.store.records import RunRecord, SweepRecord
+    from kdx.store.rows import Rows
 
 TEXTS = "test/translations"
 

@@ -31,7 +31,7 @@ def plan(
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.run_files.files import files_beside, resume_step
-    from kdx.store.backend import backend_of
+    from kdx.store.backends import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import recorded
     from kdx.sweep.decide import decide

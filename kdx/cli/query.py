@@ -9,7 +9,7 @@ from kdx.cli.console import is_terminal, out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json
 
 if TYPE_CHECKING:
-    from kdx.store.query import Rows
+    from kdx.store.rows import Rows
 
 MOST_SHOWN = 1000
 """Rows on a terminal; elsewhere there is no limit."""
@@ -90,7 +90,7 @@ def _schema(db: str, json: bool) -> None:
 
 
 def _described(db: str) -> Iterator[dict[str, Any]]:
-    from kdx.store.backend import backend_of
+    from kdx.store.backends import backend_of
     from kdx.store.schema import VIEWS, metadata
 
     field = backend_of(db).field

@@ -20,7 +20,7 @@ def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
         KdxError: it is neither but a database.
     """
     from kdx.errors import KdxError
-    from kdx.store.backend import is_database_file
+    from kdx.store.backends import is_database_file
 
     if sweep and sweep.endswith((".yaml", ".yml")):
         from kdx.grid.load import load_grid

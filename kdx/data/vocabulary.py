@@ -17,8 +17,8 @@ from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from kdx import axes
 from kdx.axes import Dictionaries
+from kdx.axes import Vocabulary as VocabularyKind
 from kdx.data.merges import MARK, learn_merges, letters_of
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
@@ -36,7 +36,7 @@ Counts = Mapping[str, int]
 class Vocabulary(ABC):
     """What a token is. Ids run from 0 to `size` - 1."""
 
-    kind: ClassVar[axes.Vocabulary]
+    kind: ClassVar[VocabularyKind]
 
     @property
     @abstractmethod
@@ -94,13 +94,13 @@ def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
     wanted = [together] if joint else texts
     found: list[Vocabulary]
     match data.vocabulary:
-        case axes.Vocabulary.WORD:
+        case VocabularyKind.WORD:
             found = [WordVocabulary.learn(counts, data.vocabulary_size) for counts in wanted]
-        case axes.Vocabulary.BPE:
+        case VocabularyKind.BPE:
             assert data.vocabulary_size is not None, "the grid asks byte pairs for a size"
             shared = BytePairVocabulary.learn(together, data.vocabulary_size)
             found = [shared] if joint else [shared.restricted_to(counts) for counts in wanted]
-        case axes.Vocabulary.SUBWORD_NMT:
+        case VocabularyKind.SUBWORD_NMT:
             assert data.merges is not None, "the grid asks subword-nmt for its merges"
             merges = learn_merges(together, data.merges)
             found = [SubwordNmtVocabulary.of(merges, counts) for counts in wanted]
@@ -114,7 +114,7 @@ class WordVocabulary(Vocabulary):
     267,735 of WikiText-103. Here those two are special ids, so without a limit `size` is two more: padding and begin.
     """
 
-    kind = axes.Vocabulary.WORD
+    kind = VocabularyKind.WORD
 
     def __init__(self, words: Sequence[str]) -> None:
         """`words` by id, from the first id after the special ones."""
@@ -157,7 +157,7 @@ class BytePairVocabulary(Vocabulary):
     there all the same. A letter never seen at all is unknown.
     """
 
-    kind = axes.Vocabulary.BPE
+    kind = VocabularyKind.BPE
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[Sequence[str]]) -> None:
         """`pieces` by id, from the first id after the special ones; `merges` in the order they were learned.
@@ -263,7 +263,7 @@ class SubwordNmtVocabulary(BytePairVocabulary):
     of eight; so on IWSLT'14 the sizes are the published ones, and the numbers of parameters too.
     """
 
-    kind = axes.Vocabulary.SUBWORD_NMT
+    kind = VocabularyKind.SUBWORD_NMT
 
     @classmethod
     def of(cls, merges: Sequence[tuple[str, str]], counts: Counts) -> Self:

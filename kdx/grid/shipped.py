@@ -2,9 +2,9 @@
 
 import contextlib
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
-import kdx
 from kdx.errors import Faults, KdxError, did_you_mean
 from kdx.files import not_a_file
 from kdx.grid.source import shortened
@@ -12,7 +12,7 @@ from kdx.grid.source import shortened
 
 def folder() -> Path:
     """The shipped experiments: inside the installed package, or beside it in a checkout."""
-    package = Path(kdx.__file__).parent
+    package = Path(str(files("kdx")))
     inside = package / "experiments"
     return inside if inside.is_dir() else package.parent / "experiments"
 

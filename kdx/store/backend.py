@@ -1,4 +1,4 @@
-"""What keeps a results database: the promises that everything above rests on, and which backend an address means.
+"""What keeps a results database: the promises that everything above rests on.
 
 Whatever depends on the kind of database lies behind `Backend`: connecting, locking and waiting, what the driver's
 errors mean, expressions that SQL has no common words for, copies, checks, questions of somebody's own. Neither this
@@ -16,7 +16,7 @@ from kdx.errors import DatabaseError, KdxError
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
-    from kdx.store.query import Rows
+    from kdx.store.rows import Rows
 
 OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
 
@@ -121,10 +121,15 @@ class Backend(Protocol):
     def translate(self, error: BaseException) -> KdxError | None:
         """What to tell of an error of the driver, be it wrapped by SQLAlchemy; None: of any other, and of kdx's own."""
 
-    def query(self, statement: str, values: tuple[Any, ...]) -> "Rows":
+    def query(
+        self, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
+    ) -> "Rows":
         """The rows of one SELECT of somebody's own, in a transaction of its own that can do nothing but read.
 
         Answered without SQLAlchemy where the database is as it should be; Ctrl-C ends it.
+
+        Args:
+            mended: asked where it is not as it should be: mends it for as long as it is held, or tells what is wrong.
 
         Raises:
             KdxError: the statement is not understood, or is anything but a SELECT.
@@ -166,38 +171,6 @@ class Backend(Protocol):
         """`identity.id` of a database that somebody may be writing just now; takes no lock. None: it cannot be read."""
 
 
-def _sqlite(address: str | Path, write: bool) -> Backend:
-    from kdx.store.sqlite.backend import Sqlite
-
-    return Sqlite(address, write=write)
-
-
-BACKENDS: dict[str, Callable[[str | Path, bool], Backend]] = {"sqlite": _sqlite}
-"""Scheme of an address, without a driver → its backend, whose driver is imported when it is made."""
-
-
-def backend_of(address: str | Path, *, write: bool = False) -> Backend:
-    """The backend of an address; without a scheme it is a file, so SQLite's.
-
-    Raises:
-        DatabaseError: it is no address, or one of what kdx does not open.
-    """
-    scheme = "sqlite" if isinstance(address, Path) or "://" not in address else _scheme(address)
-    if scheme not in BACKENDS:
-        raise DatabaseError(f"kdx does not open {scheme}", place=without_password(address), allowed=ADDRESSES)
-    return BACKENDS[scheme](address, write)
-
-
-def is_database_file(path: Path) -> bool:
-    """Whether a file is a database, of whatever application; not one that is empty."""
-    from kdx.store.sqlite.header import application_of
-
-    try:
-        return path.is_file() and application_of(path) is not None
-    except (OSError, ValueError):
-        return False
-
-
 def without_password(address: str | Path) -> str:
     """An address as it may be shown."""
     import re
@@ -209,14 +182,3 @@ def without_password(address: str | Path) -> str:
 def another_application(name: str) -> DatabaseError:
     """What is told of a database that is not of kdx."""
     return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)
-
-
-def _scheme(address: str) -> str:
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        return make_url(address).get_backend_name()
-    except (ArgumentError, ValueError):  # a ValueError is a port that is no number, or a bracket that is not closed
-        place = without_password(address)
-        raise DatabaseError("this is not a database URL", place=place, allowed=ADDRESSES) from None

@@ -19,7 +19,8 @@ from typing import Self
 from sqlalchemy import Connection, select
 
 from kdx.errors import DatabaseError
-from kdx.store.backend import OTHER_DATABASE, Backend, another_application, backend_of
+from kdx.store.backend import OTHER_DATABASE, Backend, another_application
+from kdx.store.backends import backend_of
 from kdx.store.columns import UnexpectedValueError
 from kdx.store.migrating import migrate, revision_of
 from kdx.store.schema import identity

@@ -1,54 +1,20 @@
 """One question in SQL, answered without ever writing.
 
-The answer is taken in one short transaction and kept, in memory or, when it is long, in a temporary file: whoever reads
-it at leisure, as in a pager, holds up no sweep.
+The answer is taken in one short transaction and kept: whoever reads it at leisure, as in a pager, holds up no sweep.
 """
 
-import pickle
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
-from kdx.errors import StorageError
-from kdx.store.backend import backend_of
+from kdx.store.backend import Backend
+from kdx.store.backends import backend_of
+from kdx.store.rows import Rows
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
-
-CHUNK = 1000  # rows
-IN_MEMORY = 1 << 24  # bytes of an answer; a longer one goes to a file
-
-
-class Rows:
-    """An answer; it can be gone through more than once."""
-
-    def __init__(self, columns: tuple[str, ...], kept: IO[bytes], count: int) -> None:
-        self.columns = columns
-        """Their names, each once."""
-        self.count = count
-        self._kept = kept
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        self._kept.seek(0)
-        for _ in range(0, self.count, CHUNK):
-            yield from pickle.load(self._kept)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._kept.close()
-
-
-class Cursor(Protocol):
-    """A driver's cursor [PEP 249] that has rows."""
-
-    @property
-    def description(self) -> Sequence[Any]: ...
-
-    def fetchmany(self, size: int = ..., /) -> Sequence[Any]: ...
 
 
 def query(address: str | Path, statement: str, values: tuple[Any, ...] = ()) -> Rows:
@@ -63,7 +29,8 @@ def query(address: str | Path, statement: str, values: tuple[Any, ...] = ()) -> 
         DatabaseError: see `kdx.store.database.open_database`; also for a database of an older schema.
         StorageError: there is no room for the answer.
     """
-    return backend_of(address).query(statement, values)
+    backend = backend_of(address)
+    return backend.query(statement, values, partial(_mended, backend))
 
 
 def query_within(database: "Database", statement: str, values: Mapping[str, Any]) -> Rows:
@@ -79,31 +46,10 @@ def query_within(database: "Database", statement: str, values: Mapping[str, Any]
         return database.backend.rows(connection, statement, values)
 
 
-def kept(cursor: Cursor) -> Rows:
-    """All rows that a cursor still has.
+@contextmanager
+def _mended(backend: Backend) -> Iterator[None]:
+    """Opening a database mends what can be mended, and tells what is wrong."""
+    from kdx.store.database import open_database  # slow to import, and hardly ever called for
 
-    Raises:
-        StorageError: there is no room for them.
-    """
-    # Closed by Rows.
-    kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
-    count = 0
-    try:
-        while rows := cursor.fetchmany(CHUNK):
-            pickle.dump(rows, kept, protocol=pickle.HIGHEST_PROTOCOL)
-            count += len(rows)
-    except OSError as error:
-        kept.close()
-        raise StorageError(
-            f"no room for the answer: {error.strerror}",
-            place=tempfile.gettempdir(),
-            hint="set TMPDIR to another folder",
-        ) from error
-    except BaseException:
-        kept.close()
-        raise
-    names: list[str] = []
-    for name, *_ in cursor.description:
-        before = sum(other == name or other.startswith(f"{name}:") for other in names)
-        names.append(f"{name}:{before + 1}" if before else name)
-    return Rows(tuple(names), kept, count)
+    with open_database(backend.location, write=False) as opened, opened.translate_errors():
+        yield

@@ -5,19 +5,22 @@ import platform
 import subprocess
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
 
-import kdx
 from kdx.axes import Precision
 from kdx.training.canary import canary
+from kdx.version import VERSION
+
+_CHECKOUT = Path(str(files("kdx"))).parent
 
 
 @cache
-def commit(checkout: Path = Path(kdx.__file__).parents[1]) -> str | None:
+def commit(checkout: Path = _CHECKOUT) -> str | None:
     """Of the checkout that kdx runs from, with `-dirty` after it where files differ; None where it was installed."""
     if not (checkout / ".git").exists():
         return None
@@ -35,7 +38,7 @@ def environment(precision: Precision) -> dict[str, Any]:
     """Versions, processor, thread count and arithmetic of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
     return {
-        "kdx": kdx.__version__,
+        "kdx": VERSION,
         "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
-from kdx.store.backend import BACKENDS
+from kdx.store.backends import BACKENDS
 from kdx.store.database import Database, open_database
 from kdx.store.recording import register
 

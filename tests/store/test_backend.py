@@ -1,37 +1,8 @@
-"""Which backend an address means, and what is none."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""What is told of a backend."""
 
 import pytest
 
-from kdx.errors import DatabaseError
-from kdx.store.backend import BACKENDS, backend_of, is_database_file, without_password
-
-
-def test_every_scheme_has_a_backend_and_a_path_is_a_file(tmp_path: Path):
-    for address in ("runs.db", tmp_path / "runs.db", f"sqlite:///{tmp_path}/runs.db", "sqlite+pysqlite:///runs.db"):
-        assert type(backend_of(address)).__module__ == "kdx.store.sqlite.backend"
-    assert "sqlite" in BACKENDS
-
-
-@pytest.mark.parametrize(
-    ("address", "told"),
-    [
-        ("mysql://me:secret@host/runs", "mysql://me:***@host/runs: kdx does not open mysql"),
-        ("postgresql://me:secret@host/runs", "postgresql://me:***@host/runs: kdx does not open postgresql"),
-        ("postgresql+psycopg://host/runs", "postgresql+psycopg://host/runs: kdx does not open postgresql"),
-        ("://runs.db", "://runs.db: this is not a database URL"),
-        ("postgresql://me:secret@host:port/runs", "postgresql://me:***@host:port/runs: this is not a database URL"),
-        ("postgresql://[::1", "postgresql://[::1: this is not a database URL"),
-    ],
-)
-def test_what_kdx_does_not_open_is_told_without_its_password(address: str, told: str):
-    with pytest.raises(DatabaseError) as caught:
-        backend_of(address)
-    assert str(caught.value) == f"{told}\n  allowed: a file, sqlite:///FILE"
-    assert caught.value.exit_code == 3
+from kdx.store.backend import without_password
 
 
 @pytest.mark.parametrize(
@@ -45,29 +16,3 @@ def test_what_kdx_does_not_open_is_told_without_its_password(address: str, told:
 )
 def test_a_password_is_not_shown(address: str, shown: str):
     assert without_password(address) == shown
-
-
-def test_a_backend_neither_opens_nor_makes_anything(backend, nowhere: str):
-    for write in (False, True):
-        assert not backend_of(nowhere, write=write).exists()
-    assert backend.content(nowhere) is None
-    backend.make(nowhere)
-    assert backend_of(nowhere).exists()
-
-
-def test_a_backend_is_made_without_a_database_library(nowhere: str):
-    code = f"import sys, kdx.store.backend as b; b.backend_of({nowhere!r}); print('sqlalchemy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
-
-
-def test_a_file_that_is_a_database_is_told_from_others(tmp_path: Path, sqlite_file: Path):
-    assert is_database_file(sqlite_file)
-    (tmp_path / "empty").touch()
-    (tmp_path / "grid.yaml").write_text("name: mine\n" * 20)
-    others = ("empty", "grid.yaml", "absent", "a\0b", "x" * 300, ".")
-    assert not any(is_database_file(tmp_path / name) for name in others)
-
-
-@pytest.fixture
-def sqlite_file() -> Path:
-    return Path(__file__).parents[2] / "runs.db.example"

@@ -6,7 +6,7 @@ import pytest
 
 from kdx.errors import KdxError, StorageError
 from kdx.store import leases, reading, recording
-from kdx.store import query as module
+from kdx.store import rows as module
 from kdx.store.database import open_database
 from kdx.store.query import query
 

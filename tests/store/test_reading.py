@@ -9,7 +9,7 @@ from kdx.errors import KdxError
 from kdx.grid.difference import Contents
 from kdx.grid.identity import canonical
 from kdx.store import leases, reading, recording
-from kdx.store.backend import backend_of
+from kdx.store.backends import backend_of
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.query import query
@@ -301,7 +301,7 @@ def test_rows_of_an_older_kdx_are_read(database: Database, sweep_id: int):
         connection.execute(update(identity).values(place=None))
     loaded = reading.load_sweep(database)
     assert [each.test_score for each in loaded.runs] == [2.0, None, None, None]
-    assert all(cell.spec["evaluation"] for cell in loaded.cells)
+    assert all(cell.spec.value("evaluation") for cell in loaded.cells)
     assert loaded.provenance[1].facts is None and loaded.provenance[1].definitions is None
     assert [each.resumed_step for each in reading.attempts(database, 1)] == [None]
     assert reading.place(database) is None

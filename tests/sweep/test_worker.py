@@ -63,7 +63,7 @@ def claim(database: Database, folder: Path) -> ClaimedRun:
         attempt,
         "me",
         str(database.location),
-        canonical(CellSpec.model_validate(cell.spec)),
+        canonical(CellSpec.model_validate(cell.spec.plain)),
         run.seed,
         str(folder / "files"),
     )

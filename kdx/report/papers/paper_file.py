@@ -33,7 +33,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from kdx.errors import FaultList, Faults, KdxError, by_place, did_you_mean
 from kdx.grid.cell_selector import CellSelector, factors, unknown
 from kdx.grid.faults import located
-from kdx.grid.sections import Margin, Section, refuse
+from kdx.grid.sections import Margin, OneOf, Section, refuse
 from kdx.grid.source import Node, read
 from kdx.tasks import TASKS
 
@@ -148,8 +148,8 @@ class _Head(Section):
     title: str = ""
     source: str = ""
     protocol: str = ""
-    scale: dict[str, str] = Field(default_factory=dict)
-    corpora: dict[str, str] = Field(default_factory=dict)
+    scale: dict[Annotated[str, OneOf(TASKS)], str] = Field(default_factory=dict)
+    corpora: dict[Annotated[str, OneOf(TASKS)], str] = Field(default_factory=dict)
     tables: tuple[PublishedTable, ...] = ()
     claims: tuple[Any, ...] = ()
 
@@ -205,8 +205,8 @@ def _read(path: Path) -> Paper:
             claims[claim.id] = claim
     if faults:
         raise by_place(faults)
-    scale, corpora = ({str(task): words for task, words in of.items()} for of in (head.scale, head.corpora))
-    return Paper(path.stem, head.title, head.source, head.protocol, scale, head.tables, tuple(claims.values()), corpora)
+    told = head.title, head.source, head.protocol, head.scale
+    return Paper(path.stem, *told, head.tables, tuple(claims.values()), head.corpora)
 
 
 def _claim(node: Node, faults: list[KdxError]) -> Iterator[Claim]:

@@ -2,8 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from kdx.errors import KdxError
 from kdx.store.backend import Software
-from kdx.store.query import Rows, kept
+from kdx.store.rows import Rows, kept
 from kdx.store.sqlite import backup, check, errors, file
 from kdx.store.sqlite.address import file_of
 from kdx.store.sqlite.connecting import connect_to_read, connect_to_write, lock, patiently
@@ -94,8 +94,10 @@ class Sqlite:
         error = getattr(error, "orig", None) or error  # of SQLAlchemy's
         return errors.translate(error, self._file, self.patience) if isinstance(error, sqlite3.Error) else None
 
-    def query(self, statement: str, values: tuple[Any, ...]) -> Rows:
-        return query(self, statement, values)
+    def query(
+        self, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
+    ) -> Rows:
+        return query(self, statement, values, mended)
 
     def rows(self, connection: "Connection", statement: str, values: Mapping[str, Any]) -> Rows:
         from sqlalchemy import text

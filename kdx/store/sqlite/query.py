@@ -6,15 +6,15 @@ is needed only where the file is not as it should be.
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.store.backend import Backend
-from kdx.store.query import Rows, kept
+from kdx.store.rows import Rows, kept
 from kdx.store.sqlite.foreign import refuse_foreign_journal, refuse_foreign_objects
 from kdx.store.sqlite.header import APPLICATION_ID, application_of
 from kdx.store.version import REVISION, VERSION_TABLE
@@ -33,9 +33,11 @@ _OF_STATEMENT = {
 }
 
 
-def query(backend: Backend, statement: str, values: tuple[Any, ...]) -> Rows:
+def query(
+    backend: Backend, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
+) -> Rows:
     """The rows of one SELECT, see `kdx.store.backend.Backend.query`."""
-    with closing(_begun(backend)) as connection:
+    with closing(_begun(backend, mended)) as connection:
         try:
             cursor = connection.execute(statement, values)
             if cursor.description is None:
@@ -59,15 +61,12 @@ def _text(text: bytes) -> str:
     return text.decode(errors="surrogateescape")
 
 
-def _begun(backend: Backend) -> sqlite3.Connection:
+def _begun(backend: Backend, mended: Callable[[], AbstractContextManager[None]]) -> sqlite3.Connection:
     """A connection that may only read, in a transaction."""
     try:
         return _connect(backend.location)
     except (sqlite3.Error, OSError, ValueError):
-        # Slow to import; it mends what can be mended, and tells what is wrong.
-        from kdx.store.database import open_database
-
-        with open_database(backend.location, write=False) as opened, opened.translate_errors():
+        with mended():
             return _connect(backend.location)
 
 

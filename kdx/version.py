@@ -1,0 +1,3 @@
+"""Which kdx this is."""
+
+VERSION = "0.1.0"
