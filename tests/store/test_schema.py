@@ -19,9 +19,11 @@ from kdx.grid.cell_selector import word
 from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import factor_value
+from kdx.report.selection.best_seed import selected_runs
 from kdx.report.table.build import tables
 from kdx.store.database import Database, open_database
 from kdx.store.reader import load_sweep
@@ -153,11 +155,14 @@ def test_the_view_of_runs_selects_as_a_report_does(empty, tmp_path_factory, data
                         cell_id=planned.id, attempt=0, progress_step=0, stalls=0, valid_bits=bits, **values
                     )
                 )
-        (table,) = tables(load_sweep(database, "one"))
-        (cell_shown,) = table.cells
+        record = load_sweep(database, "one")
+        (table,) = tables(record)
+        (cell_shown,) = table.layout.cells
         found = of_view(database, "SELECT run_id, seed, state, selected FROM runs WHERE sweep = 'one' ORDER BY seed")
         assert [row[:3] for row in found] == [(one.run_id, one.seed, one.state.value) for one in cell_shown.seeds]
         assert [row[0] for row in found if row[3]] == ([] if cell_shown.run_id is None else [cell_shown.run_id])
+        # Exports and the removal of weights ask for the same without a table.
+        assert [row[0] for row in found if row[3]] == [one.id for one in selected_runs(record).values()]
         assert len(of_view(database, "SELECT 1 FROM runs")) == 2 * len(found)
 
 
@@ -208,7 +213,7 @@ def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database
         )
         told = json.loads(labels)
         assert {axis: word(axis, value) for axis, value in told.items()} == {
-            axis: factor_value(planned.labels, whole, axis) for axis in planned.labels
+            axis: factor_value(planned.labels, ResolvedSpec(whole), axis) for axis in planned.labels
         }
     shown = of_view(database, "SELECT ordinal, labels FROM cells")
     assert {labels for _, labels in shown} == {labels for (labels,) in of_view(database, "SELECT labels FROM runs")}
