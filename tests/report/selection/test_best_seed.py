@@ -5,10 +5,10 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeps import run
+from sweeps import cell, run, sweep
 
 from kdx.axes import Direction
-from kdx.report.selection.best_seed import best_seed
+from kdx.report.selection.best_seed import best_seed, selected_runs, standing_runs
 from kdx.store.records import RunState
 
 scores = st.none() | st.floats()
@@ -84,3 +84,19 @@ def test_no_completed_run_has_a_better_validation_score_than_the_best(runs: list
         end = max if direction is Direction.MAX else min
         assert best.valid_score == end(one.valid_score for one in scored)
         assert best.seed == min(one.seed for one in scored if one.valid_score == best.valid_score)
+
+
+def test_the_newest_final_generation_stands_for_a_seed_or_else_the_newest() -> None:
+    again = run("cell", 0, 1.0, id=10, generation=0), run("cell", 0, 2.0, id=11, generation=1)
+    begun = run("cell", 0, state=RunState.PENDING, id=12, generation=2)
+    waiting = run("cell", 1, state=RunState.FAILED, id=13), run("cell", 1, state=RunState.PENDING, id=14, generation=1)
+    assert [one.id for one in standing_runs([begun, *again, *waiting])] == [11, 14]
+
+
+def test_of_each_cell_the_standing_run_with_the_best_validation_score_is_selected() -> None:
+    cells = [cell("a"), cell("b", "prediction"), cell("c", kernel="rbf")]
+    superseded = run("a", 0, 99.0, id=1)
+    runs = [superseded, run("a", 0, 20.0, id=2, generation=1), run("a", 1, 30.0, id=3)]
+    runs += [run("b", 0, 20.0, id=4), run("b", 1, 30.0, id=5), run("c", 0, state=RunState.DIVERGED, id=6)]
+    found = selected_runs(sweep(cells, runs))
+    assert {cell: one.id for cell, one in found.items()} == {"a": 3, "b": 4}
