@@ -33,7 +33,7 @@ _TABLES = frozenset(
 _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
-    "kdx.axes",
+    "kdx.vocabulary",
     "kdx.version",
     "kdx.definitions",
     "kdx.errors",

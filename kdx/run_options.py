@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kdx.axes import IfChanged
+from kdx.vocabulary import IfChanged
 
 
 @dataclass(frozen=True)

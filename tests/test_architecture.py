@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 # Package → the packages of kdx that it may import; those of `OPEN` are open to all.
 ALLOWED: dict[str, set[str]] = {
-    "axes": set(),
+    "vocabulary": set(),
     "version": set(),
     "errors": set(),
     "files": set(),
@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"training", "run_files", "store", "grid", "cell_code", "run_options", "machine"},
     "cli": {"sweep", "run_files", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
 }
-OPEN = {"axes", "errors", "files", "definitions", "sanitize", "version"}
+OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers"}
 LIGHT = {"grid", "cell_code"}

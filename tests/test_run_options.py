@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from kdx.axes import IfChanged
 from kdx.run_options import RunOptions
+from kdx.vocabulary import IfChanged
 
 
 def test_a_run_that_is_told_nothing_is_refused_under_other_conditions_and_hangs_after_minutes():

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.axes import Tables
+from kdx.vocabulary import Tables
 
 
 def known(at_query: TokenPositions, at_key: TokenPositions) -> range | None:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Reach, Sinusoids, Tables, XLBias
+from kdx.vocabulary import Reach, Sinusoids, Tables, XLBias
 
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor

@@ -30,8 +30,8 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
-from kdx.axes import Reach, Scale, Sinusoids, Symmetry, Tables, XLBias
 from kdx.definitions import Family
+from kdx.vocabulary import Reach, Scale, Sinusoids, Symmetry, Tables, XLBias
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)

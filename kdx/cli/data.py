@@ -172,11 +172,11 @@ def _tell(row: dict[str, Any]) -> None:
 def _rows() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from kdx.axes import Split
     from kdx.data.corpora import BUILT_IN
     from kdx.data.examples import GeneratedExamples
     from kdx.data.prepared import corpus_folder, prepared_corpora
     from kdx.data.text import GeneratedText, KnownText
+    from kdx.vocabulary import Split
 
     prepared = {about.name: about for about in prepared_corpora()}
     rows = []

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kdx.axes import IfChanged
 from kdx.run_options import RunOptions
+from kdx.vocabulary import IfChanged
 
 Db = Annotated[
     str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from kdx.axes import Split
 from kdx.data.find_text import find_text
 from kdx.data.storage import data_home
 from kdx.grid.sections import Data
 from kdx.report.table.bleu_randomisation import Translations
 from kdx.store.records import SweepRecord
+from kdx.vocabulary import Split
 
 TEXTS = "test/translations"
 """The output of a run that holds them."""

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split
 from kdx.data.arrays import Counts
 from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
@@ -22,6 +21,7 @@ from kdx.fingerprint import fingerprint
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Split
 
 Tokens = NDArray[np.int32]
 HELD_OUT = (Split.VALID, Split.TEST)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split
+from kdx.vocabulary import Split
 
 Numbers = NDArray[np.float64]
 

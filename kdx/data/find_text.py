@@ -7,7 +7,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from kdx.axes import Split
 from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
@@ -19,6 +18,7 @@ from kdx.files import open_file
 from kdx.grid.sections import Data
 from kdx.tasks import text_kind
 from kdx.tasks.definition import DataKind
+from kdx.vocabulary import Split
 
 
 @dataclass(frozen=True)

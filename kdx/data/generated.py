@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from kdx.axes import Split
 from kdx.data.arrays import map_array
 from kdx.data.cache import cached
 from kdx.data.corpora import BUILT_IN
@@ -18,6 +17,7 @@ from kdx.data.storage import data_home
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Split
 
 _TARGETS = "targets"
 

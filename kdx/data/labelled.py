@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split
 from kdx.data.arrays import Counts, map_array, map_lists, write_array, write_lists
 from kdx.data.cache import cached
 from kdx.data.corpus import HELD_OUT, TokenLists, unigram_loss
@@ -24,6 +23,7 @@ from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.classification import LABELLED_TEXT
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Split
 
 MOST_LABELS = 10_000
 """A text with more has something else in its place, such as its lines once more."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdx.axes import Split
 from kdx.data.arrays import Counts, map_lists, write_lists
 from kdx.data.cache import cached
 from kdx.data.corpus import HELD_OUT, TokenLists, unigram_loss
@@ -19,6 +18,7 @@ from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PARALLEL_TEXT
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Split
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kdx.axes import Split
 from kdx.data.corpus import load_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
@@ -14,6 +13,7 @@ from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS, text_kind
+from kdx.vocabulary import Split
 
 LARGE = 5_000_000
 """Words of training text, of both languages, that take more than ten seconds to become tokens."""

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from kdx.axes import Split
 from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.download import download, file_name, is_address
 from kdx.data.examples import GeneratedExamples
@@ -33,6 +32,7 @@ from kdx.data.text import (
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError
 from kdx.grid.source import shortened
+from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ROUND = 0.05

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdx.axes import Split
 from kdx.data.arrays import Counts, map_array, write_array
 from kdx.data.cache import cached
 from kdx.data.corpus import Tokens, unigram_loss
@@ -16,6 +15,7 @@ from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PLAIN_TEXT
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Split
 
 
 @dataclass(frozen=True)

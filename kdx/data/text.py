@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from kdx.axes import Split
 from kdx.errors import KdxError, Place
+from kdx.vocabulary import Split
 
 PLAIN = ("txt",)
 

@@ -6,8 +6,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kdx.axes import Dictionaries, Split
-from kdx.axes import Vocabulary as VocabularyKind
 from kdx.data import vocabulary
 from kdx.data.arrays import Counts
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code
@@ -18,6 +16,8 @@ from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS, text_kind
 from kdx.tasks.definition import DataKind
+from kdx.vocabulary import Dictionaries, Split
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
 
 def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from kdx.axes import Split
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place
 from kdx.files import NotAFileError, not_a_file, open_file, read_start
 from kdx.tasks import text_kind
+from kdx.vocabulary import Split
 
 LONGEST_LINE = 1_000_000
 """Bytes; longer ones are no lines of text but a sign that the file is something else."""

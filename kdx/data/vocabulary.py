@@ -17,11 +17,11 @@ from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from kdx.axes import Dictionaries
-from kdx.axes import Vocabulary as VocabularyKind
 from kdx.data.merges import MARK, learn_merges, letters_of
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Dictionaries
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = 4

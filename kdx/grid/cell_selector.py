@@ -14,11 +14,11 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from kdx.attention.positions import POSITIONS
-from kdx.axes import Attention
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import OneOf
 from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
+from kdx.vocabulary import Attention
 
 _ABSENT = object()
 _ORDER: dict[str, tuple[str, ...]] = {"position": tuple(POSITIONS), "placement": tuple(Attention)}

@@ -13,7 +13,6 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Attention, Inject, Norm, Scale, Sinusoids, Space, Symmetry, Tables, XLBias
 from kdx.grid.sections import (
     Count,
     Data,
@@ -31,6 +30,7 @@ from kdx.grid.sections import (
     refuse,
 )
 from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Inject, Norm, Scale, Sinusoids, Space, Symmetry, Tables, XLBias
 
 
 def _one_or_many(value: Any) -> Any:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Attention, Inject
 from kdx.grid.fields import CellFields
 from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Inject
 
 MAX_POSITIONS = 1024
 """Of a learned encoding, and of a table of distances that has no clip."""

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.axes import Direction
 from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.vocabulary import Direction
 
 _SECTIONS = ("data", "model", "training", "evaluation")
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
-from kdx.axes import (
+from kdx.vocabulary import (
     Bias,
     Dictionaries,
     Direction,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from kdx.axes import Direction
 from kdx.grid.fields import CellFields
 from kdx.grid.rules import resolve
 from kdx.grid.sections import Neutral, OneOf
 from kdx.tasks import TASKS
+from kdx.vocabulary import Direction
 
 
 class _Resolved(CellFields):

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kdx.axes import LengthPenalty
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.grid.placement import MAX_POSITIONS
+from kdx.vocabulary import LengthPenalty
 
 
 class Search(NamedTuple):

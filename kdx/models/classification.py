@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
-from kdx.axes import Attention
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, linear_of
+from kdx.vocabulary import Attention
 
 
 class ClassificationModel(nn.Module):

@@ -4,12 +4,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kdx.attention.spaces.image import ImageAttention
-from kdx.axes import Attention, Space
 from kdx.data.corpora.synthetic_images import LEVELS, SIDE
 from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
 from kdx.models import transformer
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, linear_of, parts_of
+from kdx.vocabulary import Attention, Space
 
 
 class ImageModel(nn.Module):

@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from kdx.axes import Attention, Embeddings
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
+from kdx.vocabulary import Attention, Embeddings
 
 
 class LanguageModel(nn.Module):

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
-from kdx.axes import Attention, Modality, Norm, Space
 from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, FEATURES, LONGEST, WORDS
 from kdx.grid.placement import positions_in
 from kdx.grid.spec import CellSpec
@@ -28,6 +27,7 @@ from kdx.models.transformer import (
     parts_of,
     share_parameters,
 )
+from kdx.vocabulary import Attention, Modality, Norm, Space
 
 Streams = dict[Modality, Tensor]
 _Residuals = Mapping[Modality, Residual]

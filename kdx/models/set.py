@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 
 from kdx.attention.spaces.set import SetAttention
-from kdx.axes import Attention
 from kdx.data.corpora.synthetic_sets import FEATURES, MOST, PAIRS
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import Stack, features_of, initialise, linear_of
+from kdx.vocabulary import Attention
 
 
 class SetModel(nn.Module):

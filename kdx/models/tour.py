@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Attention
 from kdx.grid.spec import CellSpec
 from kdx.models.set import set_attention_of
 from kdx.models.transformer import Stack, initialise, linear_of
+from kdx.vocabulary import Attention
 
 
 class TourModel(nn.Module):

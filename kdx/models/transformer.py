@@ -11,12 +11,12 @@ from kdx.attention.encodings import ENCODINGS
 from kdx.attention.interfaces import PositionScheme
 from kdx.attention.mixers import MIXERS
 from kdx.attention.spaces.parts import Parts, PlacedParts
-from kdx.axes import Attention, Bias, Initialisation, Inject, Norm, Reach, Tables
 from kdx.data.vocabulary import PADDING
 from kdx.grid.placement import MAX_POSITIONS, filter_in, positions_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
+from kdx.vocabulary import Attention, Bias, Initialisation, Inject, Norm, Reach, Tables
 
 
 def features_of(spec: CellSpec) -> Parts:

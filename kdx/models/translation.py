@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache
-from kdx.axes import Attention, Embeddings
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search, beam_search
 from kdx.models.transformer import Input, Stack, embedding_of, initialise, output_of
+from kdx.vocabulary import Attention, Embeddings
 
 DECODED = 8192
 

@@ -1,7 +1,7 @@
 """Text classification: an encoder over a line of text, whose label is to be told."""
 
-from kdx.axes import Attention, Direction, Embeddings
 from kdx.tasks.definition import DataKind, Option, Task
+from kdx.vocabulary import Attention, Direction, Embeddings
 
 LABELLED_TEXT = DataKind(
     word="labelled text",

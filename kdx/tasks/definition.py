@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdx.axes import Attention, Direction, Embeddings, Space
 from kdx.definitions import imported
+from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Image generation: a decoder over the pixels of generated images, one by one."""
 
-from kdx.axes import Attention, Direction, Embeddings, Space
 from kdx.tasks.data_kinds import EXAMPLES
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
 TASK = Task(
     word="image",

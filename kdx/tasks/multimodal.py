@@ -1,8 +1,8 @@
 """Classes of generated streams of several modalities."""
 
-from kdx.axes import Attention, Direction, Embeddings, Modality, Space
 from kdx.tasks.data_kinds import EXAMPLES
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings, Modality, Space
 
 TASK = Task(
     word="multimodal",

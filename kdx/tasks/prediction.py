@@ -1,8 +1,8 @@
 """Sequence prediction: a decoder-only Transformer over a stream of text."""
 
-from kdx.axes import Attention, Direction, Embeddings
 from kdx.tasks.data_kinds import PLAIN_TEXT
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings
 
 TASK = Task(
     word="prediction",

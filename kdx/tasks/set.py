@@ -1,8 +1,8 @@
 """Classes of generated sets, whose elements have no order."""
 
-from kdx.axes import Attention, Direction, Embeddings, Space
 from kdx.tasks.data_kinds import EXAMPLES
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
 TASK = Task(
     word="set",

@@ -1,8 +1,8 @@
 """Shortest tours through generated cities."""
 
-from kdx.axes import Attention, Direction, Embeddings, Space
 from kdx.tasks.data_kinds import EXAMPLES
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
 TASK = Task(
     word="tour",

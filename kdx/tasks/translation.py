@@ -1,8 +1,8 @@
 """Translation: an encoder–decoder Transformer from one language to another."""
 
-from kdx.axes import Attention, Direction, Embeddings
 from kdx.tasks.data_kinds import PARALLEL_TEXT
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Direction, Embeddings
 
 TASK = Task(
     word="translation",

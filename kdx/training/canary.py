@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.axes import Precision
+from kdx.vocabulary import Precision
 
 LENGTH = 8
 """Of the hash, in characters; it guards against no adversary."""

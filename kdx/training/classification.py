@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from kdx.axes import Split
 from kdx.data.batching import by_length, padded, shuffled
 from kdx.data.corpus import HELD_OUT
 from kdx.data.labelled import LabelledCorpus, LabelledText
@@ -17,6 +16,7 @@ from kdx.data.vocabulary import BEGIN, PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
 from kdx.training.module import Batches, TaskModule
+from kdx.vocabulary import Split
 
 
 class LabelledBatch(NamedTuple):

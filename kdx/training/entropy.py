@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from kdx.axes import Attention
 from kdx.training.attention_weights import Asked, watched
+from kdx.vocabulary import Attention
 
 DEFINITION = "-Σ w ln w of a query's weights, in nats, mean over layers, heads and queries of the first batch"
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 import torch
 
-from kdx.axes import Precision
 from kdx.training.canary import canary
 from kdx.version import VERSION
+from kdx.vocabulary import Precision
 
 _CHECKOUT = Path(str(files("kdx"))).parent
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytorch_lightning as lightning
 from torch import Tensor
 
-from kdx.axes import Direction
 from kdx.checkpoint_names import CheckpointKind
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.determinism import reseed
@@ -21,6 +20,7 @@ from kdx.training.module import Diverged, TaskModule
 from kdx.training.recorder import Recorder
 from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Pruned, Stopped, StopRequest
+from kdx.vocabulary import Direction
 
 CHECKPOINT_EVERY = 30.0  # seconds, at least
 CHECKPOINT_SHARE = 0.02  # of the training time, at most

@@ -9,11 +9,11 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
 
-from kdx.axes import Split
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.training.entropy import measured
 from kdx.training.schedule import rate_factor
+from kdx.vocabulary import Split
 
 
 class Diverged(Exception):

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kdx.axes import Split
 from kdx.data.batching import StreamBatch, StreamBatches
 from kdx.data.corpus import HELD_OUT
 from kdx.data.reading import extent, reading_of
@@ -18,6 +17,7 @@ from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
 from kdx.training.module import Batches, exponential
 from kdx.training.text import TextModule
+from kdx.vocabulary import Split
 
 
 class PredictionModule(TextModule):

@@ -13,7 +13,6 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from kdx.axes import IfChanged, Precision, Split
 from kdx.cell_code import code_of
 from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
@@ -33,6 +32,7 @@ from kdx.training.lifecycle import Lifecycle, own_state
 from kdx.training.module import Diverged, TaskModule, TrainBatches
 from kdx.training.recorder import Recorder
 from kdx.training.stopping import Pruned, StopRequest
+from kdx.vocabulary import IfChanged, Precision, Split
 
 PARAMETERS = "model/parameters"
 WORSE = 1.25

@@ -2,8 +2,8 @@
 
 import math
 
-from kdx.axes import Schedule
 from kdx.grid.sections import Training
+from kdx.vocabulary import Schedule
 
 
 def rate_factor(training: Training, step: int) -> float:

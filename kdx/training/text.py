@@ -5,13 +5,13 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from kdx.axes import Split
 from kdx.data.parallel import ParallelCorpus
 from kdx.data.stream import StreamCorpus
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.softmax import Softmax
 from kdx.training.module import TaskModule
+from kdx.vocabulary import Split
 
 
 class TextModule(TaskModule):

@@ -7,7 +7,6 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatch, ParallelBatches
 from kdx.data.corpus import HELD_OUT, token_lists
 from kdx.data.parallel import ParallelCorpus, ParallelText
@@ -17,6 +16,7 @@ from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
 from kdx.training.module import Batches
 from kdx.training.text import TextModule
+from kdx.vocabulary import LengthPenalty, Split
 
 
 class TranslationModule(TextModule):

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from kdx.attention import distances
 from kdx.attention.interfaces import Options, TokenPositions
-from kdx.axes import Tables
+from kdx.vocabulary import Tables
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

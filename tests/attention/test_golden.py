@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kdx.attention import KernelAttention
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Symmetry
+from kdx.vocabulary import Symmetry
 
 CASES = 182
 KINDS = {

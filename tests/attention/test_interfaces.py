@@ -20,7 +20,7 @@ from kdx.attention.positions import product as product_file
 from kdx.attention.positions.product import Product
 from kdx.attention.values import VALUES
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Symmetry
+from kdx.vocabulary import Symmetry
 
 WIDTH, HEADS = 8, 2
 # So small that a handful of tokens meets the end of a table, and blocks with and without a summary.

@@ -12,7 +12,7 @@ from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Reach, Symmetry
+from kdx.vocabulary import Reach, Symmetry
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.attention import ENCODINGS
-from kdx.axes import Split
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.parallel import ParallelCorpus, ParallelText
@@ -33,6 +32,7 @@ from kdx.models.translation import TranslationModel
 from kdx.training import run
 from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Stopped, StopRequest
+from kdx.vocabulary import Split
 
 WARM, STEPS, ROUNDS = 20, 5, 25
 LEAST = 0.95

@@ -8,10 +8,10 @@ import pytest
 from grids import TINY
 from typer.testing import CliRunner
 
-from kdx.axes import IfChanged
 from kdx.cli.app import app
 from kdx.run_options import RunOptions
 from kdx.sweep.supervisor import Supervisor
+from kdx.vocabulary import IfChanged
 
 
 @pytest.fixture

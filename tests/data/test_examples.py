@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.axes import Split
 from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
 from kdx.tasks import TASKS
+from kdx.vocabulary import Split
 
 CORPORA = {name: made for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
 every_corpus = pytest.mark.parametrize("name", CORPORA)

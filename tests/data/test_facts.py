@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx import axes
-from kdx.axes import Split
 from kdx.data.facts import Spelling, example_facts
 from kdx.data.generated import load_examples
 from kdx.data.parallel import load_parallel
@@ -18,6 +16,8 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import count_words
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
+from kdx.vocabulary import Split
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=6)
 
@@ -83,15 +83,15 @@ def test_facts_of_pairs_are_of_the_target_and_beside_it_of_the_source(pairs):
     assert facts["test/bytes"] == 18 and facts["test/spelling_nats"] > 5
 
 
-@pytest.mark.parametrize("kind", [axes.Vocabulary.BPE, axes.Vocabulary.SUBWORD_NMT])
+@pytest.mark.parametrize("kind", [VocabularyKind.BPE, VocabularyKind.SUBWORD_NMT])
 def test_of_byte_pairs_the_unknown_pieces_alone_are_spelled(kind, write):
     data = prepared(write, "pieces", train="ab ab abc\n" * 9, valid="ab\n", test="x ab x\n")
-    size = {"vocabulary_size": 40} if kind is axes.Vocabulary.BPE else {"merges": 2}
+    size = {"vocabulary_size": 40} if kind is VocabularyKind.BPE else {"merges": 2}
     facts = load_stream(data.model_copy(update={"vocabulary": kind, **size})).facts
     assert (facts["valid/unknown_rate"], facts["valid/spelling_nats"]) == (0, 0)
     spelling = Spelling(count_words(["ab ab abc"] * 9))
     # The one keeps the end of a word as a piece of its own, the other as part of its last letter.
-    pieces = ["x", "x"] if kind is axes.Vocabulary.BPE else ["x ", "x "]
+    pieces = ["x", "x"] if kind is VocabularyKind.BPE else ["x ", "x "]
     assert facts["test/spelling_nats"] == pytest.approx(sum(map(spelling.nats, pieces)))
     assert facts["test/unknown_rate"] == pytest.approx(2 / facts["test/tokens"])
 

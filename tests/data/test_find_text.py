@@ -1,11 +1,11 @@
 import pytest
 
-from kdx.axes import Split
 from kdx.data.find_text import corpus_names, find_text
 from kdx.data.prepare import prepare
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PARALLEL_TEXT, PLAIN_TEXT
+from kdx.vocabulary import Split
 
 
 def refusal(data, home) -> str:

@@ -5,13 +5,13 @@ import math
 
 import pytest
 
-from kdx.axes import Split
 from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import load_corpus
 from kdx.data.generated import load_examples
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
+from kdx.vocabulary import Split
 
 
 def test_generated_examples_are_made_once_and_told_by_a_fingerprint(home, monkeypatch):

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from kdx.axes import Split
 from kdx.data.corpus import load_corpus
 from kdx.data.labelled import load_labelled
 from kdx.data.prepare import prepare
 from kdx.data.vocabulary import BEGIN
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Split
 
 TEXT = {
     "train.txt": "good film\nbad film\nfine film\n",

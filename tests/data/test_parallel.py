@@ -6,16 +6,16 @@ import tarfile
 import numpy as np
 import pytest
 
-from kdx import axes
-from kdx.axes import Split
 from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END, SPECIAL, UNKNOWN
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Dictionaries, Split
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
-BPE = axes.Vocabulary.BPE
+BPE = VocabularyKind.BPE
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_parallel_text_does_not_serve_prediction(pets):
 
 
 def test_separate_dictionaries_hold_what_each_language_holds(pets):
-    corpus = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    corpus = load_parallel(pets.model_copy(update={"dictionaries": Dictionaries.SEPARATE}))
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
     assert (source.size, target.size) == (SPECIAL + 5, SPECIAL + 4)
     assert source.encode("der hund schläft die katze") == [4, 5, 6, 7, 8]
@@ -130,12 +130,12 @@ def test_separate_dictionaries_hold_what_each_language_holds(pets):
     assert [source.decode(tokens) for tokens in train.sources] == ["der hund", "die katze schläft", "der hund schläft"]
     assert targets_of(corpus, Split.TRAIN) == ["the dog", "the cat sleeps", "the dog sleeps"]
     assert targets_of(corpus, Split.TEST) == ["the dog", "the <unk>"]
-    again = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    again = load_parallel(pets.model_copy(update={"dictionaries": Dictionaries.SEPARATE}))
     assert again.source_vocabulary.fields() == source.fields() != again.target_vocabulary.fields() == target.fields()
 
 
 def test_unigram_loss_with_separate_dictionaries_is_over_the_targets_own(pets):
-    corpus = load_parallel(pets.model_copy(update={"dictionaries": axes.Dictionaries.SEPARATE}))
+    corpus = load_parallel(pets.model_copy(update={"dictionaries": Dictionaries.SEPARATE}))
     expected = -(math.log(4 / (11 + 8)) + math.log(2 / (11 + 8)) + math.log(4 / (11 + 8))) / 3
     assert corpus.unigram_loss == pytest.approx(expected, rel=1e-12)
 

@@ -7,12 +7,12 @@ import os
 
 import pytest
 
-from kdx.axes import Split
 from kdx.data.find_text import find_text
 from kdx.data.prepare import prepare
 from kdx.data.prepared import corpus_folder, prepared_corpora, read_about
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Split
 
 
 def test_two_corpora_are_listed_by_name(pairs, plain):

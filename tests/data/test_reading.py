@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.axes import Split
 from kdx.data.batching import StreamBatches
 from kdx.data.corpus import load_corpus
 from kdx.data.reading import Reading, check_reading, data_facts, extent
@@ -13,6 +12,7 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
+from kdx.vocabulary import Split
 
 COUNT = st.integers(1, 40)
 

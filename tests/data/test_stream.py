@@ -4,16 +4,16 @@ import math
 
 import pytest
 
-from kdx import axes
-from kdx.axes import Split
 from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END, UNKNOWN
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Split
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
-BPE = axes.Vocabulary.BPE
+BPE = VocabularyKind.BPE
 
 
 @pytest.fixture

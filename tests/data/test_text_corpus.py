@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdx import axes
-from kdx.axes import Split
 from kdx.data.parallel import load_parallel
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END
 from kdx.errors import StorageError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Split
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
-BPE = axes.Vocabulary.BPE
+BPE = VocabularyKind.BPE
 
 
 def targets_of(corpus, split) -> list[str]:

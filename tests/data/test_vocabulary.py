@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 
-from kdx import axes
 from kdx.data.merges import learn_merges
 from kdx.data.vocabulary import (
     BEGIN,
@@ -26,6 +25,7 @@ from kdx.data.vocabulary import (
 )
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
+from kdx.vocabulary import Vocabulary as VocabularyKind
 
 TEXT = ["the cat sees the dog", "a dog sees  the cat .", "", "low lower lowest new newer newest"]
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=12)
@@ -33,10 +33,10 @@ LINES = st.lists(WORDS, max_size=8).map(" ".join)
 TEXTS = st.lists(LINES, min_size=1, max_size=8)
 
 
-LIMITS: dict[axes.Vocabulary, dict] = {
-    axes.Vocabulary.WORD: {},
-    axes.Vocabulary.BPE: {"vocabulary_size": 4000},
-    axes.Vocabulary.SUBWORD_NMT: {"merges": 4000},
+LIMITS: dict[VocabularyKind, dict] = {
+    VocabularyKind.WORD: {},
+    VocabularyKind.BPE: {"vocabulary_size": 4000},
+    VocabularyKind.SUBWORD_NMT: {"merges": 4000},
 }
 
 
@@ -45,13 +45,13 @@ def learned(text, kind) -> Vocabulary:
     return vocabulary
 
 
-@pytest.fixture(params=axes.Vocabulary)
+@pytest.fixture(params=VocabularyKind)
 def vocabulary(request):
     """A vocabulary of each kind."""
     return learned(TEXT, request.param)
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 @settings(max_examples=100, deadline=None)
 @given(text=TEXTS, words=st.lists(WORDS, max_size=6))
 def test_every_unknown_token_of_a_word_is_told_as_the_text_it_stands_for(kind, text, words):
@@ -67,7 +67,7 @@ def test_special_tokens():
     assert (PADDING, BEGIN, END, UNKNOWN, SPECIAL) == (0, 1, 2, 3, 4)
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 @settings(max_examples=50, deadline=None)
 @given(text=TEXTS)
 def test_training_text_comes_back(kind, text):
@@ -78,7 +78,7 @@ def test_training_text_comes_back(kind, text):
         assert vocabulary.decode(ids) == " ".join(line.split())
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 @settings(max_examples=50, deadline=None)
 @given(text=TEXTS, line=LINES)
 def test_no_text_spells_padding_begin_or_end(kind, text, line):
@@ -86,7 +86,7 @@ def test_no_text_spells_padding_begin_or_end(kind, text, line):
     assert not {PADDING, BEGIN, END} & set(ids)
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 @pytest.mark.parametrize("word", ["<end>", "</w>", "<pad>", "<s>", "</s>", "0", "▁", "##a", "Ġ", "@@", "1 2"])
 def test_words_that_look_special_are_words(kind, word):
     vocabulary = learned([f"{word} a {word}b"] * 3, kind)
@@ -124,7 +124,7 @@ def test_size_of_a_word_vocabulary_is_two_more_than_the_literature_counts(shared
         (name,) = (name for name in archive.getnames() if name.endswith("train.txt"))
         file = archive.extractfile(name)
         assert file
-        assert learned(file.read().decode().split("\n"), axes.Vocabulary.WORD).size == 33_278 + 2
+        assert learned(file.read().decode().split("\n"), VocabularyKind.WORD).size == 33_278 + 2
 
 
 def test_rare_words_beyond_the_size_are_unknown():
@@ -164,7 +164,7 @@ def test_byte_pairs_hold_the_size_they_were_given():
 
 
 @pytest.mark.parametrize(
-    ("kind", "size", "least"), [(axes.Vocabulary.WORD, 4, 5), (axes.Vocabulary.WORD, 1, 5), (axes.Vocabulary.BPE, 7, 8)]
+    ("kind", "size", "least"), [(VocabularyKind.WORD, 4, 5), (VocabularyKind.WORD, 1, 5), (VocabularyKind.BPE, 7, 8)]
 )
 def test_a_size_too_small_for_the_text(kind, size, least):
     with pytest.raises(KdxError) as caught:
@@ -233,7 +233,7 @@ def test_subword_nmt_lists_the_pieces_of_its_text_by_frequency():
 
 def test_subword_nmt_fills_its_list_up_to_a_multiple_of_eight():
     for words in ("a b", "a b c d", "a b c d e", "a b c d e f g h i j k l", "a b c d e f g h i j k l m"):
-        vocabulary = learned([words], axes.Vocabulary.SUBWORD_NMT)
+        vocabulary = learned([words], VocabularyKind.SUBWORD_NMT)
         assert vocabulary.size == -(-(SPECIAL + len(words.split())) // 8) * 8
         ids = vocabulary.encode(words)
         assert sorted(ids) == list(range(SPECIAL, SPECIAL + len(ids)))
@@ -241,11 +241,11 @@ def test_subword_nmt_fills_its_list_up_to_a_multiple_of_eight():
 
 
 def test_an_unknown_piece_of_subword_nmt_ends_its_word():
-    vocabulary = learned(["ab ba"] * 2, axes.Vocabulary.SUBWORD_NMT)
+    vocabulary = learned(["ab ba"] * 2, VocabularyKind.SUBWORD_NMT)
     assert vocabulary.decode([UNKNOWN, *vocabulary.encode("ab"), UNKNOWN, UNKNOWN]) == "<unk> ab <unk> <unk>"
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 def test_joint_dictionaries_are_one_vocabulary(kind):
     texts = [count_words(["der hund", "ein hund"]), count_words(["the dog", "a dog"])]
     source, target = learn(Data(corpus="any", vocabulary=kind, **LIMITS[kind]), texts)
@@ -253,7 +253,7 @@ def test_joint_dictionaries_are_one_vocabulary(kind):
     assert UNKNOWN not in source.encode("der hund the dog")
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 @settings(max_examples=30, deadline=None)
 @given(texts=st.tuples(TEXTS, TEXTS))
 def test_separate_dictionaries_know_their_own_text(kind, texts):
@@ -264,11 +264,11 @@ def test_separate_dictionaries_know_their_own_text(kind, texts):
             ids = vocabulary.encode(line)
             assert max(ids, default=0) < vocabulary.size
             assert vocabulary.decode(ids) == " ".join(line.split())
-            if kind is not axes.Vocabulary.WORD:  # a word vocabulary has `<unk>` for a word
+            if kind is not VocabularyKind.WORD:  # a word vocabulary has `<unk>` for a word
                 assert UNKNOWN not in ids
 
 
-@pytest.mark.parametrize("kind", axes.Vocabulary)
+@pytest.mark.parametrize("kind", VocabularyKind)
 def test_separate_dictionaries_have_the_tokens_of_their_own_text_alone(kind):
     texts = [count_words(["in xyz in xyz"]), count_words(["in abc in abc"])]
     data = Data(corpus="any", vocabulary=kind, dictionaries="separate", **LIMITS[kind])

@@ -10,13 +10,13 @@ from pydantic import BaseModel, ValidationError
 
 from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
-from kdx.axes import Norm, Symmetry
 from kdx.grid.identity import canonical, cell_id, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.sections import Neutral
 from kdx.grid.shipped import names
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.vocabulary import Norm, Symmetry
 
 SHIPPED = Path(__file__).parent / "shipped_ids.json"
 

@@ -1,9 +1,9 @@
 """What acts inside each of the three attentions."""
 
-from kdx.axes import Attention, Inject
 from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Inject
 
 
 def cell(task: str = "translation", **settings) -> CellSpec:

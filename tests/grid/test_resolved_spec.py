@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kdx.axes import Direction
 from kdx.grid.cell_selector import factors
 from kdx.grid.identity import canonical
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
+from kdx.vocabulary import Direction
 
 
 def cell(**choices: Any) -> CellSpec:

@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Attention, Embeddings
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Embeddings
 
 
 def cell(task: str = "translation", **settings) -> CellSpec:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from kdx.attention.distances import Table
-from kdx.axes import Attention
 from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.prepared import how_to_prepare
 from kdx.data.text import KnownText
@@ -21,6 +20,7 @@ from kdx.grid.source import read
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import Labelled, LayoutBuilder
 from kdx.models.transformer import Stack
+from kdx.vocabulary import Attention
 
 
 def test_every_shipped_grid_is_found_by_name():

@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from kdx.axes import Attention, Embeddings
 from kdx.data.reading import reading_of
 from kdx.grid.spec import CellSpec
+from kdx.vocabulary import Attention, Embeddings
 
 
 def cell(task: str = "translation", **settings) -> CellSpec:

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.kernels import KERNELS
-from kdx.axes import Symmetry
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
+from kdx.vocabulary import Symmetry
 
 VOCABULARY = 11
 WIDTH, INNER = 8, 12

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kdx.axes import LengthPenalty
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.models.beam import Search
+from kdx.vocabulary import LengthPenalty
 
 Logits = Callable[[list[int]], Tensor]
 """Tokens so far, begin not among them, to the logits (V,) of the next."""

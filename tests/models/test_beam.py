@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from searches import Told, every, reference, scored
 from torch import Tensor
 
-from kdx.axes import LengthPenalty
 from kdx.data.vocabulary import BEGIN, END, PADDING
 from kdx.grid.placement import MAX_POSITIONS
 from kdx.models.beam import Search, beam_search
+from kdx.vocabulary import LengthPenalty
 
 penalties = st.sampled_from(list(LengthPenalty))
 exponents = st.sampled_from([0.0, 0.6, 1.0, 2.0])

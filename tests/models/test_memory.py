@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.axes import Norm
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory
+from kdx.vocabulary import Norm
 
 
 def test_the_newest_tokens_are_kept_and_older_ones_leave():

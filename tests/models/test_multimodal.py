@@ -7,10 +7,10 @@ from torch import Tensor
 
 from kdx.attention import KernelAttention
 from kdx.attention.spaces.multimodal import CrossmodalAttention, MultimodalAttention
-from kdx.axes import Modality, Split
 from kdx.data.corpora.synthetic_streams import EVERY, EXAMPLES, NO_TIME
 from kdx.grid.spec import CellSpec
 from kdx.models.multimodal import MultimodalModel
+from kdx.vocabulary import Modality, Split
 
 DRAWN = EXAMPLES.generate("any", 0, Split.TRAIN, 3)
 STREAMS = {

@@ -5,9 +5,9 @@ import torch
 from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, translation
 from torch.nn import functional
 
-from kdx.axes import Attention
 from kdx.grid.placement import MAX_POSITIONS
 from kdx.models.transformer import FeedForward, Input, Residual, Stack, attention_of, embedding_of
+from kdx.vocabulary import Attention
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import kdx
-from kdx.axes import Split
 from kdx.errors import KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, folder_of
@@ -25,6 +24,7 @@ from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS as TASK_DEFINITIONS
 from kdx.training.run import train
 from kdx.training.stopping import StopRequest
+from kdx.vocabulary import Split
 
 GRID = """
 name: looked into

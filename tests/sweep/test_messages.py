@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdx.axes import IfChanged
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 from kdx.run_options import RunOptions
 from kdx.sweep.messages import ClaimedRun, claimed_run, describe_exit, error_of, receive, send, start, trouble
+from kdx.vocabulary import IfChanged
 
 texts = st.text(max_size=200)
 options = st.builds(RunOptions, st.sampled_from(IfChanged), st.floats(min_value=0, exclude_min=True))

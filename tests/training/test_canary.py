@@ -7,15 +7,15 @@ import sys
 import pytest
 import torch
 
-from kdx.axes import Precision
 from kdx.training.canary import LENGTH, canary
 from kdx.training.determinism import fix_arithmetic
+from kdx.vocabulary import Precision
 
 CPU = torch.device("cpu")
 PRINTS = """
 import sys
 import torch
-from kdx.axes import Precision
+from kdx.vocabulary import Precision
 from kdx.training.canary import canary
 from kdx.training.determinism import fix_arithmetic
 fix_arithmetic(int(sys.argv[1]))

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from kdx.axes import Split
 from kdx.data.labelled import LabelledCorpus, load_labelled
 from kdx.data.vocabulary import BEGIN
 from kdx.grid.sections import Data
 from kdx.training.classification import ClassificationModule, LabelledBatch, LabelledBatches
+from kdx.vocabulary import Split
 
 
 def test_a_batch_has_lines_of_like_length_and_an_epoch_every_line_once():

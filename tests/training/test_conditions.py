@@ -3,12 +3,12 @@
 import pytest
 from runs import STEPS, cell, run, same_bits, save_every_step
 
-from kdx.axes import IfChanged, Precision
 from kdx.errors import ChangedError
 from kdx.run_options import RunOptions
 from kdx.training import run as running
 from kdx.training.conditions import changes, conditions
 from kdx.training.environment import environment
+from kdx.vocabulary import IfChanged, Precision
 
 FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}
 CODE = {"kdx.training.run": "code"}

@@ -6,8 +6,8 @@ import subprocess
 import torch
 
 import kdx
-from kdx.axes import Precision
 from kdx.training.environment import commit, environment
+from kdx.vocabulary import Precision
 
 
 def test_the_environment_is_plain_data_and_follows_the_thread_count():

@@ -7,13 +7,13 @@ import pytest
 import torch
 from runs import STEPS, VALIDATIONS, Run, run, same_bits, save_every_step
 
-from kdx.axes import Split
 from kdx.data.batching import ExampleBatches
 from kdx.data.corpora import BUILT_IN
 from kdx.data.examples import GeneratedExamples
 from kdx.data.generated import load_examples
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.vocabulary import Split
 
 CORPUS = {made.task: name for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
 ARMS = {

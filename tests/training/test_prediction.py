@@ -7,13 +7,13 @@ import pytest
 import torch
 from runs import VALIDATIONS, cell, run, same_bits
 
-from kdx.axes import Split
 from kdx.data.batching import StreamBatches
 from kdx.data.stream import StreamCorpus, load_stream
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.training.prediction import PredictionModule
+from kdx.vocabulary import Split
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytorch_lightning as lightning
 import torch
 from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
 
-from kdx.axes import IfChanged, Split
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
@@ -18,6 +17,7 @@ from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.prediction import PredictionModule
 from kdx.training.translation import TranslationModule
+from kdx.vocabulary import IfChanged, Split
 
 BOTH = pytest.mark.parametrize("task", TASKS)
 # The rate rises until it is far too high, so the best validation is the first.

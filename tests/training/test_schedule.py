@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.axes import Schedule
 from kdx.grid.sections import Training
 from kdx.training.schedule import rate_factor
+from kdx.vocabulary import Schedule
 
 
 @given(st.sampled_from(Schedule), st.integers(0, 50), st.integers(1, 200))

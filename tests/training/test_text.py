@@ -9,9 +9,9 @@ from runs import cell
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdx.axes import Split
 from kdx.models.softmax import FullSoftmax
 from kdx.training.text import TextModule
+from kdx.vocabulary import Split
 
 WORDS = 7
 FACTS = {f"{split}/{name}": value for split in Split for name, value in (("spelling_nats", 3.0), ("bytes", 50))}

@@ -11,7 +11,6 @@ import pytest
 import torch
 from runs import cell
 
-from kdx.axes import Split
 from kdx.data.corpus import load_corpus
 from kdx.data.parallel import load_parallel
 from kdx.data.vocabulary import END
@@ -20,6 +19,7 @@ from kdx.models.language import LanguageModel
 from kdx.models.translation import TranslationModel
 from kdx.tasks import TASKS
 from kdx.training.trained import Trained, model_of
+from kdx.vocabulary import Split
 
 
 def saved(model: torch.nn.Module) -> bytes:

@@ -8,11 +8,11 @@ import sacrebleu
 import torch
 from runs import VALIDATIONS, cell
 
-from kdx.axes import LengthPenalty, Split
 from kdx.data.batching import ParallelBatches
 from kdx.data.parallel import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
 from kdx.training.translation import TranslationModule
+from kdx.vocabulary import LengthPenalty, Split
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.axes import Sinusoids
+from kdx.vocabulary import Sinusoids
 
 
 class Learned(AbsoluteEncoding):

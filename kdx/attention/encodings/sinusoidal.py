@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.axes import Sinusoids
+from kdx.vocabulary import Sinusoids
 
 
 class Sinusoidal(AbsoluteEncoding):

@@ -6,7 +6,7 @@ The union of their two patterns; reaching to both sides, the same without j ≤ 
 from torch import Tensor
 
 from kdx.attention.interfaces import FilterFunction, Options
-from kdx.axes import Reach
+from kdx.vocabulary import Reach
 
 
 class Fixed(FilterFunction):

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from kdx.attention.distances import known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import Options, Part, PositionScheme, TokenPositions, taken
-from kdx.axes import XLBias
+from kdx.vocabulary import XLBias
 
 
 class Relative(PositionScheme):

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from kdx.attention import smoother
 from kdx.attention.spaces.parts import Parts, check
 from kdx.attention.spaces.set import SetAttention
-from kdx.axes import Tables
+from kdx.vocabulary import Tables
 
 
 class Relation(StrEnum):

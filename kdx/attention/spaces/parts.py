@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal, TypedDict
 
 from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, KernelFunction, NormaliserFunction, ValueFunction
-from kdx.axes import Reach, Symmetry, Tables, XLBias
+from kdx.vocabulary import Reach, Symmetry, Tables, XLBias
 
 
 class Parts(TypedDict, total=False):

@@ -21,9 +21,9 @@ from torch import Tensor
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.axes import Symmetry
 from kdx.errors import KdxError
 from kdx.files import open_file, read_file
+from kdx.vocabulary import Symmetry
 
 FORMATS = (torch.float64, torch.float32)
 _LONGEST_CASES = 100_000_000  # bytes of their factors

@@ -19,7 +19,7 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.axes import Symmetry
+from kdx.vocabulary import Symmetry
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.

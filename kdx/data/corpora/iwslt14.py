@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from kdx.axes import Split
 from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told
 from kdx.data.text_files import made, segments
 from kdx.errors import KdxError
+from kdx.vocabulary import Split
 
 _LANGUAGES = ("de", "en")
 _TALKS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")

@@ -8,8 +8,8 @@ tell.
 
 import numpy as np
 
-from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.vocabulary import Split
 
 SIDE = 12  # pixels
 LEVELS = 4

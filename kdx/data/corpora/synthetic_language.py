@@ -18,8 +18,8 @@ in the next one, so that it can only be read off the context.
 
 from random import Random
 
-from kdx.axes import Split
 from kdx.data.text import PLAIN, GeneratedText, Lines
+from kdx.vocabulary import Split
 
 HELD_OUT_LINES = {Split.VALID: 300, Split.TEST: 300}
 

@@ -12,8 +12,8 @@ one acts; so that a model that does not see the order is right half of the time.
 from itertools import count
 from random import Random
 
-from kdx.axes import Split
 from kdx.data.text import GeneratedText, Lines
+from kdx.vocabulary import Split
 
 HELD_OUT_LINES = {Split.VALID: 400, Split.TEST: 1000}
 TRADES = ("baker", "miller", "smith", "weaver")

@@ -6,8 +6,8 @@ among them: 0 to 3. No element tells anything by itself; the sum of all tells a 
 
 import numpy as np
 
-from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.vocabulary import Split
 
 FEATURES = 4
 FEWEST, MOST = 6, 10  # elements

@@ -8,8 +8,8 @@ The class, one of four, is the states of vision and of audio when the cue is sai
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Modality, Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.vocabulary import Modality, Split
 
 SHORTEST, LONGEST = 32, 48  # units of time
 FEWEST, MOST = 4, 8  # words

@@ -7,8 +7,8 @@ city one city and not either of two. The cities are listed in no order.
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.axes import Split
 from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.vocabulary import Split
 
 CITIES = 10
 _AT_ONCE = 1000  # sets of cities, for which the tables of the programme take some 50 MB

@@ -17,8 +17,8 @@ order, do not tell who does what to whom.
 from collections.abc import Iterator
 from random import Random
 
-from kdx.axes import Split
 from kdx.data.text import GeneratedText, Lines
+from kdx.vocabulary import Split
 
 LONGEST = 14  # words of a source sentence
 HELD_OUT_LINES = {Split.VALID: 200, Split.TEST: 200}

@@ -4,8 +4,8 @@ With one end token a line, empty lines included, it has the usual 2,088,628 / 21
 Stephen Merity's own; the one that older programs name answers no more.
 """
 
-from kdx.axes import Split
 from kdx.data.text import PLAIN, KnownFile, KnownText
+from kdx.vocabulary import Split
 
 NAMES = {f"wiki.{split}.tokens": f"{split}.txt" for split in Split}
 LICENCE = "CC BY-SA, text of Wikipedia"

@@ -8,12 +8,12 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Attention, Scale, Symmetry, Tables, XLBias
 from kdx.definitions import Definition
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in
 from kdx.grid.sections import Filters, refuse
 from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Scale, Symmetry, Tables, XLBias
 
 
 def resolve_options(cell: CellFields) -> None:

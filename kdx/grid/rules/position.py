@@ -3,11 +3,11 @@
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Inject, Sinusoids
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import SELF_ATTENTIONS, attending, by_distance
 from kdx.grid.sections import refuse
 from kdx.tasks import TASKS
+from kdx.vocabulary import Inject, Sinusoids
 
 
 def resolve_position(cell: CellFields) -> None:

@@ -4,10 +4,10 @@ from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.axes import Inject, Scale, Sinusoids, Space
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import refuse
 from kdx.tasks import TASKS
+from kdx.vocabulary import Inject, Scale, Sinusoids, Space
 
 
 def resolve_space(cell: CellFields) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
-from kdx.axes import Attention, Dictionaries, Embeddings, Inject
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
+from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
 
 
 def resolve_task(cell: CellFields) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from kdx.axes import Direction
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.table_layout import Address
 from kdx.report.papers.paper_file import NOT_CONVERGE, Paper, PublishedCell
 from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord
+from kdx.vocabulary import Direction
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ The paper's protocol: of a cell's seeds, the one with the best validation score 
 from collections.abc import Iterable
 from math import isnan
 
-from kdx.axes import Direction
 from kdx.store.records import FINAL, RunRecord, RunState, SweepRecord
+from kdx.vocabulary import Direction
 
 
 def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:

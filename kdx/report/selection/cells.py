@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import cached_property
 from math import isfinite
 
-from kdx.axes import Direction
 from kdx.grid.plan import Shown
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.estimates import Summary, summarise
@@ -15,6 +14,7 @@ from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
 from kdx.store.records import CellRecord, RunRecord, RunState
+from kdx.vocabulary import Direction
 
 
 class State(StrEnum):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import exp, isfinite, log, log1p
 
-from kdx.axes import Direction
 from kdx.grid.sections import Margin
+from kdx.vocabulary import Direction
 
 
 @dataclass(frozen=True)

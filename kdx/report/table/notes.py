@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from kdx.axes import Direction
 from kdx.grid.plan import Shown
 from kdx.report.selection.cells import State
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.store.records import Provenance
+from kdx.vocabulary import Direction
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
 _WITHOUT_SCORE = {

@@ -6,12 +6,12 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdx.axes import Split
 from kdx.data.batching import ExampleBatch, ExampleBatches
 from kdx.data.corpus import HELD_OUT
 from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
 from kdx.training.module import Batches, TaskModule
+from kdx.vocabulary import Split
 
 
 class ExamplesModule(TaskModule):

@@ -2,9 +2,9 @@
 
 import math
 
-from kdx.axes import Split
 from kdx.models.image import ImageModel
 from kdx.training.examples import ExamplesModule
+from kdx.vocabulary import Split
 
 
 class ImageModule(ExamplesModule):

@@ -4,10 +4,10 @@ import math
 
 from torch import Tensor
 
-from kdx.axes import Split
 from kdx.data.batching import ExampleBatch
 from kdx.models.tour import TourModel, greedy_tours, tour_lengths
 from kdx.training.examples import ExamplesModule
+from kdx.vocabulary import Split
 
 
 class TourModule(ExamplesModule):

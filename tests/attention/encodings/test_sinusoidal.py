@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.axes import Sinusoids
+from kdx.vocabulary import Sinusoids
 
 
 def test_sines_and_cosines_alternate() -> None:

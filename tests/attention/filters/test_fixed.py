@@ -3,7 +3,7 @@ import torch
 
 from kdx.attention.filters.fixed import Fixed
 from kdx.attention.interfaces import Options
-from kdx.axes import Reach
+from kdx.vocabulary import Reach
 
 
 def seen_by(query: int, reach: Reach = Reach.PAST) -> list[int]:

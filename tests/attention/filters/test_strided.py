@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kdx.attention.filters.fixed import Fixed
 from kdx.attention.filters.strided import Strided
 from kdx.attention.interfaces import Options
-from kdx.axes import Reach
+from kdx.vocabulary import Reach
 
 
 def seen_by(query: int, reach: Reach = Reach.PAST) -> list[int]:

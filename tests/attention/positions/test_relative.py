@@ -5,7 +5,7 @@ from kdx.attention import KernelAttention
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.interfaces import Options, TokenPositions
 from kdx.attention.positions.relative import Relative
-from kdx.axes import Symmetry, XLBias
+from kdx.vocabulary import Symmetry, XLBias
 
 R = ENCODINGS["sinusoidal"](8, 0)
 

@@ -14,7 +14,7 @@ from kdx.attention import KernelAttention
 from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.graph import GraphAttention, Relation
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Symmetry, Tables
+from kdx.vocabulary import Symmetry, Tables
 
 WIDTH, HEADS, D, LABELS = 8, 2, 4, 3
 PATHS = ("fused", "literal")

@@ -10,7 +10,7 @@ from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.multimodal import Combine, CrossmodalAttention, MultimodalAttention
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.axes import Symmetry
+from kdx.vocabulary import Symmetry
 
 WIDTHS, HEADS, D = (4, 6, 2), 2, 3
 LISTS = [(), ("direct-sum",), ("product",), ("direct-sum", "product"), ("lookup",)]

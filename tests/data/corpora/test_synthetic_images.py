@@ -1,7 +1,7 @@
 import numpy as np
 
-from kdx.axes import Split
 from kdx.data.corpora.synthetic_images import EXAMPLES, LARGEST, LEVELS, NOISE, SIDE, make
+from kdx.vocabulary import Split
 
 COUNT = 300
 NUMBERS = np.random.default_rng(0).random((COUNT, EXAMPLES.draws))

@@ -6,7 +6,6 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.axes import Split
 from kdx.data.corpora.synthetic_language import (
     _ADJECTIVES,
     _INTRANSITIVE,
@@ -17,6 +16,7 @@ from kdx.data.corpora.synthetic_language import (
     TEXT,
     generate,
 )
+from kdx.vocabulary import Split
 
 DEFAULT = generate(0, TEXT.train_lines)
 

@@ -1,7 +1,7 @@
 import numpy as np
 
-from kdx.axes import Split
 from kdx.data.corpora.synthetic_sets import EXAMPLES, FEATURES, FEWEST, MOST, PAIRS
+from kdx.vocabulary import Split
 
 DRAWN = EXAMPLES.generate("any", 0, Split.TRAIN, 500)
 ELEMENTS, PADDING = DRAWN.inputs["elements"], DRAWN.inputs["padding"]

@@ -1,6 +1,5 @@
 import numpy as np
 
-from kdx.axes import Modality, Split
 from kdx.data.corpora.synthetic_streams import (
     CUE,
     EVERY,
@@ -14,6 +13,7 @@ from kdx.data.corpora.synthetic_streams import (
     WORDS,
     make,
 )
+from kdx.vocabulary import Modality, Split
 
 DRAWN = EXAMPLES.generate("any", 0, Split.TRAIN, 400)
 TIMES = {name: DRAWN.inputs[f"{name}_times"] for name in Modality}

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdx.axes import Split
 from kdx.data.corpora.synthetic_tours import CITIES, EXAMPLES, shortest
+from kdx.vocabulary import Split
 
 
 def cities(seed: int, count: int, number: int = 1) -> np.ndarray:

@@ -4,8 +4,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.axes import Split
 from kdx.data.corpora.synthetic_translation import _NOUNS, _VERBS, LONGEST, TEXT, generate
+from kdx.vocabulary import Split
 
 DEFAULT = generate(0, TEXT.train_lines)
 

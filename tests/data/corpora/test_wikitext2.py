@@ -1,12 +1,12 @@
 import tarfile
 import zipfile
 
-from kdx.axes import Split
 from kdx.data.corpora import wikitext2
 from kdx.data.prepare import prepare
 from kdx.data.stream import load_stream
 from kdx.data.text import file_names
 from kdx.grid.sections import Data
+from kdx.vocabulary import Split
 
 
 def test_every_file_is_known():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
-from kdx.axes import Direction
 from kdx.report.papers.paper_file import Paper, PublishedCell, PublishedTable, load_paper
 from kdx.report.papers.published_comparison import (
     Agreement,
@@ -20,6 +19,7 @@ from kdx.report.papers.published_comparison import (
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, RunRecord, RunState
+from kdx.vocabulary import Direction
 
 BLEU, PERPLEXITY = Metric("bleu", Direction.MAX), Metric("perplexity", Direction.MIN)
 KERNELS = ("linear", "polynomial", "exponential", "rbf")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sweeps import cell, marks, run, scored, seeded, sweep
 
-from kdx.axes import Direction
 from kdx.report.render.wording import (
     Words,
     beside_scores,
@@ -26,6 +25,7 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.table.build import tables
 from kdx.store.records import Provenance, RunState
+from kdx.vocabulary import Direction
 
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState.PENDING, RunState.PRUNED

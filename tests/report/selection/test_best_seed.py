@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, sweep
 
-from kdx.axes import Direction
 from kdx.report.selection.best_seed import best_seed, selected_runs, standing_runs
 from kdx.store.records import RunState
+from kdx.vocabulary import Direction
 
 scores = st.none() | st.floats()
 a_run = st.builds(

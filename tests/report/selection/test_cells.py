@@ -5,12 +5,12 @@ from math import e, inf, nan
 import pytest
 from sweeps import cell, run, scored, seeded
 
-from kdx.axes import Direction
 from kdx.grid.plan import Shown
 from kdx.report.selection.cells import Cell, State, cell_of
 from kdx.report.statistics.estimates import Summary
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import RunRecord, RunState
+from kdx.vocabulary import Direction
 
 DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
 MEMORY = "torch.OutOfMemoryError: CUDA out of memory."

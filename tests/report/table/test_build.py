@@ -5,7 +5,6 @@ from math import inf, nan
 import pytest
 from sweeps import cell, marks, run, scored, seeded, sweep
 
-from kdx.axes import Direction
 from kdx.errors import KdxError
 from kdx.report.selection.cells import Cell, Seed, State
 from kdx.report.statistics.estimates import Summary
@@ -14,6 +13,7 @@ from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.store.records import RunState
+from kdx.vocabulary import Direction
 
 BLEU = Metric("bleu", Direction.MAX)
 RULE = "Per cell, the test score of the seed with the best valid/bleu"

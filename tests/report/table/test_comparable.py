@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from sweeps import cell, marks, seeded, sweep
 
-from kdx.axes import Direction
 from kdx.grid.plan import TableSpec
 from kdx.report.render.wording import caption
 from kdx.report.statistics.metric import Metric
@@ -16,6 +15,7 @@ from kdx.report.table.comparisons import Mark
 from kdx.report.table.layout import Layout, lay_out
 from kdx.report.table.table import Table
 from kdx.store.records import Provenance, SweepRecord
+from kdx.vocabulary import Direction
 
 FACTS = {
     "vocabulary": "a" * 32,

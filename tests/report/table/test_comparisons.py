@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 from sweeps import cell, marks, run, seeded, sweep
 
-from kdx.axes import Direction
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.statistics.power import minimum_detectable_difference
 from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Difference, Mark
 from kdx.report.table.table import Table
 from kdx.store.records import RunRecord, RunState
+from kdx.vocabulary import Direction
 
 RBF, EXP, POLY = [30.1, 31.4, 29.8, 30.9], [29.5, 30.2, 29.9, 30.0], [20.0, 22.0, 19.5, 20.5]
 KERNELS = {"rbf": RBF, "exponential": EXP, "polynomial": POLY}

@@ -6,8 +6,6 @@ from enum import Enum, StrEnum
 
 import pytest
 
-from kdx import axes
-
 VOCABULARY = [kind for _, kind in inspect.getmembers(axes, inspect.isclass) if kind not in (Enum, StrEnum)]
 
 
