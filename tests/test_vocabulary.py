@@ -6,7 +6,9 @@ from enum import Enum, StrEnum
 
 import pytest
 
-VOCABULARY = [kind for _, kind in inspect.getmembers(axes, inspect.isclass) if kind not in (Enum, StrEnum)]
+from kdx import vocabulary
+
+VOCABULARY = [kind for _, kind in inspect.getmembers(vocabulary, inspect.isclass) if kind not in (Enum, StrEnum)]
 
 
 @pytest.mark.parametrize("kind", VOCABULARY, ids=lambda kind: kind.__name__)
@@ -20,4 +22,4 @@ def test_a_choice_is_a_lower_case_word_named_as_it_is_written(kind):
 
 def test_the_papers_letters_keep_their_order():
     """A, B and C of Table 3."""
-    assert [*axes.Attention] == ["encoder-self", "encoder-decoder", "decoder-self"]
+    assert [*vocabulary.Attention] == ["encoder-self", "encoder-decoder", "decoder-self"]
