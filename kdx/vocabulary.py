@@ -117,7 +117,7 @@ class Embeddings(StrEnum):
     SEPARATE = "separate"
 
 
-class Vocabulary(StrEnum):
+class VocabularyKind(StrEnum):
     """How text becomes tokens: whole words, or byte pairs learned on source and target together.
 
     subword-nmt is byte pairs as the tool of Sennrich et al. 2016 learns them, by a number of merges.

@@ -72,7 +72,7 @@ def _pairs(by_distance: Tensor) -> Tensor:
     return flat.view(*by_distance.shape[:-2], queries, distances - 1)[..., : distances - queries + 1]
 
 
-class Table(nn.Module):
+class DistanceTable(nn.Module):
     """A vector for each distance up to ±clip, and for all beyond it the last (Shaw et al. 2018, Sec. 3.2).
 
     Row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all. Without clipping the

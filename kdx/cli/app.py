@@ -26,13 +26,13 @@ from kdx.cli import (
     verify,
 )
 from kdx.cli.console import error, prepare_streams
-from kdx.cli.group import Group
+from kdx.cli.group import CommandGroup
 from kdx.errors import KdxError, of_the_machine
 from kdx.version import VERSION
 
 app = typer.Typer(
     name="kdx",
-    cls=Group,
+    cls=CommandGroup,
     help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
     epilog="First steps: kdx sweep quickstart, then kdx report.",
     no_args_is_help=True,

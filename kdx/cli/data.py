@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.group import Group
+from kdx.cli.group import CommandGroup
 from kdx.cli.options import Json
 from kdx.sanitize import sanitize_lines
 
@@ -19,7 +19,7 @@ MOST_TOLD = 1_000
 """Characters of a path."""
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Prepare real text, list the corpora that a grid can name, and tell of one.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.group import Group
+from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Json, in_database
 from kdx.sanitize import sanitize_lines
 
@@ -17,7 +17,7 @@ FOUND = 5
 """Exit code of a check that found something."""
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Look after the results database: check it, copy it, bring it up to date.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TEXTS = "test/translations"
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """What tables are written as."""
 
     CSV = "csv"
@@ -31,7 +31,9 @@ def export(
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
     ] = None,
     db: Db = DATABASE,
-    format: Annotated[Format, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")] = Format.CSV,
+    format: Annotated[
+        ExportFormat, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")
+    ] = ExportFormat.CSV,
     weights: Annotated[
         bool, typer.Option("--weights", envvar="KDX_WEIGHTS", help="Also the selected runs' weights.")
     ] = False,
@@ -74,7 +76,7 @@ def export(
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
             refuse_stranger(database)
-    lines = {Format.CSV: to_csv, Format.JSON: to_json}[format]
+    lines = {ExportFormat.CSV: to_csv, ExportFormat.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:
         files += _weights(database, selected)

@@ -10,7 +10,7 @@ from kdx.run_files.retention import Retention
 
 if TYPE_CHECKING:
     from kdx.run_files.files import RunFile
-    from kdx.run_files.retention import Rule
+    from kdx.run_files.retention import RetentionRule
     from kdx.store.database import Database
 
 
@@ -41,7 +41,7 @@ def gc(
     """
     from kdx.run_files.files import files_beside, remove
     from kdx.run_files.folder_ownership import refuse_stranger
-    from kdx.run_files.retention import Rule, rules_of
+    from kdx.run_files.retention import RetentionRule, rules_of
     from kdx.store.database import open_database
 
     rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
@@ -54,7 +54,7 @@ def gc(
                 found = _found(database)
                 for rule in rules:
                     for file in found[rule]:
-                        remove(files, file, leave_word=rule is not Rule.UNKNOWN)
+                        remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
         else:
             found = _found(database)
     if json:
@@ -75,7 +75,7 @@ def gc(
     say(_closing([file for rule in rules for file in found[rule]], apply, keep, unplanned, unknown, db))
 
 
-def _found(database: "Database") -> "dict[Rule, list[RunFile]]":
+def _found(database: "Database") -> "dict[RetentionRule, list[RunFile]]":
     from kdx.run_files.files import files_beside, listing
     from kdx.run_files.retention import removable
     from kdx.store.reading import inventory
@@ -97,16 +97,16 @@ def _bytes(listed: "list[RunFile]") -> int:
     return sum(file.size for file in listed)
 
 
-def _text(found: "dict[Rule, list[RunFile]]", rules: "frozenset[Rule]", apply: bool, db: str) -> str:
+def _text(found: "dict[RetentionRule, list[RunFile]]", rules: "frozenset[RetentionRule]", apply: bool, db: str) -> str:
     """A line for each rule: files, bytes, and what removes them or that they are removed."""
     from kdx.cli.wording import size
-    from kdx.run_files.retention import Rule
+    from kdx.run_files.retention import RetentionRule
 
     command = {
-        Rule.NOT_SELECTED: " --keep selected",
-        Rule.SELECTED: " --keep none",
-        Rule.UNPLANNED: " --unplanned",
-        Rule.UNKNOWN: " --unknown",
+        RetentionRule.NOT_SELECTED: " --keep selected",
+        RetentionRule.SELECTED: " --keep none",
+        RetentionRule.UNPLANNED: " --unplanned",
+        RetentionRule.UNKNOWN: " --unknown",
     }
     lines = []
     for rule, listed in found.items():

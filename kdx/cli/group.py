@@ -5,7 +5,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Typer's group, whose own help option is False rather than None while it is not given.
 
     Typer takes a boolean as it is but reads a None by way of pydantic, which costs more than all the rest of a

@@ -9,8 +9,8 @@ from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
 
 if TYPE_CHECKING:
-    from kdx.attention.verification.golden import Agreement
-    from kdx.attention.verification.propositions import Finding
+    from kdx.attention.verification.golden import VectorAgreement
+    from kdx.attention.verification.propositions import PropositionError
 
 
 class Device(StrEnum):
@@ -65,10 +65,10 @@ def verify(
         raise typer.Exit(5)
 
 
-def _vectors(compared: "list[Agreement]") -> str:
+def _vectors(compared: "list[VectorAgreement]") -> str:
     """A line for each variant: its largest error on each path in each number format."""
     ways = list(dict.fromkeys((one.path, one.dtype) for one in compared))
-    worst: dict[str, dict[tuple[str, str], Agreement]] = {}
+    worst: dict[str, dict[tuple[str, str], VectorAgreement]] = {}
     for one in compared:
         row = worst.setdefault(one.variant, {})
         way = (one.path, one.dtype)
@@ -81,9 +81,9 @@ def _vectors(compared: "list[Agreement]") -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _propositions(found: "list[Finding]") -> str:
+def _propositions(found: "list[PropositionError]") -> str:
     """A line for each proposition, and one more for each variant that misses it."""
-    groups: dict[str, list[Finding]] = {}
+    groups: dict[str, list[PropositionError]] = {}
     for one in found:
         groups.setdefault(one.proposition, []).append(one)
     width = max(map(len, ["proposition", *groups]))
@@ -95,6 +95,6 @@ def _propositions(found: "list[Finding]") -> str:
     return "\n".join(lines)
 
 
-def _error(one: "Agreement | Finding") -> float:
+def _error(one: "VectorAgreement | PropositionError") -> float:
     """NaN is the largest of all."""
     return one.error if one.error == one.error else float("inf")

@@ -16,8 +16,7 @@ from kdx.errors import KdxError
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS, text_kind
 from kdx.tasks.definition import DataKind
-from kdx.vocabulary import Dictionaries, Split
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Dictionaries, Split, VocabularyKind
 
 
 def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:

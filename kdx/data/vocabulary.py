@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Self
 from kdx.data.merges import MARK, learn_merges, letters_of
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.vocabulary import Dictionaries
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Dictionaries, VocabularyKind
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = 4

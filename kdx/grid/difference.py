@@ -34,7 +34,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Change:
+class FieldChange:
     """A field in which the cells of two plans differ."""
 
     field: str
@@ -63,7 +63,7 @@ class Difference:
     shared: tuple[str, ...]
     seeds_gone: tuple[int, ...]
     seeds_new: tuple[int, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     """Why cells and seeds are gone or new; no field tells where cells are other combinations of the same values."""
     runs_gone: int
     """How many runs only the plan before has."""
@@ -90,7 +90,7 @@ def difference(before: Contents, now: Contents) -> Difference:
     seeds_new = tuple(seed for seed in now.seeds if seed not in set(before.seeds))
     changes = list(_changes(before, gone, now, new, shared)) if gone or new else []
     if seeds_gone or seeds_new:
-        changes.append(Change("seeds", tuple(map(str, seeds_gone)), tuple(map(str, seeds_new))))
+        changes.append(FieldChange("seeds", tuple(map(str, seeds_gone)), tuple(map(str, seeds_new))))
     kept = len(shared) * (len(before.seeds) - len(seeds_gone))
     return Difference(
         gone=gone,
@@ -105,7 +105,7 @@ def difference(before: Contents, now: Contents) -> Difference:
 
 def _changes(
     before: Contents, gone: tuple[str, ...], now: Contents, new: tuple[str, ...], shared: tuple[str, ...]
-) -> Iterator[Change]:
+) -> Iterator[FieldChange]:
     """The fields in which the cells that are gone differ from the new ones.
 
     Where cells are only gone, or only new, it is the fields in which they differ from those that are shared.
@@ -117,7 +117,7 @@ def _changes(
         lost = tuple(value for value in old if value not in other) if gone else ()
         found = tuple(value for value in other if value not in old) if new else ()
         if lost or found:
-            yield Change(field, lost, found)
+            yield FieldChange(field, lost, found)
 
 
 def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:

@@ -20,7 +20,7 @@ from kdx.vocabulary import (
     LengthPenalty,
     Precision,
     Schedule,
-    Vocabulary,
+    VocabularyKind,
 )
 
 
@@ -102,7 +102,7 @@ class Data(Section):
     """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
     target: str | None = None
     """Language translated to."""
-    vocabulary: Vocabulary = Vocabulary.WORD
+    vocabulary: VocabularyKind = VocabularyKind.WORD
     """What a token is."""
     vocabulary_size: Count | None = None
     """Tokens at most, special ones included; None: every word of the training text (words only)."""
@@ -121,9 +121,9 @@ class Data(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.vocabulary is Vocabulary.BPE and self.vocabulary_size is None:
+        if self.vocabulary is VocabularyKind.BPE and self.vocabulary_size is None:
             raise refuse("vocabulary_size", "byte pairs need a vocabulary size", hint="write vocabulary_size: 4000")
-        subword_nmt = self.vocabulary is Vocabulary.SUBWORD_NMT
+        subword_nmt = self.vocabulary is VocabularyKind.SUBWORD_NMT
         if subword_nmt and self.merges is None:
             raise refuse("merges", "subword-nmt needs a number of merges", hint="write merges: 10000")
         if subword_nmt and self.vocabulary_size is not None:

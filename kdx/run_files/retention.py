@@ -11,7 +11,7 @@ from kdx.run_files.files import Kind, RunFile, folder_of
 from kdx.store.records import FINAL, Inventory, RunRecord, RunState
 
 
-class Rule(StrEnum):
+class RetentionRule(StrEnum):
     """Why a file may go. A file falls under one rule at most."""
 
     CHECKPOINTS = "checkpoints of finished runs"
@@ -30,23 +30,25 @@ class Retention(StrEnum):
     NONE = "none"
 
 
-def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[Rule]:
+def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[RetentionRule]:
     """The rules that are in force; those of the first line always are."""
-    rules = {Rule.CHECKPOINTS, Rule.LEFTOVERS}
-    rules |= {Rule.NOT_SELECTED} if retention is not Retention.ALL else set()
-    rules |= {Rule.SELECTED} if retention is Retention.NONE else set()
-    rules |= {Rule.UNPLANNED} if unplanned else set()
-    return frozenset(rules | ({Rule.UNKNOWN} if unknown else set()))
+    rules = {RetentionRule.CHECKPOINTS, RetentionRule.LEFTOVERS}
+    rules |= {RetentionRule.NOT_SELECTED} if retention is not Retention.ALL else set()
+    rules |= {RetentionRule.SELECTED} if retention is Retention.NONE else set()
+    rules |= {RetentionRule.UNPLANNED} if unplanned else set()
+    return frozenset(rules | ({RetentionRule.UNKNOWN} if unknown else set()))
 
 
-def removable(inventory: Inventory, selected: Set[int], listed: Iterable[RunFile]) -> dict[Rule, list[RunFile]]:
-    """Rule → the files that it lets go; what falls under no rule stays under all of them.
+def removable(
+    inventory: Inventory, selected: Set[int], listed: Iterable[RunFile]
+) -> dict[RetentionRule, list[RunFile]]:
+    """RetentionRule → the files that it lets go; what falls under no rule stays under all of them.
 
     Args:
         selected: ids of the runs whose score stands in some table.
     """
     runs = {folder_of(run): run for run in inventory.runs}
-    found: dict[Rule, list[RunFile]] = {rule: [] for rule in Rule}
+    found: dict[RetentionRule, list[RunFile]] = {rule: [] for rule in RetentionRule}
     for file in listed:
         run = runs.get(file.folder)
         planned = run is not None and (run.cell_id, run.seed) in inventory.planned
@@ -56,23 +58,23 @@ def removable(inventory: Inventory, selected: Set[int], listed: Iterable[RunFile
     return found
 
 
-def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> Rule | None:
+def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> RetentionRule | None:
     if kind is Kind.OTHER:
         return None
     if run is None:
-        return Rule.UNKNOWN
+        return RetentionRule.UNKNOWN
     if run.state is RunState.RUNNING or kind is Kind.REMOVED:
         return None
     if not planned:
-        return Rule.UNPLANNED
+        return RetentionRule.UNPLANNED
     if run.state not in FINAL:
         return None
     match kind:
         case Kind.CHECKPOINT:
-            return Rule.CHECKPOINTS
+            return RetentionRule.CHECKPOINTS
         case Kind.HALF_WRITTEN | Kind.SET_ASIDE:
-            return Rule.LEFTOVERS
+            return RetentionRule.LEFTOVERS
         case Kind.WEIGHTS:
-            return Rule.SELECTED if selected else Rule.NOT_SELECTED
+            return RetentionRule.SELECTED if selected else RetentionRule.NOT_SELECTED
         case _:
             return None

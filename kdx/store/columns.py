@@ -140,7 +140,7 @@ class Time(Strict):
         return value if type(value) in (float, int) and 0 <= value <= self.most else self.refuse(value)
 
 
-class Words(Strict):
+class ShortText(Strict):
     """A text of at most so many characters."""
 
     impl = Text
@@ -177,7 +177,7 @@ class Hash(Strict):
         )
 
 
-class Word(Strict):
+class OneWordOf(Strict):
     """One of a few words."""
 
     impl = String

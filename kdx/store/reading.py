@@ -36,7 +36,7 @@ from kdx.store.records import (
     FINAL,
     AttemptRecord,
     CellRecord,
-    Curve,
+    CurveRecord,
     Inventory,
     Provenance,
     RunRecord,
@@ -277,7 +277,7 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
     return [(step, value_of(bits)) for step, bits in rows]
 
 
-def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, Curve]]:
+def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
     """Run id → metric → curve, for all runs of the sweep; a run or a metric without numbers is left out."""
     # A row a curve: of a row a number, millions would hold up whoever writes.
     rows = (
@@ -290,7 +290,7 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
         .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
         .group_by(metric.c.run_id, metric.c.name)
     )
-    found: dict[int, dict[str, Curve]] = {}
+    found: dict[int, dict[str, CurveRecord]] = {}
     # Text of steps → the steps, and where each stands in it; runs of a grid record at the same ones.
     shared: dict[str, tuple[array[int], list[int]]] = {}
     with database.read() as connection:
@@ -304,7 +304,7 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
             steps, order = shared[row.steps]
             bits = _numbers(metric.c.bits, row.bits)
             values = array("d", array("q", map(bits.__getitem__, order)).tobytes())
-            found.setdefault(row.run_id, {})[row.name] = Curve(steps, values)
+            found.setdefault(row.run_id, {})[row.name] = CurveRecord(steps, values)
     return found
 
 

@@ -113,7 +113,7 @@ class CellRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class CurveRecord:
     """One metric of a run."""
 
     steps: "array[int]"

@@ -29,7 +29,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.functions import FunctionElement
 
-from kdx.store.columns import LARGEST, Flag, Hash, Holds, Json, Number, Packed, Strict, Time, Whole, Word, Words
+from kdx.store.columns import (
+    LARGEST,
+    Flag,
+    Hash,
+    Holds,
+    Json,
+    Number,
+    OneWordOf,
+    Packed,
+    ShortText,
+    Strict,
+    Time,
+    Whole,
+)
 from kdx.store.records import LOST, RunState
 
 
@@ -138,7 +151,7 @@ sweep = Table(
     "sweep",
     metadata,
     Column("id", _key(), primary_key=True, comment="key"),
-    Column("name", Words(NAME), nullable=False, comment="name that the grid gives itself"),
+    Column("name", ShortText(NAME), nullable=False, comment="name that the grid gives itself"),
     Column("created", Time(), nullable=False, comment="when the name was first planned, seconds since 1970"),
     Column("updated", Time(), nullable=False, comment="when it was last planned, seconds since 1970"),
     Column(
@@ -157,12 +170,12 @@ cell = Table(
     Column("id", Hash(32), primary_key=True, comment="hash of the resolved cell, 32 hexadecimal digits"),
     Column(
         "spec",
-        Words(TEXT),
+        ShortText(TEXT),
         nullable=False,
         comment="the text that was hashed: the cell as canonical JSON, without the fields that are at the value under "
         "which kdx does what it did before they existed",
     ),
-    Column("resolved", Words(TEXT), comment="the resolved cell as JSON, every field of it"),
+    Column("resolved", ShortText(TEXT), comment="the resolved cell as JSON, every field of it"),
     comment="one choice on each axis and all else that a run needs, except its seed",
 )
 
@@ -202,8 +215,10 @@ run = Table(
     Column("cell_id", Hash(32), ForeignKey("cell.id"), nullable=False, comment="the cell"),
     Column("seed", Whole(), nullable=False, comment="the seed"),
     Column("generation", _count(), nullable=False, comment="0; each deliberate repetition of a finished run adds one"),
-    Column("state", Word(RunState), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"),
-    Column("owner", Words(NAME), comment="process that claimed it last"),
+    Column(
+        "state", OneWordOf(RunState), nullable=False, comment=f"one of {', '.join(RunState)}; the last three are final"
+    ),
+    Column("owner", ShortText(NAME), comment="process that claimed it last"),
     Column("attempt", _count(), nullable=False, comment="number of the last claim, from 1; 0: never claimed"),
     Column("lease_until", Time(), comment="when the claim lapses, seconds since 1970"),
     Column("progress_step", Whole(small=True), nullable=False, comment="highest optimiser step recorded"),
@@ -223,21 +238,21 @@ run = Table(
         Hash(64),
         comment="of the file with the weights that were tested; NULL: none was written, or an older kdx wrote it",
     ),
-    Column("error", Words(LINE), comment="one line: why it failed or diverged"),
+    Column("error", ShortText(LINE), comment="one line: why it failed or diverged"),
     Column(
         "undertrained",
-        Words(LINE),
+        ShortText(LINE),
         comment="of a completed run, one line: its final validation loss is not below the unigram distribution's; "
         "NULL: it is",
     ),
     Column("definitions", _texts(), comment="metric → its definition or signature"),
-    Column("data_fingerprint", Words(NAME), comment="hash of the prepared data"),
+    Column("data_fingerprint", ShortText(NAME), comment="hash of the prepared data"),
     Column(
         "data_facts",
         Json(TEXT, _are_facts, "a JSON object of numbers and texts"),
         comment="what the prepared data and the evaluation were, such as test/unknown_rate; NULL: an older kdx ran it",
     ),
-    Column("code_fingerprint", Words(NAME), comment="hash of the code that decides what a run computes"),
+    Column("code_fingerprint", ShortText(NAME), comment="hash of the code that decides what a run computes"),
     Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where the last attempt was computed"),
     UniqueConstraint("cell_id", "seed", "generation"),
     comment="one row a run for ever; tries at it are attempts",
@@ -248,22 +263,22 @@ attempt = Table(
     metadata,
     Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
     Column("number", _key(), primary_key=True, comment="from 1"),
-    Column("owner", Words(NAME), nullable=False, comment="process that claimed the run"),
+    Column("owner", ShortText(NAME), nullable=False, comment="process that claimed the run"),
     Column("started", Time(), nullable=False, comment="when it claimed the run, seconds since 1970"),
     Column("ended", Time(), comment="when it ended, or when its lease did; seconds since 1970; NULL: not yet"),
     Column(
         "outcome",
-        Word(RunState, LOST),
+        OneWordOf(RunState, LOST),
         comment="state that it left the run in, or lost: its process died without a word",
     ),
     Column("first_step", Whole(small=True), nullable=False, comment="highest optimiser step recorded before it"),
     Column("last_step", Whole(small=True), comment="optimiser step that it reached"),
-    Column("traceback", Words(TEXT), comment="of the exception that ended it"),
+    Column("traceback", ShortText(TEXT), comment="of the exception that ended it"),
     Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where it was computed"),
     Column("resumed_step", Whole(small=True), comment="step of the checkpoint that it went on from; 0: it began anew"),
     Column(
         "changes",
-        Words(TEXT),
+        ShortText(TEXT),
         comment="what was other than under the checkpoint, such as torch 2.12 → 2.13; a run that went on so is not "
         "bit-exact",
     ),
@@ -274,7 +289,7 @@ metric = Table(
     "metric",
     metadata,
     Column("run_id", _key(), ForeignKey("run.id"), comment="the run"),
-    Column("name", Words(NAME, bytewise=True), comment="split/metric, such as valid/bleu"),
+    Column("name", ShortText(NAME, bytewise=True), comment="split/metric, such as valid/bleu"),
     Column("step", Whole(small=True), comment="optimiser step, from 0"),
     Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
     Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
@@ -289,7 +304,7 @@ output = Table(
     "output",
     metadata,
     Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
-    Column("name", Words(NAME), primary_key=True, comment="split/kind, such as test/translations"),
+    Column("name", ShortText(NAME), primary_key=True, comment="split/kind, such as test/translations"),
     Column("lines", Packed(PACKED), nullable=False, comment="JSON list of texts in the order of the corpus, zlib"),
     Column("count", _count(), nullable=False, comment="texts"),
     Column("sha256", Hash(64), nullable=False, comment="of the JSON before compression, hexadecimal"),

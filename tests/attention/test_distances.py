@@ -35,7 +35,7 @@ def test_scores_by_distance_are_laid_out_at_their_pairs_and_back(queries, keys) 
 
 @given(queries=starts_and_lengths, keys=starts_and_lengths, clip=st.integers(0, 4), tables=st.sampled_from(Tables))
 def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, tables) -> None:
-    table = distances.Table(Options(8, 2, 4, clip=clip, tables=tables)).double()
+    table = distances.DistanceTable(Options(8, 2, 4, clip=clip, tables=tables)).double()
     assert table.weight.shape == (2 if tables is Tables.PER_HEAD else 1, 2 * clip + 1, 4)
     query, weights = draw(1, 2, queries[1], 4), draw(1, 2, queries[1], keys[1])
     rows = (distances.of_pairs(standing(*queries, False), standing(*keys, False)).clamp(-clip, clip) + clip).flatten()
@@ -52,7 +52,7 @@ def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, tab
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) -> None:
-    table = distances.Table(Options(8, 2, 4, max_positions=3, clip=None))
+    table = distances.DistanceTable(Options(8, 2, 4, max_positions=3, clip=None))
     assert table.weight.shape == (2, 5, 4)
     message = r"distance: 3 is not in the table; allowed: up to 2 \(`max_positions`\), or a clip"
     table.products(torch.zeros(1, 2, 3, 4), standing(0, 3, known), standing(0, 3, known))
@@ -62,4 +62,4 @@ def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) ->
 
 def test_a_negative_clip_is_refused() -> None:
     with pytest.raises(ValueError, match="clip: -1; allowed: 0 or more, or None"):
-        distances.Table(Options(8, 2, 4, clip=-1))
+        distances.DistanceTable(Options(8, 2, 4, clip=-1))

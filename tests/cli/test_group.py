@@ -6,7 +6,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from kdx.cli.app import app
-from kdx.cli.group import Group
+from kdx.cli.group import CommandGroup
 
 
 def groups(command):
@@ -18,7 +18,7 @@ def groups(command):
 
 @pytest.mark.parametrize("group", [*groups(get_command(app))], ids=lambda group: group.name)
 def test_every_group_is_one_of_ours(group):
-    assert isinstance(group, Group)
+    assert isinstance(group, CommandGroup)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["data", "--help"], []])
@@ -28,7 +28,7 @@ def test_help_is_shown(arguments):
 
 
 def test_help_is_not_shown_unasked():
-    small = typer.Typer(cls=Group)
+    small = typer.Typer(cls=CommandGroup)
     small.command("one")(lambda: print("done"))
     small.command("two")(lambda: None)
     assert CliRunner().invoke(small, ["one"]).output == "done\n"

@@ -16,8 +16,7 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import count_words
 from kdx.grid.sections import Data
 from kdx.tasks import TASKS
-from kdx.vocabulary import Split
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Split, VocabularyKind
 
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=6)
 

@@ -12,8 +12,7 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END, SPECIAL, UNKNOWN
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.vocabulary import Dictionaries, Split
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Dictionaries, Split, VocabularyKind
 
 BPE = VocabularyKind.BPE
 

@@ -10,8 +10,7 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END, UNKNOWN
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.vocabulary import Split
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Split, VocabularyKind
 
 BPE = VocabularyKind.BPE
 

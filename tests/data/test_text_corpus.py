@@ -11,8 +11,7 @@ from kdx.data.stream import load_stream
 from kdx.data.vocabulary import END
 from kdx.errors import StorageError
 from kdx.grid.sections import Data
-from kdx.vocabulary import Split
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import Split, VocabularyKind
 
 BPE = VocabularyKind.BPE
 

@@ -25,7 +25,7 @@ from kdx.data.vocabulary import (
 )
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.vocabulary import Vocabulary as VocabularyKind
+from kdx.vocabulary import VocabularyKind
 
 TEXT = ["the cat sees the dog", "a dog sees  the cat .", "", "low lower lowest new newer newest"]
 WORDS = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=12)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from kdx.attention.distances import Table
+from kdx.attention.distances import DistanceTable
 from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.prepared import how_to_prepare
 from kdx.data.text import KnownText
@@ -307,7 +307,10 @@ def size_of(spec: CellSpec) -> int:
         decoder = Stack(spec, spec.model.decoder_layers, Attention.DECODER_SELF, cross_attention=across)
     total = sum(parameter.numel() for stack in (encoder, decoder) for parameter in stack.parameters())
     tables = [
-        module for layer in decoder.layers for module in layer.self_attention.modules() if isinstance(module, Table)
+        module
+        for layer in decoder.layers
+        for module in layer.self_attention.modules()
+        if isinstance(module, DistanceTable)
     ]
     return total - sum(table.clip * table.weight[:, 0].numel() for table in tables)
 

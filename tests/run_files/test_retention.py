@@ -7,7 +7,7 @@ from hypothesis import given
 from inventories import NAMES, SHA, files, inventory, listings, run
 
 from kdx.run_files.files import Kind, folder_of
-from kdx.run_files.retention import Retention, Rule, removable, rules_of
+from kdx.run_files.retention import Retention, RetentionRule, removable, rules_of
 from kdx.store.records import FINAL, RunState
 
 EVERYTHING = rules_of(Retention.NONE, unplanned=True, unknown=True)
@@ -78,12 +78,14 @@ def test_each_file_of_a_finished_run_has_its_rule(state):
     one, other = run(1, state), run(2, state)
     found = removable(inventory(one, other), {1}, files(one) + files(other, (NAMES[3],)))
     assert {rule: [file.name for file in files] for rule, files in found.items()} == {
-        Rule.CHECKPOINTS: [f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")],
-        Rule.LEFTOVERS: list(NAMES[5:8]),
-        Rule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
-        Rule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
-        Rule.UNPLANNED: [],
-        Rule.UNKNOWN: [],
+        RetentionRule.CHECKPOINTS: [
+            f"{kind}.{SHA}.ckpt" for kind in ("step-000000120", "weights-000000100", "copy-000000100")
+        ],
+        RetentionRule.LEFTOVERS: list(NAMES[5:8]),
+        RetentionRule.SELECTED: [f"best-000000100.{SHA}.ckpt", f"average-000000120.{SHA}.ckpt"],
+        RetentionRule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
+        RetentionRule.UNPLANNED: [],
+        RetentionRule.UNKNOWN: [],
     }
 
 

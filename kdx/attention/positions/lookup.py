@@ -7,7 +7,7 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.distances import Table
+from kdx.attention.distances import DistanceTable
 from kdx.attention.interfaces import Options, PositionScheme, TokenPositions
 
 
@@ -20,7 +20,7 @@ class Lookup(PositionScheme):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.table = Table(options)
+        self.table = DistanceTable(options)
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         return self.table.products(query / math.sqrt(query.size(-1)), at_query, at_key)

@@ -61,8 +61,8 @@ class ImageAttention(KernelAttention):
         if "product" in self.positions:
             del self.positions["product"]
             options = Options(width, *self.shape, max_positions)
-            self.positions["rows"] = Rows(options, encoding, columns)
-            self.positions["columns"] = Columns(options, encoding, columns)
+            self.positions["rows"] = RowFactor(options, encoding, columns)
+            self.positions["columns"] = ColumnFactor(options, encoding, columns)
         uses_vector = self.value_function.uses_vector or "direct-sum" in self.positions
         self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
 
@@ -96,7 +96,7 @@ class RowAndColumn(nn.Module):
         return torch.cat([self.row(positions // self.columns), self.column(positions % self.columns)], -1)
 
 
-class Rows(Product):
+class RowFactor(Product):
     """exp(⟨r_q W_H, r_k W_H⟩ / √D)."""
 
     uses_vector = False  # but that of the row, which it makes itself
@@ -110,7 +110,7 @@ class Rows(Product):
         return super()._project(TokenPositions(place.positions // self.columns, self.encoding))
 
 
-class Columns(Product):
+class ColumnFactor(Product):
     """exp(⟨c_q W_W, c_k W_W⟩ / √D)."""
 
     uses_vector = False

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kdx.attention.distances import Table
+from kdx.attention.distances import DistanceTable
 from kdx.attention.interfaces import Options, TokenPositions, ValueFunction
 
 
@@ -17,7 +17,7 @@ class WithTable(ValueFunction):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.table = Table(options)
+        self.table = DistanceTable(options)
 
     def of_pairs(self, weights: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         return self.table.sums(weights, at_query, at_key)

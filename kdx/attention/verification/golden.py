@@ -54,7 +54,7 @@ _ROWS = {
 
 
 @dataclass(frozen=True)
-class Agreement:
+class VectorAgreement:
     """One case on one path in one number format."""
 
     case: str
@@ -72,7 +72,7 @@ class Agreement:
         return self.error <= self.tolerance
 
 
-def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
+def agreements(vectors: Path, device: str = "cpu") -> Iterator[VectorAgreement]:
     """Every case on both paths, in float64 and float32.
 
     Raises:
@@ -90,7 +90,7 @@ def agreements(vectors: Path, device: str = "cpu") -> Iterator[Agreement]:
 @torch.no_grad()
 def compared(
     case: str, factors: Mapping[str, Any], arrays: Mapping[str, Tensor], device: str = "cpu"
-) -> Iterator[Agreement]:
+) -> Iterator[VectorAgreement]:
     """One case on both paths, in float64 and float32: the output, and on the literal path the weights.
 
     Raises:
@@ -117,7 +117,9 @@ def compared(
                 for name, result in results.items()
                 if name == "output" or module.path == "literal"
             ]
-            yield Agreement(case, _variant(factors), module.path, str(dtype).removeprefix("torch."), largest(errors))
+            yield VectorAgreement(
+                case, _variant(factors), module.path, str(dtype).removeprefix("torch."), largest(errors)
+            )
 
 
 def _cases(vectors: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Tensor]]]:

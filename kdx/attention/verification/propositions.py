@@ -35,7 +35,7 @@ BLIND_TO_QUERY_NORM = ("linear", "polynomial")
 
 
 @dataclass(frozen=True)
-class Finding:
+class PropositionError:
     """One proposition on one variant."""
 
     proposition: str
@@ -50,7 +50,7 @@ class Finding:
         return self.error <= self.tolerance
 
 
-def findings(device: str) -> Iterator[Finding]:
+def findings(device: str) -> Iterator[PropositionError]:
     """Every proposition on every variant it speaks of.
 
     Raises:
@@ -59,7 +59,7 @@ def findings(device: str) -> Iterator[Finding]:
     check_device(device)
     for name, check in PROPOSITIONS.items():
         for variant, *error in check(device):
-            yield Finding(name, variant, *error)
+            yield PropositionError(name, variant, *error)
 
 
 Errors = Iterator[tuple[str, float] | tuple[str, float, float]]

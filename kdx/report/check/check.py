@@ -19,7 +19,7 @@ from typing import Any
 from kdx.errors import KdxError
 from kdx.report.check.forms import JSON, form_of, read_report, read_text
 from kdx.report.check.notes import changes_of_caption, changes_of_notes, notes_now
-from kdx.report.check.parts import NOT_THERE, THERE, Change, Part
+from kdx.report.check.parts import NOT_THERE, THERE, NumberChange, Part
 from kdx.report.papers.paper_file import load_paper, shipped
 from kdx.report.render.listings.table import OVER_SENTENCES
 from kdx.report.table.table import Table
@@ -40,7 +40,7 @@ class FileComparison:
     """Names of those that are not in the file."""
     numbers: int
     """Values compared."""
-    changes: tuple[Change, ...]
+    changes: tuple[NumberChange, ...]
     left_out: tuple[str, ...]
     """What the file tells of these tables but was not compared."""
 
@@ -120,7 +120,7 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
     ]
     if report and not partly:
         gone = [table["name"] for table in report["tables"] if table["name"] not in compared]
-        changes += [Change(name, "the whole table", "", THERE, NOT_THERE) for name in gone]
+        changes += [NumberChange(name, "the whole table", "", THERE, NOT_THERE) for name in gone]
     return FileComparison(
         tables=tuple(compared),
         absent=tuple(table.layout.name for table in tables if table.layout.name not in compared),
@@ -164,21 +164,21 @@ def _paired(tables: Sequence[Sequence[Part]], then: Sequence[Part]) -> tuple[dic
     return dict(sorted(pairs.items())), list(dict.fromkeys(at for at in unsure if at not in pairs))
 
 
-def _changes(table: str, then: Part, now: Part) -> Iterator[Change]:
+def _changes(table: str, then: Part, now: Part) -> Iterator[NumberChange]:
     for place in dict.fromkeys((*then.places, *now.places)):
         if place not in then.places or place not in now.places:
             there = (NOT_THERE, THERE) if place in now.places else (THERE, NOT_THERE)
-            yield Change(table, place, "", *there)
+            yield NumberChange(table, place, "", *there)
             continue
         old, new = then.places[place], now.places[place]
         for what in dict.fromkeys((*old, *new)):
             if what not in old or what not in new or not _equal(old[what], new[what]):
-                yield Change(
+                yield NumberChange(
                     table, place, what, *(_told(its[what]) if what in its else NOT_THERE for its in (old, new))
                 )
 
 
-def _of_randomisation(change: Change) -> bool:
+def _of_randomisation(change: NumberChange) -> bool:
     return bool(_RANDOMISATION & {change.what.partition(".")[0], change.place.rpartition(", ")[2]})
 
 

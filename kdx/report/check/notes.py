@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kdx.report.check.forms import Form
-from kdx.report.check.parts import NOT_THERE, Change
+from kdx.report.check.parts import NOT_THERE, NumberChange
 from kdx.report.render.latex.characters import BREAK
 from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import caption
@@ -37,7 +37,9 @@ def _opening(note: str) -> str:
     return note.partition(":")[0] if note.startswith(("Unequal ", "Not compared ")) else " ".join(note.split()[:3])
 
 
-def changes_of_notes(table: str, then: Sequence[str], short: Sequence[str], full: Sequence[str]) -> Iterator[Change]:
+def changes_of_notes(
+    table: str, then: Sequence[str], short: Sequence[str], full: Sequence[str]
+) -> Iterator[NumberChange]:
     """Notes of kdx's own that are not those of now; nothing where a text has none."""
     known = {*_OPENINGS, *map(_opening, short), *map(_opening, full)}
     short, full, then = ([*filter(None, (_SENTENCES.sub("", one) for one in those))] for those in (short, full, then))
@@ -48,21 +50,21 @@ def changes_of_notes(table: str, then: Sequence[str], short: Sequence[str], full
     for note in said:
         if note not in short and note not in full:
             now = next((one for one in expected if _opening(one) == _opening(note) and one not in said), "")
-            yield Change(table, "notes", "", *_where_they_differ(note, now))
+            yield NumberChange(table, "notes", "", *_where_they_differ(note, now))
     told = set(map(_opening, said))
     for note in expected:
         if _opening(note) not in told:
-            yield Change(table, "notes", "", NOT_THERE, _shortened(note))
+            yield NumberChange(table, "notes", "", NOT_THERE, _shortened(note))
 
 
-def changes_of_caption(table: Table, text: str, form: Form) -> Iterator[Change]:
+def changes_of_caption(table: Table, text: str, form: Form) -> Iterator[NumberChange]:
     """Captions as kdx writes them, behind the table's name, that are not the grid's own words of now."""
     name, told = form.title(table)
     start = text.find(f"{name}: ")
     while told and start >= 0:
         there = text[start + len(name) + 2 :].replace(BREAK, "")
         if not there.startswith(told):
-            yield Change(table.layout.name, "caption", "", _shortened(there.partition("\n")[0]), told)
+            yield NumberChange(table.layout.name, "caption", "", _shortened(there.partition("\n")[0]), told)
         start = text.find(f"{name}: ", start + 1)
 
 

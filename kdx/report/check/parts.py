@@ -19,7 +19,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Change:
+class NumberChange:
     """One thing that the file tells otherwise than the database."""
 
     table: str

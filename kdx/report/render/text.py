@@ -12,7 +12,7 @@ from rich.text import Text
 from kdx.report.render.columns import Piece, are_words, column, fit, fold, of_listing
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.table import listings
-from kdx.report.render.wording import Words, beside_scores, caption, column_headers, sign, unless_repeated, words
+from kdx.report.render.wording import CellText, beside_scores, caption, column_headers, sign, unless_repeated, words
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
@@ -159,7 +159,7 @@ def _column(table: Table, index: int) -> list[Text]:
     parts = [words(cell, show_n=table.layout.n is None) for cell in cells]
     width = max((len(part.score) for part in parts if part.aligned), default=0)
 
-    def text(part: Words, mark: Mark | None, beside: str) -> Text:
+    def text(part: CellText, mark: Mark | None, beside: str) -> Text:
         if not part.aligned:
             return Text("  ".join(filter(None, (part.score, beside))))
         line = Text(part.score.rjust(width) + ("*" if mark is Mark.BEST else sign(mark) or " "))

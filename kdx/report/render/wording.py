@@ -29,7 +29,7 @@ _NATS = 3
 
 
 @dataclass(frozen=True)
-class Words:
+class CellText:
     """One place; a part that is not told is empty."""
 
     score: str = ""
@@ -84,10 +84,10 @@ def equals(p: float) -> str:
     return probability(p) if p < 0.001 else f"= {probability(p)}"
 
 
-def words(cell: Cell | None, *, show_n: bool) -> Words:
+def words(cell: Cell | None, *, show_n: bool) -> CellText:
     """The cell as words; nothing at all for a place that the grid does not plan."""
     if cell is None:
-        return Words()
+        return CellText()
     broken = cell.failed - cell.out_of_memory
     counts = {State.NOT_CONVERGE: cell.diverged, State.OUT_OF_MEMORY: cell.out_of_memory, State.FAILED: broken}
     notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
@@ -97,14 +97,14 @@ def words(cell: Cell | None, *, show_n: bool) -> Words:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
     if cell.state in counts:
         note = ", ".join(text for state, text in notes.items() if state is not cell.state)
-        return Words(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+        return CellText(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
     value, metric = cell.value, cell.metric.name
     if value is None:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
-        return Words("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
+        return CellText("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
     summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
     spread = (summary.sd if selected else summary.half_width) if summary else None
-    return Words(
+    return CellText(
         score=rounded(value, metric),
         mean=rounded(summary.mean, metric) if summary and spread is not None and selected else "",
         sd=rounded(spread, metric) if spread is not None else "",
@@ -114,7 +114,7 @@ def words(cell: Cell | None, *, show_n: bool) -> Words:
     )
 
 
-def beside_scores(parts: Sequence[Words], blank: str = " ") -> list[str]:
+def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
     """What stands to the right of the score in each place of a column: mean, spread, n and note.
 
     Args:
@@ -124,7 +124,7 @@ def beside_scores(parts: Sequence[Words], blank: str = " ") -> list[str]:
         max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
     )
 
-    def beside(part: Words) -> str:
+    def beside(part: CellText) -> str:
         if not part.aligned:
             return part.note
         told = [part.mean.rjust(mean, blank)] * bool(mean)

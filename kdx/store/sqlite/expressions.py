@@ -7,7 +7,20 @@ from typing import Any
 
 from sqlalchemy.ext.compiler import compiles
 
-from kdx.store.columns import LARGEST, Flag, Hash, Holds, Json, Number, Packed, Strict, Time, Whole, Word, Words
+from kdx.store.columns import (
+    LARGEST,
+    Flag,
+    Hash,
+    Holds,
+    Json,
+    Number,
+    OneWordOf,
+    Packed,
+    ShortText,
+    Strict,
+    Time,
+    Whole,
+)
 from kdx.store.schema import now
 
 
@@ -33,11 +46,11 @@ def condition_of(kind: Strict, name: str) -> str:
             return f"typeof({name}) IN ('real', 'integer')"
         case Time(most=most):
             return f"typeof({name}) IN ('real', 'integer') AND {name} BETWEEN 0 AND {most}"
-        case Words(most=most):
+        case ShortText(most=most):
             return f"typeof({name}) = 'text' AND length({name}) <= {most}"
         case Hash(digits=digits):
             return f"typeof({name}) = 'text' AND length({name}) = {digits} AND NOT {name} GLOB '*[^0-9a-f]*'"
-        case Word(known=known):
+        case OneWordOf(known=known):
             return f"{name} IN ({', '.join(repr(str(word)) for word in known)})"
         case Flag():
             return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"

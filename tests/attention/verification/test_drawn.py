@@ -21,7 +21,7 @@ from kdx.attention.module import KernelAttention
 from kdx.attention.normalisers.row_sum import RowSum
 from kdx.attention.positions.relative import Relative
 from kdx.attention.values.with_position import WithPosition
-from kdx.attention.verification.golden import Agreement, compared
+from kdx.attention.verification.golden import VectorAgreement, compared
 
 STRIDE, SUMMARY = 3, 1
 
@@ -123,7 +123,7 @@ def weight(factors: dict, arrays: dict[str, np.ndarray], query: tuple, key: tupl
     return KERNELS[factors["kernel"]](q, k) * math.exp(factor / math.sqrt(head_width))
 
 
-def misses(rng: Generator, count: int, **fixed: str) -> Iterator[tuple[dict, list[Agreement]]]:
+def misses(rng: Generator, count: int, **fixed: str) -> Iterator[tuple[dict, list[VectorAgreement]]]:
     """Of the cases drawn, the factors and what does not hold."""
     for number in range(count):
         factors, arrays = drawn(rng, **fixed)

@@ -16,7 +16,7 @@ from kdx.errors import KdxError
 
 @pytest.mark.parametrize("name", PROPOSITIONS)
 def test_every_proposition_holds(name):
-    checked = [propositions.Finding(name, *one) for one in PROPOSITIONS[name]("cpu")]
+    checked = [propositions.PropositionError(name, *one) for one in PROPOSITIONS[name]("cpu")]
     assert checked
     assert not [one for one in checked if not one.holds]
 
@@ -72,7 +72,7 @@ def test_a_fast_path_that_gives_no_number_is_found_out(monkeypatch):
         "cached decoding equals teacher forcing",
         "padding changes nothing",
     ):
-        found = [propositions.Finding(name, *one) for one in itertools.islice(PROPOSITIONS[name]("cpu"), 4)]
+        found = [propositions.PropositionError(name, *one) for one in itertools.islice(PROPOSITIONS[name]("cpu"), 4)]
         assert not all(one.holds for one in found), name
 
 
@@ -105,6 +105,6 @@ def test_a_scheme_that_sees_where_it_is_is_found_out(monkeypatch):
 
 
 def test_an_error_that_is_no_number_does_not_hold():
-    assert not propositions.Finding("p", "v", float("nan")).holds
-    assert propositions.Finding("p", "v", 0.0).holds
+    assert not propositions.PropositionError("p", "v", float("nan")).holds
+    assert propositions.PropositionError("p", "v", 0.0).holds
     assert torch.get_default_dtype() is torch.float32

@@ -17,7 +17,7 @@ from kdx.report.render.html.learning import LOSS, curves_wanted
 from kdx.report.render.html.page import claims_to_html, to_html
 from kdx.report.table.build import tables
 from kdx.sanitize import sanitize
-from kdx.store.records import Curve, Provenance, RunState, SweepRecord
+from kdx.store.records import CurveRecord, Provenance, RunState, SweepRecord
 
 HOSTILE = [
     "</script><script>window.pwned = 1</script>",
@@ -30,9 +30,9 @@ HOSTILE = [
 ]
 
 
-def falling(run_id: int, steps: range, start: float = 6.0) -> Curve:
+def falling(run_id: int, steps: range, start: float = 6.0) -> CurveRecord:
     values = [start * math.exp(-step / 300) + 0.1 * math.sin(step * run_id) for step in steps]
-    return Curve(array("q", steps), array("d", values))
+    return CurveRecord(array("q", steps), array("d", values))
 
 
 def record() -> SweepRecord:

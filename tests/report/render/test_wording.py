@@ -7,7 +7,7 @@ import pytest
 from sweeps import cell, marks, run, scored, seeded, sweep
 
 from kdx.report.render.wording import (
-    Words,
+    CellText,
     beside_scores,
     caption,
     column_headers,
@@ -53,35 +53,38 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: st
 @pytest.mark.parametrize(
     ("runs", "told"),
     [
-        (scored("a", (1.0, 30.0), (2.0, 31.0)), Words("31.00", "30.50", "0.71", "(2)", aligned=True)),
-        (scored("a", (1.0, 30.0)), Words("30.00", n="(1)", aligned=True)),
-        ([], Words("–", aligned=True)),
-        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], Words("–", note="1/2 failed", aligned=True)),
-        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], Words("failed (2/2)")),
-        ([run("a", 0, state=FAILED, error=MEMORY)], Words("out of memory (1/1)")),
+        (scored("a", (1.0, 30.0), (2.0, 31.0)), CellText("31.00", "30.50", "0.71", "(2)", aligned=True)),
+        (scored("a", (1.0, 30.0)), CellText("30.00", n="(1)", aligned=True)),
+        ([], CellText("–", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=PENDING)], CellText("–", note="1/2 failed", aligned=True)),
+        ([run("a", 0, state=FAILED), run("a", 1, state=FAILED)], CellText("failed (2/2)")),
+        ([run("a", 0, state=FAILED, error=MEMORY)], CellText("out of memory (1/1)")),
         (
             [run("a", 0, state=FAILED, error=MEMORY), run("a", 1, state=FAILED, error="ValueError: no")],
-            Words("failed (1/2)", note="1/2 out of memory"),
+            CellText("failed (1/2)", note="1/2 out of memory"),
         ),
-        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], Words("not converge (1/2)")),
-        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], Words("not converge (1/2)", note="1/2 failed")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=PENDING)], CellText("not converge (1/2)")),
+        ([run("a", 0, state=DIVERGED), run("a", 1, state=FAILED)], CellText("not converge (1/2)", note="1/2 failed")),
         (
             [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
-            Words("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
+            CellText("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
         ),
-        ([run("a", 0, nan, 30.0)], Words("–", note="1/1 without a score", aligned=True)),
-        ([run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)], Words("–", note="2/2 pruned", aligned=True)),
+        ([run("a", 0, nan, 30.0)], CellText("–", note="1/1 without a score", aligned=True)),
+        (
+            [run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)],
+            CellText("–", note="2/2 pruned", aligned=True),
+        ),
         (
             [run("a", 0, 1.0, 30.0), run("a", 1, 2.0, 40.0, state=PRUNED), run("a", 2, 1.0, 32.0)],
-            Words("30.00", "31.00", "1.41", "(2)", "1/3 pruned", aligned=True),
+            CellText("30.00", "31.00", "1.41", "(2)", "1/3 pruned", aligned=True),
         ),
         (
             [run("a", 0, 1.0, 30.0, undertrained="flat"), run("a", 1, state=DIVERGED), run("a", 2, 1.0, 30.0)],
-            Words("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),
+            CellText("30.00", "30.00", "0.00", "(2)", "1/3 not converge, 1/3 undertrained", aligned=True),
         ),
     ],
 )
-def test_a_place_in_words(runs: list, told: Words) -> None:
+def test_a_place_in_words(runs: list, told: CellText) -> None:
     (found,) = tables(sweep([cell("a")], runs))[0].layout.cells
     assert words(found, show_n=True) == told
 
@@ -91,7 +94,7 @@ def test_a_mean_stands_with_half_of_its_interval() -> None:
     runs = scored("a", (1.0, 30.0), (2.0, 31.0), (3.0, 32.0))
     (found,) = tables(sweep([cell("a")], runs, tables=[asked]))[0].layout.cells
     # t(0.975; 2) · 1 / √3
-    assert words(found, show_n=False) == Words("31.00", sd="2.48", aligned=True)
+    assert words(found, show_n=False) == CellText("31.00", sd="2.48", aligned=True)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,7 @@ def test_the_full_caption_names_few_cells_and_counts_many() -> None:
 
 
 def test_a_place_that_the_plan_leaves_empty_is_blank() -> None:
-    assert words(None, show_n=True) == Words()
+    assert words(None, show_n=True) == CellText()
 
 
 def test_a_mark_stands_behind_what_is_not_the_best() -> None:
@@ -278,15 +281,15 @@ def test_a_word_that_does_not_speak_for_itself_takes_its_factors_name() -> None:
 
 
 def test_what_stands_beside_the_scores_of_a_column_lines_up() -> None:
-    parts = [Words("9.5", "9.38", "0.18", "(2)", aligned=True), Words("30.5", "120.00", n="(12)", aligned=True)]
-    parts += [Words("failed (1/1)", note="why"), Words("1.0", "1.00", "1.00", "(1)", "1/2 failed", aligned=True)]
+    parts = [CellText("9.5", "9.38", "0.18", "(2)", aligned=True), CellText("30.5", "120.00", n="(12)", aligned=True)]
+    parts += [CellText("failed (1/1)", note="why"), CellText("1.0", "1.00", "1.00", "(1)", "1/2 failed", aligned=True)]
     assert beside_scores(parts) == [
         "  9.38 ± 0.18  (2)",
         "120.00        (12)",
         "why",
         "  1.00 ± 1.00  (1)  1/2 failed",
     ]
-    assert beside_scores([Words("1.0", aligned=True), Words()]) == ["", ""]
+    assert beside_scores([CellText("1.0", aligned=True), CellText()]) == ["", ""]
 
 
 def test_headers_with_the_same_words_above_them_are_one() -> None:

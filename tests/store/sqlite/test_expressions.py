@@ -7,7 +7,7 @@ from contextlib import closing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.store.columns import Hash, Json, Number, Packed, Time, UnexpectedValueError, Whole, Word, Words
+from kdx.store.columns import Hash, Json, Number, OneWordOf, Packed, ShortText, Time, UnexpectedValueError, Whole
 from kdx.store.records import RunState
 from kdx.store.sqlite.expressions import condition_of
 
@@ -16,9 +16,9 @@ TYPES = {
     "bits": Whole(-(2**63)),
     "number": Number(),
     "time": Time(),
-    "words": Words(5),
+    "words": ShortText(5),
     "hash": Hash(4),
-    "word": Word(RunState, "lost"),
+    "word": OneWordOf(RunState, "lost"),
     "packed": Packed(5),
     "json": Json(20, lambda found: True, "an object"),
 }

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kdx.store.records import Curve
+from kdx.store.records import CurveRecord
 
 Points = tuple[tuple[float, float], ...]
 """(optimiser step, value), by step."""
@@ -28,7 +28,7 @@ class Band:
     """That have a value."""
 
 
-def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | None:
+def band(curves: Sequence[CurveRecord], selected: CurveRecord | None, most: int) -> Band | None:
     """The seeds' curves as a band and a line; what is not a finite number is left out. None where nothing is left.
 
     Where there are more than `most` different steps, as many stretches of equal length take their place: of the band
@@ -66,7 +66,7 @@ def band(curves: Sequence[Curve], selected: Curve | None, most: int) -> Band | N
     return Band(tuple(((first + last) / 2).tolist()), tuple(low.tolist()), tuple(high.tolist()), line, len(told))
 
 
-def _finite(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+def _finite(curve: CurveRecord) -> tuple[np.ndarray, np.ndarray]:
     steps, values = np.asarray(curve.steps, float), np.asarray(curve.values)
     kept = np.isfinite(values)
     return steps[kept], values[kept]

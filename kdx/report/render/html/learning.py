@@ -11,9 +11,9 @@ from kdx.report.render.html.charts import learning_curve, overlay, scale
 from kdx.report.render.html.curves import Band, band
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import Curve, RunRecord, SweepRecord
+from kdx.store.records import CurveRecord, RunRecord, SweepRecord
 
-Curves = Mapping[int, Mapping[str, Curve]]
+Curves = Mapping[int, Mapping[str, CurveRecord]]
 """Run id → metric → curve."""
 
 LOSS = "train/loss"

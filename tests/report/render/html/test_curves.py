@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.report.render.html.curves import band
-from kdx.store.records import Curve
+from kdx.store.records import CurveRecord
 
 
-def curve(*points: tuple[int, float]) -> Curve:
-    return Curve(array("q", [step for step, _ in points]), array("d", [value for _, value in points]))
+def curve(*points: tuple[int, float]) -> CurveRecord:
+    return CurveRecord(array("q", [step for step, _ in points]), array("d", [value for _, value in points]))
 
 
 def test_few_steps_are_kept_as_they_are() -> None:
@@ -46,7 +46,7 @@ points = st.lists(
 
 
 @given(st.lists(points, min_size=1, max_size=4), st.integers(1, 12))
-def test_no_extreme_is_lost_and_no_value_made_up(curves: list[Curve], most: int) -> None:
+def test_no_extreme_is_lost_and_no_value_made_up(curves: list[CurveRecord], most: int) -> None:
     finite = [value for one in curves for value in one.values if abs(value) < inf]
     found = band(curves, curves[0], most)
     if not finite:
