@@ -21,7 +21,8 @@ from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
 from kdx.sweep.messages import CRASHED, DONE, STOPPED, TAKEN, ClaimedRun, send, trouble
-from kdx.training.run import delete_resume_checkpoints, train
+from kdx.training.resume import delete_resume_checkpoints
+from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds

@@ -5,19 +5,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pytorch_lightning as lightning
-import torch
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader
 
 from kdx.cell_code import code_of
 from kdx.checkpoint_names import CheckpointKind
 from kdx.data.corpus import load_corpus
 from kdx.data.reading import data_facts
-from kdx.errors import ChangedError
 from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
@@ -25,21 +21,21 @@ from kdx.run_options import RunOptions
 from kdx.tasks import TASKS
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
-from kdx.training.conditions import changes, conditions
+from kdx.training.conditions import conditions
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.environment import environment
-from kdx.training.lifecycle import Lifecycle, own_state
-from kdx.training.module import Diverged, TaskModule, TrainBatches
+from kdx.training.lifecycle import Lifecycle
+from kdx.training.module import Diverged, TaskModule
 from kdx.training.recorder import Recorder
+from kdx.training.resume import resume
 from kdx.training.stopping import Pruned, StopRequest
-from kdx.vocabulary import IfChanged, Precision, Split
+from kdx.training.trainer import trainer_of, training_batches
+from kdx.vocabulary import Split
 
 PARAMETERS = "model/parameters"
 WORSE = 1.25
 """Times the first step's training loss: a run that ends above has diverged. That loss is of one batch, so a model that
 does not move at all may end 1.15 times above it (the worst of six seeds, in batches of 8 examples)."""
-
-_PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
 
 
 @dataclass(frozen=True)
@@ -67,52 +63,6 @@ class RunOutcome:
     """Why the recorder had it stopped after a validation, in one line; None: it did not."""
 
 
-class _Resumed(NamedTuple):
-    """What a run goes on from."""
-
-    path: Path
-    step: int
-    """Optimiser steps done."""
-    batches: int
-    """Batches done."""
-    lifecycle: dict[str, Any]
-    """The state of the `Lifecycle`."""
-
-    @property
-    def conditions(self) -> dict[str, str]:
-        """Under which it was made."""
-        found: dict[str, str] = self.lifecycle["of"]["conditions"]
-        return found
-
-    @property
-    def pruned(self) -> bool:
-        """Whether nothing is left of the run but to end it as pruned."""
-        return self.lifecycle.get("pruned") is not None
-
-
-class _Batches(Dataset[Any]):
-    """A map from the index of a batch in the whole run to the batch."""
-
-    def __init__(self, batches: TrainBatches) -> None:
-        self.batches = batches
-
-    def __getitem__(self, index: int) -> Any:
-        return self.batches.batch(index)
-
-
-class _From(Sampler[int]):
-    """Batch indices of the whole run, beginning where it goes on; its length stays the whole, as Lightning counts."""
-
-    def __init__(self, start: int, total: int) -> None:
-        self.start, self.total = start, total
-
-    def __iter__(self) -> Any:
-        return iter(range(self.start, self.total))
-
-    def __len__(self) -> int:
-        return self.total
-
-
 def train(
     spec: CellSpec,
     seed: int,
@@ -129,7 +79,7 @@ def train(
 
     That mean is validated itself, after the last step; its metrics are named `valid/average/bleu` and so on. A run that
     the recorder has pruned is not tested; it keeps the weights that would have been. What the run needed to go on is
-    left until its outcome is recorded, see `delete_resume_checkpoints`.
+    left until its outcome is recorded, see `kdx.training.resume.delete_resume_checkpoints`.
 
     Args:
         spec: the resolved cell.
@@ -164,23 +114,9 @@ def train(
 
     files = CheckpointFiles(folder)
     files.sweep()
-    newest = max(checkpointed or 0, *(name_of(path).step for path in files.newest_first(CheckpointKind.STEP)), 0)
-    resumed = _newest(files, own, recorded)
-    step = resumed.step if resumed else 0
-    if files.aside or step < newest:
-        begins = f"goes on from step {step}" if resumed else "begins again at step 0"
-        why = f"{_told(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
-        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
-    changed = resumed and changes(resumed.conditions, now)
-    if resumed and changed and options.if_changed is IfChanged.REFUSE:
-        raise ChangedError(
-            f"the run came to step {resumed.step} under other conditions: {changed}",
-            place=str(folder),
-            hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
-        )
-    if changed and options.if_changed is IfChanged.RESTART:
-        delete_resume_checkpoints(folder)
-        resumed = None
+    resumed, changed = resume(
+        files, own, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
+    )
     step = resumed.step if resumed else 0
     recorder.begin(
         {**facts, "code": dict(code.modules)}, corpus.fingerprint, code.sha256, step, changed, data_facts(spec, corpus)
@@ -193,31 +129,8 @@ def train(
         return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
-    trainer = lightning.Trainer(
-        max_epochs=1,
-        max_steps=training.steps,
-        accumulate_grad_batches=training.accumulate,
-        # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
-        val_check_interval=validate_every * training.accumulate,
-        precision=_PRECISION[training.precision],
-        # Named, so that what `environment` records is what was used.
-        accelerator="cuda" if torch.cuda.is_available() else "cpu",
-        devices=1,
-        callbacks=[lifecycle],
-        # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
-        plugins=[files, LightningEnvironment()],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        default_root_dir=folder,
-    )
-    total = training.steps * training.accumulate
-    loader = DataLoader(
-        _Batches(batches.train), batch_size=None, sampler=_From(resumed.batches if resumed else 0, total), num_workers=0
-    )
+    trainer = trainer_of(training, validate_every, lifecycle, files)
+    loader = training_batches(batches.train, training, resumed.batches if resumed else 0)
     valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)
     try:
         trainer.fit(module, loader, valid, ckpt_path=resumed.path if resumed else None, weights_only=True)
@@ -248,42 +161,6 @@ def train(
     elif not final < unigram:
         undertrained = f"final validation loss {final:.3f} is not below {unigram:.3f}, the unigram distribution's"
     return RunOutcome(diverged, training.steps, score, step, test_score, _named(module), undertrained, weights)
-
-
-def delete_resume_checkpoints(folder: Path) -> None:
-    """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
-    files = CheckpointFiles(folder)
-    files.keep(CheckpointKind.STEP)
-    files.keep_weights()
-
-
-def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> _Resumed | None:
-    """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
-    for path in files.newest_first(CheckpointKind.STEP):
-        state = files.read(path)
-        if state is None:
-            continue
-        try:
-            found = own_state(state)
-            if found is None:
-                why = "is of another kdx"
-            elif found["of"]["run"] != own:
-                why = "is of another run"
-            elif recorded is not None and state["global_step"] > recorded:
-                why = f"is ahead of the recorded rows, which end at step {recorded}"
-            elif not all(map(files.is_whole, found["weights"])):
-                why = "lists weights that are not there"
-            else:
-                batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
-                return _Resumed(path, state["global_step"], batches, found)
-        except (AttributeError, KeyError, TypeError):
-            why = "is of another program"
-        files.set_aside(path, why)
-    return None
-
-
-def _told(aside: Mapping[str, str]) -> str:
-    return "; ".join(f"{name.partition('.')[0]}….ckpt {why}" for name, why in aside.items())
 
 
 def _mean(files: CheckpointFiles, names: list[str]) -> dict[str, Tensor]:

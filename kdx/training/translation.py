@@ -1,10 +1,8 @@
 """Translation: cross-entropy on the target words; BLEU by sacrebleu on what beam search finds."""
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from kdx.data.batching import ParallelBatch, ParallelBatches
@@ -14,6 +12,7 @@ from kdx.data.vocabulary import END
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
+from kdx.training.bleu import Bleu
 from kdx.training.module import Batches
 from kdx.training.text import TextModule
 from kdx.vocabulary import LengthPenalty, Split
@@ -22,8 +21,7 @@ from kdx.vocabulary import LengthPenalty, Split
 class TranslationModule(TextModule):
     """Translates with the model at each evaluation whose metrics need it; the test's always do.
 
-    `bleu` is that of the literature: of tokenised text as it stands, of raw text by sacrebleu's own tokeniser.
-    `bleu_detokenised`, of a test on tokenised text, undoes the tokenisation and then takes sacrebleu's.
+    How they are scored stands in `kdx.training.bleu`; `bleu_detokenised` is of a test alone.
     """
 
     texts = ("source", "target")
@@ -33,12 +31,8 @@ class TranslationModule(TextModule):
     def __init__(self, spec: CellSpec, corpus: ParallelCorpus) -> None:
         model = TranslationModel(spec, corpus.target_vocabulary.size, corpus.source_vocabulary.size)
         super().__init__(spec, model, corpus)
-        # Tokenised text is scored as it stands; sacrebleu asks to be forced, since it prefers raw text.
-        self.bleu = BLEU(tokenize="none" if corpus.tokenised else "13a", force=corpus.tokenised)
-        self.bleu_detokenised = BLEU(tokenize="13a") if corpus.tokenised else None
+        self.bleu = Bleu(tokenised=corpus.tokenised, language=corpus.target)
         self.translations: dict[int, str] = {}
-        self.signatures: dict[str, str] = {}
-        """Of sacrebleu, by metric, from its first score on."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
     @classmethod
@@ -119,28 +113,18 @@ class TranslationModule(TextModule):
         metrics = super().summarise(split)
         if self._translates(split):
             lines, references = self.lines(), list(self.corpus.splits[split].references)
-            metrics["bleu"] = self._score("bleu", self.bleu, lines, references)
-            if split is Split.TEST and self.bleu_detokenised:
-                from sacremoses import MosesDetokenizer  # slow to import, and few need it
-
-                detokenise = MosesDetokenizer(lang=self.corpus.target).detokenize
-                lines, references = ([detokenise(line.split()) for line in text] for text in (lines, references))
-                metrics["bleu_detokenised"] = self._score("bleu_detokenised", self.bleu_detokenised, lines, references)
+            metrics["bleu"] = self.bleu.score(lines, references)
+            detokenised = self.bleu.score_detokenised(lines, references) if split is Split.TEST else None
+            if detokenised is not None:
+                metrics["bleu_detokenised"] = detokenised
         return metrics
-
-    def _score(self, name: str, bleu: BLEU, lines: list[str], references: list[str]) -> float:
-        score = bleu.corpus_score(lines, [references]).score
-        self.signatures[name] = str(bleu.get_signature())
-        return score
 
     def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
         loss = f"mean over target {unit}s and end marks of -ln p, in nats, without label smoothing"
-        found = _described(self.search(split))
-        detokenised = f"sacrebleu, {found}, detokenised by sacremoses {version('sacremoses')} ({self.corpus.target})"
-        scored = {"bleu": f"sacrebleu, {found}", "bleu_detokenised": detokenised}
-        signatures = {name: of for name, of in self.signatures.items() if split is Split.TEST or name == "bleu"}
-        defined = {name: f"{scored[name]}: {signature}" for name, signature in signatures.items()}
+        defined = self.bleu.definitions(_described(self.search(split)))
+        if split is not Split.TEST:
+            defined.pop("bleu_detokenised", None)
         return super().definitions(split) | {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
 
 

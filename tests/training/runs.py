@@ -11,7 +11,8 @@ from torch import Tensor
 from kdx.grid.spec import CellSpec
 from kdx.training import lifecycle
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.run import RunOutcome, delete_resume_checkpoints, train
+from kdx.training.resume import delete_resume_checkpoints
+from kdx.training.run import RunOutcome, train
 from kdx.training.stopping import Stopped, StopRequest
 
 STEPS = 12

@@ -1,8 +1,6 @@
 """A run is a function of its cell and its seed, whatever happens to it on the way."""
 
 import math
-import shutil
-from pathlib import Path
 
 import pytest
 import pytorch_lightning as lightning
@@ -12,12 +10,11 @@ from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_ste
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.parallel import load_parallel
 from kdx.data.stream import load_stream
-from kdx.errors import ChangedError, KdxError, StorageError
+from kdx.errors import KdxError
 from kdx.training.checkpoint import CheckpointFiles
-from kdx.training.lifecycle import Lifecycle
 from kdx.training.prediction import PredictionModule
 from kdx.training.translation import TranslationModule
-from kdx.vocabulary import IfChanged, Split
+from kdx.vocabulary import Split
 
 BOTH = pytest.mark.parametrize("task", TASKS)
 # The rate rises until it is far too high, so the best validation is the first.
@@ -84,287 +81,6 @@ def test_another_seed_gives_another_run_on_the_same_text(task, train, unbroken):
     other, first = train(cell(task), seed=1), unbroken(task)
     assert all(other.rows[key] != first.rows[key] for key in (("train/loss", 1), ("train/loss", 2), ("valid/loss", 5)))
     assert other.of("begin") == first.of("begin")
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("accumulate", "average", "steps"),
-    # Averaged weights matter before, at and after a validation.
-    [(1, 0, range(1, STEPS)), (2, 0, range(1, STEPS)), (1, 2, (4, 5, 11))],
-)
-def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
-    task, accumulate, average, steps, home, tmp_path, unbroken, figure
-):
-    whole = unbroken(task, accumulate, average)
-    # The final weights are compared too: they are the best, or among those averaged.
-    assert whole.outcome.valid_step == STEPS
-    checkpoints = whole.checkpoints()
-    assert [int(path.name[5:14]) for path in checkpoints] == list(range(STEPS - 1, 0, -1))
-    for step in steps:
-        folder = tmp_path / str(step)
-        whole.left_at(step, folder)
-        resumed = run(whole.spec, folder, home)
-        assert resumed.rows == rows_after(whole, step)
-        assert_same_end(resumed, whole)
-    figure(
-        f"accumulate {accumulate}, average {average}: resumed from {len(steps)} of {STEPS - 1} steps, "
-        f"{len(steps)} identical"
-    )
-
-
-@pytest.mark.parametrize(
-    ("task", "axes", "training"),
-    [
-        ("translation", {}, {"schedule": "cosine"}),
-        ("translation", {}, {"schedule": "constant"}),
-        ("prediction", {"memory": 16, "position": "relative"}, {"schedule": "cosine", "accumulate": 2}),
-        ("prediction", {"memory": 24, "position": "relative"}, {"schedule": "constant", "precision": "bf16"}),
-    ],
-)
-def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation(
-    task, axes, training, home, tmp_path, monkeypatch, figure
-):
-    with monkeypatch.context() as patch:
-        save_every_step(patch, keep_all=True)
-        whole = run(cell(task, axes=axes, **training), tmp_path / "whole", home)
-    assert len(whole.checkpoints()) == STEPS - 1
-    steps = (2, 5, 11)
-    for step in steps:
-        whole.left_at(step, tmp_path / str(step))
-        resumed = run(whole.spec, tmp_path / str(step), home)
-        assert resumed.rows == rows_after(whole, step)
-        assert_same_end(resumed, whole)
-    figure(
-        f"{training['schedule']}, memory {axes.get('memory', 0)}: resumed from {len(steps)} steps, "
-        f"{len(steps)} identical"
-    )
-
-
-@pytest.mark.parametrize(("task", "average"), [*((task, 0) for task in TASKS), ("prediction", 2)])
-def test_a_run_stopped_after_every_step_tells_each_row_once_and_ends_the_same(task, average, train, unbroken, figure):
-    whole, told, stops = unbroken(task, average=average), [], 0
-    for step in range(1, STEPS):
-        stopped = train(whole.spec, stop_after=step)
-        assert stopped.outcome is None
-        told += stopped.of("metric")
-        stops += 1
-    last = train(whole.spec)
-    told += last.of("metric")
-    assert told == whole.of("metric")
-    assert_same_end(last, whole)
-    figure(f"average {average}: {stops} stops in one run, {len(told)} rows told once each, identical")
-
-
-def test_best_weights_from_before_the_stop_are_tested_after_it(home, tmp_path):
-    spec = cell("prediction", **WORSENS)
-    whole = run(spec, tmp_path / "whole", home)
-    assert whole.outcome.valid_step == VALIDATIONS[0]
-    assert run(spec, tmp_path / "broken", home, stop_after=8).outcome is None
-    resumed = run(spec, tmp_path / "broken", home)
-    assert resumed.rows == rows_after(whole, 8)
-    assert_same_end(resumed, whole)
-
-
-@pytest.mark.parametrize(("damaged", "begins"), [(1, 7), (2, 1)], ids=["newest", "both"])
-def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_the_start(
-    damaged, begins, train, unbroken, monkeypatch, figure
-):
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    kept = train(whole.spec, stop_after=7).checkpoints()
-    monkeypatch.undo()
-    assert len(kept) == 2
-    for path in kept[:damaged]:
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-    resumed = train(whole.spec)
-    begun, aside = min(resumed.column("train/loss")), len(list(resumed.folder.glob("*.corrupt")))
-    assert begun == begins
-    assert resumed.rows == rows_after(whole, begins - 1)
-    assert_same_end(resumed, whole)
-    assert aside == damaged
-    figure(f"{aside} of {len(kept)} set aside, goes on at step {begun}, identical")
-
-
-@pytest.mark.parametrize("average", [0, 2])
-def test_any_one_damaged_file_costs_one_checkpoint_at_most_and_is_told(
-    average, home, tmp_path, unbroken, monkeypatch, figure
-):
-    whole = unbroken("prediction", average=average)
-    save_every_step(monkeypatch)
-    stopped = run(whole.spec, tmp_path / "stopped", home, stop_after=11)
-    monkeypatch.undo()
-    names = sorted(path.name for path in stopped.folder.glob("*.ckpt"))
-    newest, before = (path.name for path in stopped.checkpoints())
-    assert len(names) == 2 + 2 * len(stopped.checkpoints("weights")) and len(names) == (6 if average else 4)
-    for number, name in enumerate(names):
-        folder = tmp_path / str(number)
-        shutil.copytree(stopped.folder, folder)
-        (folder / name).write_bytes(b"half")
-        resumed = run(whole.spec, folder, home)
-        begun = 10 if name == newest else 11
-        assert [event[4] for event in resumed.of("begin")] == [begun]
-        assert resumed.rows == rows_after(whole, begun)
-        assert_same_end(resumed, whole)
-        assert (folder / name).with_suffix(".corrupt").exists() is (name != before)
-        short = f"{name.partition('.')[0]}….ckpt"
-        told = f"goes on from step {begun}{', not 11' if name == newest else ''}: {short} was damaged; set aside"
-        assert resumed.of("note") == ([] if name == before else [("note", told)])
-    figure(f"average {average}: each of {len(names)} files damaged alone: 1 step lost at most, {len(names)} identical")
-
-
-@pytest.mark.parametrize("average", [0, 2])
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"half")])
-def test_a_checkpoint_whose_weights_and_their_copy_are_missing_or_damaged_gives_way_to_the_one_before(
-    average, damage, train, unbroken, monkeypatch
-):
-    whole = unbroken("prediction", average=average)
-    save_every_step(monkeypatch)
-    stopped = train(whole.spec, stop_after=VALIDATIONS[0])
-    monkeypatch.undo()
-    newest, _ = stopped.checkpoints()
-    (weights,), (copy,) = stopped.checkpoints("weights"), stopped.checkpoints("copy")
-    for path in (weights, copy):
-        damage(path)
-    resumed = train(whole.spec)
-    assert min(resumed.column("train/loss")) == VALIDATIONS[0]
-    assert resumed.rows == rows_after(whole, VALIDATIONS[0] - 1)
-    assert_same_end(resumed, whole)
-    assert newest.with_suffix(".corrupt").exists()
-    ((_, told),) = resumed.of("note")
-    assert told.startswith("goes on from step 4, not 5: ") and told.endswith("; set aside")
-    assert "step-000000005….ckpt lists weights that are not there" in told
-
-
-def test_a_run_whose_every_checkpoint_is_damaged_begins_again_and_says_so(train, unbroken, monkeypatch, figure):
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    for path in train(whole.spec, stop_after=7).folder.glob("*.ckpt"):
-        path.write_bytes(b"half")
-    monkeypatch.undo()
-    resumed = train(whole.spec)
-    told = "step-000000007….ckpt was damaged; step-000000006….ckpt was damaged"
-    assert resumed.of("note") == [("note", f"begins again at step 0, not 7: {told}; set aside")]
-    assert_same(resumed, whole)
-    figure(resumed.of("note")[0][1])
-
-
-def test_a_checkpoint_of_an_older_kdx_that_has_no_copies_is_gone_on_from_and_gets_them(train, unbroken, monkeypatch):
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    stopped = train(whole.spec, stop_after=7)
-    for path in stopped.checkpoints("copy"):
-        path.unlink()
-    resumed = train(whole.spec, stop_after=8)
-    assert [event[4] for event in resumed.of("begin")] == [7] and not resumed.of("note")
-    (weights,), (copy,) = resumed.checkpoints("weights"), resumed.checkpoints("copy")
-    assert copy.read_bytes() == weights.read_bytes()
-    monkeypatch.undo()
-    assert_same_end(train(whole.spec), whole)
-
-
-def test_a_checkpoint_ahead_of_the_rows_is_set_aside(train, unbroken, monkeypatch):
-    """As when the database was taken back from a copy: without the rows between, the run could never be completed."""
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    newest, before = train(whole.spec, stop_after=7).checkpoints()
-    monkeypatch.undo()
-    resumed = train(whole.spec, recorded=6)
-    assert [event[4] for event in resumed.of("begin")] == [6]
-    why = "is ahead of the recorded rows, which end at step 6"
-    assert resumed.of("note") == [("note", f"goes on from step 6, not 7: step-000000007….ckpt {why}; set aside")]
-    assert resumed.rows == rows_after(whole, 6)
-    assert newest.with_suffix(".corrupt").exists() and not before.with_suffix(".corrupt").exists()
-
-
-def test_weights_that_are_damaged_before_they_are_tested_are_made_anew(train, unbroken, monkeypatch):
-    whole, validated = unbroken("prediction"), lightning.Trainer.validate
-
-    def damaged(trainer, *arguments, **words):
-        validated(trainer, *arguments, **words)
-        (name,) = trainer.callbacks[0].weights
-        for kind in ("weights", "copy"):
-            (trainer.callbacks[0].files.folder / name.replace("weights", kind)).write_bytes(b"half")
-
-    save_every_step(monkeypatch)
-    with monkeypatch.context() as patch:
-        patch.setattr(lightning.Trainer, "validate", damaged)
-        with pytest.raises(StorageError, match="damaged or removed while its run was at work"):
-            train(whole.spec)
-    monkeypatch.undo()
-    resumed = train(whole.spec)
-    assert resumed.of("begin")[0][4] > 0
-    assert_same_end(resumed, whole)
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_a_checkpoint_that_is_gone_is_missed(train, unbroken, monkeypatch, left):
-    whole = unbroken("prediction")
-    save_every_step(monkeypatch)
-    newest, *older = sorted(train(whole.spec, stop_after=7).checkpoints(), reverse=True)
-    monkeypatch.undo()
-    for path in [newest] if left else [newest, *older]:
-        path.unlink()
-    resumed = train(whole.spec, recorded=7, checkpointed=7)
-    begins = "goes on from step 6" if left else "begins again at step 0"
-    assert resumed.of("note") == [("note", f"{begins}, not 7: that checkpoint is not there")]
-    assert_same_end(resumed, whole)
-
-
-def test_a_checkpoint_of_another_kdx_is_set_aside(train, unbroken):
-    whole = unbroken("prediction")
-    (path,) = train(whole.spec, stop_after=7).checkpoints()
-    files = CheckpointFiles(path.parent)
-    state = files.read(path)
-    files.keep("step")
-    files.write("step", 7, state | {"callbacks": {"kdx/1": {"best": None}}})
-    files.write("step", 6, state | {"callbacks": {"kdx/3": {"of": 3}}})
-    again = train(whole.spec)
-    assert_same(again, whole)
-    told = "step-000000007….ckpt is of another kdx; step-000000006….ckpt is of another program; set aside"
-    assert again.of("note") == [("note", f"begins again at step 0, not 7: {told}")]
-
-
-@pytest.mark.parametrize(("average", "listed"), [(0, 1), (1, 1), (3, 3)])
-def test_weights_are_kept_as_long_as_a_resume_checkpoint_lists_them_and_no_longer(average, listed, train, monkeypatch):
-    spec = cell("prediction", validate_every=1, average=average)
-    save_every_step(monkeypatch)
-    # Stopped and gone on, so that what the checkpoint before lists is known from the file alone.
-    for step in (6, 7, 8):
-        stopped = train(spec, stop_after=step)
-        states = [torch.load(path, weights_only=True)["callbacks"]["kdx/3"] for path in stopped.checkpoints()]
-        assert len(states) == 2
-        assert all(len(state["weights"]) == listed for state in states)
-        names = {path.name for path in stopped.checkpoints("weights")}
-        assert names == {name for state in states for name in state["weights"]}
-        assert {path.name.replace("copy", "weights") for path in stopped.checkpoints("copy")} == names
-    assert list(train(spec).column("test/loss"))
-    assert [path.name[:4] for path in stopped.folder.glob("*.ckpt")] in (["best"], ["aver"])
-
-
-@BOTH
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_validation_is_at_every_interval_and_once_at_the_end(task, accumulate, unbroken):
-    whole = unbroken(task, accumulate)
-    assert [step for _, name, step, _ in whole.of("metric") if name == "valid/loss"] == VALIDATIONS
-    assert whole.outcome.step == STEPS
-
-
-@pytest.mark.parametrize(("every", "expected"), [(4, [4, 8, 12]), (12, [12]), (100, [12]), (11, [11, 12])])
-def test_an_interval_that_divides_the_steps_or_exceeds_them_validates_the_end_once(every, expected, train):
-    done = train(cell("prediction", validate_every=every))
-    assert [step for _, name, step, _ in done.of("metric") if name == "valid/loss"] == expected
-
-
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_without_an_interval_validation_comes_after_each_pass_over_the_text(accumulate, train, home):
-    spec = cell("prediction", validate_every=None, accumulate=accumulate)
-    batches = len(StreamBatches(load_stream(spec.data, home).splits[Split.TRAIN], 16, 16))
-    every = batches // accumulate
-    expected = sorted({*range(every, STEPS + 1, every), STEPS})
-    assert 1 < len(expected) < STEPS
-    assert list(train(spec).column("valid/loss")) == expected
 
 
 @BOTH
@@ -547,26 +263,6 @@ def test_a_final_validation_loss_far_above_the_first_training_loss_is_a_divergen
     assert done.outcome.test_score == done.column("test/loss")[done.outcome.valid_step]
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_resumed_run_decides_by_the_first_step_of_the_run_unless_an_older_kdx_left_the_checkpoint(
-    older, home, tmp_path, monkeypatch
-):
-    spec = cell("prediction", learning_rate=3.0, clip=None)
-    whole = run(spec, tmp_path / "whole", home)
-    assert whole.outcome.diverged
-    if older:
-        kept = Lifecycle.state_dict
-        monkeypatch.setattr(
-            Lifecycle, "state_dict", lambda self: {k: v for k, v in kept(self).items() if k != "first_loss"}
-        )
-    assert run(spec, tmp_path / "broken", home, stop_after=7).outcome is None
-    resumed = run(spec, tmp_path / "broken", home).outcome
-    if older:
-        assert resumed.diverged is None and "unigram" in resumed.undertrained
-    else:
-        assert resumed == whole.outcome
-
-
 @BOTH
 @pytest.mark.parametrize("average", [0, 2])
 def test_every_metric_is_defined(task, average, unbroken):
@@ -577,27 +273,6 @@ def test_every_metric_is_defined(task, average, unbroken):
     assert all(whole.outcome.definitions.values())
 
 
-def test_sixteen_bit_floats_train_with_clipping_and_repeat(home, tmp_path):
-    one, other = (run(cell("prediction", precision="bf16"), tmp_path / name, home) for name in ("one", "other"))
-    assert one.outcome.diverged is None
-    assert_same(one, other)
-    assert one.weights["output.weight"].dtype is torch.float32
-
-
 def test_a_text_too_short_for_one_batch_is_refused_by_name(train):
     with pytest.raises(KdxError, match="do not fill"):
         train(cell("prediction", batch_tokens=2**20))
-
-
-def test_a_run_that_an_earlier_kdx_began_goes_on_to_the_same_weights(tmp_path):
-    """`checkpoints/0.1.0` was written when a layer's attentions had other names; the arithmetic is the same."""
-    spec = cell("translation", model={"width": 8, "inner": 8})
-    whole = run(spec, tmp_path / "whole", tmp_path / "home")
-    shutil.copytree(Path(__file__).parent / "checkpoints" / "0.1.0", tmp_path / "begun")
-    with pytest.raises(ChangedError):
-        run(spec, tmp_path / "begun", tmp_path / "home")
-    ended = run(spec, tmp_path / "begun", tmp_path / "home", if_changed=IfChanged.CONTINUE)
-    ((_, _, _, _, resumed_step, changes, _),) = ended.of("begin")
-    assert resumed_step == 7 and changes
-    for name, weight in whole.weights.items():
-        torch.testing.assert_close(ended.weights[name], weight, rtol=1e-4, atol=1e-6)

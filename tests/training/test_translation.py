@@ -72,7 +72,7 @@ BEAM = {"beam": 5, "length_penalty": 0.6, "penalty": "gnmt", "longest": [0.0, 20
 )
 def test_bleu_is_defined_by_the_search_and_by_its_signature(evaluation, valid, test, corpus):
     module = TranslationModule(cell("translation", select="bleu", evaluation=evaluation), corpus)
-    module.signatures = {"bleu": "as it is", "bleu_detokenised": "as raw"}
+    module.bleu.signatures = {"bleu": "as it is", "bleu_detokenised": "as raw"}
     version = importlib.metadata.version("sacremoses")
     assert module.definitions(Split.VALID)["bleu"] == f"sacrebleu, {valid}: as it is"
     assert "bleu_detokenised" not in module.definitions(Split.VALID)

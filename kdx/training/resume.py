@@ -1,0 +1,119 @@
+"""From which checkpoint a run goes on, if from any: the newest that is its own and whole, under the same conditions.
+
+What the run would need to go on is deleted here, too, once nobody needs it any more.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdx.checkpoint_names import CheckpointKind
+from kdx.errors import ChangedError
+from kdx.training.checkpoint import CheckpointFiles, name_of
+from kdx.training.conditions import changes
+from kdx.training.lifecycle import own_state
+from kdx.training.recorder import Recorder
+from kdx.vocabulary import IfChanged
+
+
+class Resumed(NamedTuple):
+    """What a run goes on from."""
+
+    path: Path
+    step: int
+    """Optimiser steps done."""
+    batches: int
+    """Batches done."""
+    lifecycle: dict[str, Any]
+    """The state of the `Lifecycle`."""
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Under which it was made."""
+        found: dict[str, str] = self.lifecycle["of"]["conditions"]
+        return found
+
+    @property
+    def pruned(self) -> bool:
+        """Whether nothing is left of the run but to end it as pruned."""
+        return self.lifecycle.get("pruned") is not None
+
+
+def resume(
+    files: CheckpointFiles,
+    own: str,
+    now: Mapping[str, str],
+    recorder: Recorder,
+    *,
+    if_changed: IfChanged,
+    recorded: int | None,
+    checkpointed: int | None,
+) -> tuple[Resumed | None, str | None]:
+    """What a run goes on from, None where it begins at step 0; and what has changed since, None where nothing has.
+
+    A checkpoint that cannot be gone on from is set aside; that, and going back, is told to the recorder.
+
+    Args:
+        own: which run it is.
+        now: the conditions of this attempt, see `kdx.training.conditions`.
+        if_changed: what is done when the run began under other conditions.
+        recorded, checkpointed: as in `kdx.training.run.train`.
+
+    Raises:
+        ChangedError: it began under other conditions, and that is to be refused.
+        StorageError: a damaged checkpoint cannot be set aside.
+    """
+    newest = max(checkpointed or 0, *(name_of(path).step for path in files.newest_first(CheckpointKind.STEP)), 0)
+    resumed = _newest(files, own, recorded)
+    step = resumed.step if resumed else 0
+    if files.aside or step < newest:
+        begins = f"goes on from step {step}" if resumed else "begins again at step 0"
+        why = f"{_described(files.aside)}; set aside" if files.aside else "that checkpoint is not there"
+        recorder.note(f"{begins}{f', not {newest}' * (step < newest)}: {why}")
+    changed = changes(resumed.conditions, now) if resumed else None
+    if resumed and changed and if_changed is IfChanged.REFUSE:
+        raise ChangedError(
+            f"the run came to step {resumed.step} under other conditions: {changed}",
+            place=str(files.folder),
+            hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
+        )
+    if changed and if_changed is IfChanged.RESTART:
+        delete_resume_checkpoints(files.folder)
+        resumed = None
+    return resumed, changed
+
+
+def delete_resume_checkpoints(folder: Path) -> None:
+    """Removes what a run in `folder` needed to go on; what it keeps for ever stays."""
+    files = CheckpointFiles(folder)
+    files.keep(CheckpointKind.STEP)
+    files.keep_weights()
+
+
+def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> Resumed | None:
+    """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
+    for path in files.newest_first(CheckpointKind.STEP):
+        state = files.read(path)
+        if state is None:
+            continue
+        try:
+            found = own_state(state)
+            if found is None:
+                why = "is of another kdx"
+            elif found["of"]["run"] != own:
+                why = "is of another run"
+            elif recorded is not None and state["global_step"] > recorded:
+                why = f"is ahead of the recorded rows, which end at step {recorded}"
+            elif not all(map(files.is_whole, found["weights"])):
+                why = "lists weights that are not there"
+            else:
+                batches = state["loops"]["fit_loop"]["epoch_loop.batch_progress"]["current"]["completed"]
+                return Resumed(path, state["global_step"], batches, found)
+        except (AttributeError, KeyError, TypeError):
+            why = "is of another program"
+        files.set_aside(path, why)
+    return None
+
+
+def _described(aside: Mapping[str, str]) -> str:
+    return "; ".join(f"{name.partition('.')[0]}….ckpt {why}" for name, why in aside.items())

@@ -1,0 +1,72 @@
+"""How Lightning is set up: what it does, what it leaves to kdx, and in which order it reads batches."""
+
+from typing import Any
+
+import pytorch_lightning as lightning
+import torch
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from kdx.grid.sections import Training
+from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.lifecycle import Lifecycle
+from kdx.training.module import TrainBatches
+from kdx.vocabulary import Precision
+
+_PRECISION: dict[Precision, Any] = {Precision.FP32: "32-true", Precision.BF16: "bf16-mixed"}
+
+
+class _Batches(Dataset[Any]):
+    """A map from the index of a batch in the whole run to the batch."""
+
+    def __init__(self, batches: TrainBatches) -> None:
+        self.batches = batches
+
+    def __getitem__(self, index: int) -> Any:
+        return self.batches.batch(index)
+
+
+class _From(Sampler[int]):
+    """Batch indices of the whole run, beginning where it goes on; its length stays the whole, as Lightning counts."""
+
+    def __init__(self, start: int, total: int) -> None:
+        self.start, self.total = start, total
+
+    def __iter__(self) -> Any:
+        return iter(range(self.start, self.total))
+
+    def __len__(self) -> int:
+        return self.total
+
+
+def training_batches(batches: TrainBatches, training: Training, start: int) -> DataLoader[Any]:
+    """The batches of a run in their order, from batch `start` of the whole run on."""
+    total = training.steps * training.accumulate
+    return DataLoader(_Batches(batches), batch_size=None, sampler=_From(start, total), num_workers=0)
+
+
+def trainer_of(
+    training: Training, validate_every: int, lifecycle: Lifecycle, files: CheckpointFiles
+) -> lightning.Trainer:
+    """A trainer of one run on one device; `validate_every` counts optimiser steps."""
+    return lightning.Trainer(
+        max_epochs=1,
+        max_steps=training.steps,
+        accumulate_grad_batches=training.accumulate,
+        # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
+        val_check_interval=validate_every * training.accumulate,
+        precision=_PRECISION[training.precision],
+        # Named, so that what `environment` records is what was used.
+        accelerator="cuda" if torch.cuda.is_available() else "cpu",
+        devices=1,
+        callbacks=[lifecycle],
+        # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
+        plugins=[files, LightningEnvironment()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=files.folder,
+    )
