@@ -9,6 +9,7 @@ import torch
 from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
 
 from kdx.errors import ChangedError, StorageError
+from kdx.run_options import RunOptions
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.lifecycle import Lifecycle
 from kdx.vocabulary import IfChanged
@@ -324,7 +325,7 @@ def test_a_run_that_an_earlier_kdx_began_goes_on_to_the_same_weights(tmp_path):
     shutil.copytree(Path(__file__).parent / "checkpoints" / "0.1.0", tmp_path / "begun")
     with pytest.raises(ChangedError):
         run(spec, tmp_path / "begun", tmp_path / "home")
-    ended = run(spec, tmp_path / "begun", tmp_path / "home", if_changed=IfChanged.CONTINUE)
+    ended = run(spec, tmp_path / "begun", tmp_path / "home", options=RunOptions(if_changed=IfChanged.CONTINUE))
     ((_, _, _, _, resumed_step, changes, _),) = ended.of("begin")
     assert resumed_step == 7 and changes
     for name, weight in whole.weights.items():
