@@ -214,9 +214,9 @@ class KernelAttention(ContextMixer):
             raise ValueError(f"temperature: {temperature}; allowed: above 0")
         kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
         if self.unscaled:
-            _check_option("scale", scale, kernel_class)
+            _check_option("scale", scale, kernel, kernel_class)
         if temperature != 1:
-            _check_option("temperature", temperature, kernel_class)
+            _check_option("temperature", temperature, kernel, kernel_class)
         self.kernel = kernel_class(options)
         normaliser = normaliser or kernel_class.normaliser
         self.normaliser = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)()
@@ -567,7 +567,8 @@ def _class_of(argument: str, given: str | type[W], family: Family[W, Any], base:
         return given
     if isinstance(given, str) and given in family:
         return family[given]
-    raise ValueError(f"{argument}: {given!r}; allowed: {', '.join(family)}, or a class of {base.__name__}")
+    words = ["none", *family] if base is PositionScheme else family
+    raise ValueError(f"{argument}: {given!r}; allowed: {', '.join(words)}, or a class of {base.__name__}")
 
 
 def _name(given: str | type[Word]) -> str:
@@ -575,7 +576,7 @@ def _name(given: str | type[Word]) -> str:
     return given if isinstance(given, str) else given.__name__
 
 
-def _check_option(option: str, value: object, kernel: type[KernelFunction]) -> None:
+def _check_option(option: str, value: object, given: str | type[Word], kernel: type[KernelFunction]) -> None:
     if option not in kernel.options:
         able = [known.word for known in KERNELS.definitions() if option in known.options]
-        raise ValueError(f"{option}: {value} with the {kernel.__name__} kernel; allowed: with {', '.join(able)}")
+        raise ValueError(f"{option}: {value} with the {_name(given)} kernel; allowed: with {', '.join(able)}")

@@ -58,7 +58,7 @@ def test_another_kernel_is_found_out(one_case):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"kernel": "rfb"}, "'rfb' is not a valid Kernel"),
+        ({"kernel": "rfb"}, "kernel: 'rfb'; allowed: linear, "),
         ({"position": "sideways"}, "`sideways` is missing"),
         ({"clip": "near", "position": "lookup"}, "`near` as clip"),
         ({"normaliser": "length"}, "unknown factor `normaliser`\n  allowed: kernel, symmetric, "),
