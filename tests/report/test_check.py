@@ -12,7 +12,7 @@ from sweeps import cell, run, scored, sweep
 
 from kdx.errors import KdxError
 from kdx.report.check.check import AskedReport, asked_in, compare_file
-from kdx.report.check.parts import Change
+from kdx.report.check.parts import NumberChange
 from kdx.report.papers.paper_file import load_paper
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.render.json import to_json
@@ -64,13 +64,13 @@ def test_a_number_that_changed_is_shown_with_its_place(written, name):
     after = [run("a", 1, 3.0, 41.0) if one.id == 1 else one for one in BEFORE]
     changes = compare_file(written(made(), name), made(after)).changes
     if name == "file.json":
-        assert Change("main", "rbf", "value", "40.0", "41.0") in changes
-        assert Change("main", "rbf", "mean", "30.0", "30.5") in changes
+        assert NumberChange("main", "rbf", "value", "40.0", "41.0") in changes
+        assert NumberChange("main", "rbf", "mean", "30.0", "30.5") in changes
         assert {"better_by", "p", "p_corrected", "usual_sd"} <= {one.what for one in changes}, (
             "differences and the spread behind them change"
         )
     elif name == "paper.md":
-        assert changes[0] == Change("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
+        assert changes[0] == NumberChange("main", "rbf, bleu ↑", "", "40.00† · 30.00 ± 14.14", "41.00† · 30.50 ± 14.85")
     else:
         assert (changes[0].table, changes[0].place) == ("main", r"rbf, bleu $\uparrow$")
         assert ("40.00" in changes[0].was, "41.00" in changes[0].now) == (True, True)
@@ -88,14 +88,17 @@ def test_places_that_went_and_came_are_differences(written, name):
     one, both = made(BEFORE[:2], [RBF], SPECS[1:]), made(specs=SPECS[1:])
     column = {"file.json": "", "paper.md": ", loss ↓", "paper.tex": r", loss $\downarrow$"}[name]
     assert compare_file(written(both, name), one).changes == (
-        Change("loss", f"linear{column}", "", "there", "not there"),
+        NumberChange("loss", f"linear{column}", "", "there", "not there"),
     )
-    assert Change("loss", f"linear{column}", "", "not there", "there") in compare_file(written(one, name), both).changes
+    assert (
+        NumberChange("loss", f"linear{column}", "", "not there", "there")
+        in compare_file(written(one, name), both).changes
+    )
 
 
 def test_a_table_that_went_from_the_sweep_is_a_difference_unless_one_is_asked_for(written):
     path, left = written(made()), made(specs=SPECS[:1])
-    assert compare_file(path, left).changes == (Change("loss", "the whole table", "", "there", "not there"),)
+    assert compare_file(path, left).changes == (NumberChange("loss", "the whole table", "", "there", "not there"),)
     assert compare_file(path, left, partly=True).changes == ()
 
 
