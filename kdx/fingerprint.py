@@ -138,6 +138,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, block, ()):
             if isinstance(inner, ast.If) and isinstance(inner.test, ast.Name) and inner.test.id == "TYPE_CHECKING":
+                yield from _statements(ast.Module(inner.orelse, []))
                 continue
             if isinstance(inner, ast.stmt):
                 yield inner

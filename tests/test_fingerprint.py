@@ -47,6 +47,8 @@ def test_imports_are_found_wherever_they_stand_but_for_types():
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdx.report import text
+else:
+    import kdx.version
 import kdx.files
 def f():
     try:
@@ -55,7 +57,7 @@ def f():
         import kdx.errors
 """
     found = set(fingerprint._imports(ast.parse(source)))
-    assert found == {"kdx.files", "kdx.attention", "kdx.attention.smoother", "kdx.errors"}
+    assert found == {"kdx.files", "kdx.version", "kdx.attention", "kdx.attention.smoother", "kdx.errors"}
 
 
 def test_the_hash_of_all_follows_each_module():

@@ -171,3 +171,28 @@ def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(
         torch.equal(one[name].view(torch.int32), other[name].view(torch.int32)) for name in one
     )
+
+
+# The rate rises until it is far too high, so the best validation is the first.
+WORSENS = {"learning_rate": 1.0, "warmup": 12}
+
+
+def assert_same(one, other):
+    """Rows bit for bit, best weights bit for bit, and all else."""
+    assert one.rows == other.rows
+    assert_same_end(one, other)
+
+
+def assert_same_end(one, other):
+    assert one.outcome == other.outcome
+    assert same_bits(one.weights, other.weights)
+    assert one.lines == other.lines
+
+
+def rows_after(whole, step: int) -> dict:
+    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested.
+
+    One that begins anew tells all, also what is known before the first step.
+    """
+    rows = whole.rows.items()
+    return {(name, at): value for (name, at), value in rows if at > step or not step or name.startswith("test/")}

@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as lightning
 import torch
-from runs import STEPS, TASKS, VALIDATIONS, cell, run, same_bits, save_every_step
+from runs import (
+    STEPS,
+    TASKS,
+    VALIDATIONS,
+    WORSENS,
+    assert_same,
+    assert_same_end,
+    cell,
+    rows_after,
+    run,
+    save_every_step,
+)
 
 from kdx.errors import ChangedError, StorageError
 from kdx.run_options import RunOptions
@@ -15,30 +26,6 @@ from kdx.training.lifecycle import Lifecycle
 from kdx.vocabulary import IfChanged
 
 BOTH = pytest.mark.parametrize("task", TASKS)
-
-
-WORSENS = {"learning_rate": 1.0, "warmup": 12}
-
-
-def assert_same(one, other):
-    """Rows bit for bit, best weights bit for bit, and all else."""
-    assert one.rows == other.rows
-    assert_same_end(one, other)
-
-
-def assert_same_end(one, other):
-    assert one.outcome == other.outcome
-    assert same_bits(one.weights, other.weights)
-    assert one.lines == other.lines
-
-
-def rows_after(whole, step: int) -> dict:
-    """What a run that goes on from `step` has still to tell; test rows bear the step of the weights tested.
-
-    One that begins anew tells all, also what is known before the first step.
-    """
-    rows = whole.rows.items()
-    return {(name, at): value for (name, at), value in rows if at > step or not step or name.startswith("test/")}
 
 
 @BOTH
