@@ -8,6 +8,7 @@ Of each pair that is compared, both run in turn and the faster of the rounds cou
 import itertools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +16,11 @@ from torch import Tensor, nn
 from kdx.attention import KernelAttention
 
 WIDTH, HEADS, BATCH = 512, 8, 2
+SHORT, MIDDLE, LONG = 512, 1024, 4096  # tokens
 ROUNDS = 2
 
 # Softmax-form and positive: to be twice as fast as Eq. 2 as printed.
-POSITIVE: dict[str, dict] = {
+POSITIVE: dict[str, dict[str, Any]] = {
     "exponential": {},
     "rbf": {"kernel": "rbf"},
     "cosine": {"kernel": "cosine"},
@@ -34,7 +36,7 @@ POSITIVE: dict[str, dict] = {
     "rotary": {"positions": ["rotary"]},
 }
 # No softmax: not to be slower.
-OTHERS: dict[str, dict] = {
+OTHERS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "polynomial": {"kernel": "polynomial"},
     # Positive, but nearly all its time goes into distances that no product gives.
@@ -58,38 +60,38 @@ class Theirs(nn.Module):
 
 
 def measure() -> dict[str, object]:
-    """Ratios of time at 256, 512, 1024 and 4096 tokens, and MiB of extra memory at 1024, 2048 and 4096."""
+    """Ratios of time at SHORT, MIDDLE and LONG, and MiB of extra memory at MIDDLE, twice as many tokens and LONG."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         return {
             "extra MiB": {name: _memory(name) for name in LINEAR_IN_MEMORY},
-            "literal over fused at 1024, without the projections": _paths(1024),
-            "literal over fused at 1024": {
-                "positive": _literal_over_fused(POSITIVE, 1024),
-                "positive, causal": _literal_over_fused(POSITIVE, 1024, filter="causal", rounds=1),
-                "others": _literal_over_fused(OTHERS, 1024),
+            f"literal over fused at {MIDDLE}, without the projections": _paths(MIDDLE),
+            f"literal over fused at {MIDDLE}": {
+                "positive": _literal_over_fused(POSITIVE, MIDDLE),
+                "positive, causal": _literal_over_fused(POSITIVE, MIDDLE, filter="causal", rounds=1),
+                "others": _literal_over_fused(OTHERS, MIDDLE),
             },
-            "over nn.MultiheadAttention at 512": _ratios(
-                {"theirs": _pass(Theirs(), 512), "exponential": _pass(_attention(), 512)}, "theirs"
+            f"over nn.MultiheadAttention at {SHORT}": _ratios(
+                {"theirs": _pass(Theirs(), SHORT), "exponential": _pass(_attention(), SHORT)}, "theirs"
             ),
-            "over exponential at 512": _ratios(
+            f"over exponential at {SHORT}": _ratios(
                 {
-                    name: _pass(_attention(**POSITIVE[name]), 512)
+                    name: _pass(_attention(**POSITIVE[name]), SHORT)
                     for name in ("exponential", "lookup", "relative", "product", "alibi")
                 },
                 "exponential",
             ),
-            "over causal at 4096": _ratios(
+            f"over causal at {LONG}": _ratios(
                 {
-                    name: _pass(_attention(filter=name, stride=128, summary=8), 4096)
+                    name: _pass(_attention(filter=name, stride=128, summary=8), LONG)
                     for name in ("causal", "strided", "fixed")
                 },
                 "causal",
             ),
-            "over causal at 4096, with lookup": _ratios(
+            f"over causal at {LONG}, with lookup": _ratios(
                 {
-                    name: _pass(_attention(filter=name, stride=128, summary=8, positions=["lookup"]), 4096)
+                    name: _pass(_attention(filter=name, stride=128, summary=8, positions=["lookup"]), LONG)
                     for name in ("causal", "strided", "fixed")
                 },
                 "causal",
@@ -100,7 +102,7 @@ def measure() -> dict[str, object]:
         torch.set_num_threads(threads)
 
 
-def _attention(**arguments: object) -> KernelAttention:
+def _attention(**arguments: Any) -> KernelAttention:
     torch.manual_seed(0)
     return KernelAttention(WIDTH, HEADS, **arguments)
 
@@ -109,7 +111,7 @@ def _pass(module: nn.Module, length: int) -> Callable[[], None]:
     x = torch.randn(BATCH, length, WIDTH, requires_grad=True)
 
     def forward_and_backward() -> None:
-        module(x).sum().backward()
+        torch.autograd.backward(module(x).sum())
         x.grad = None
         module.zero_grad()
 
@@ -132,9 +134,9 @@ def _ratios(passes: dict[str, Callable[[], None]], base: str, rounds: int = ROUN
 
 
 def _literal_over_fused(
-    variants: dict[str, dict], length: int, rounds: int = ROUNDS, **more: object
+    variants: dict[str, dict[str, Any]], length: int, rounds: int = ROUNDS, **more: Any
 ) -> dict[str, float]:
-    ratios = {}
+    ratios: dict[str, float] = {}
     for name, arguments in variants.items():
         fused, literal = _attention(**arguments, **more), _attention(**arguments, **more)
         literal.path = "literal"
@@ -144,7 +146,7 @@ def _literal_over_fused(
 
 def _paths(length: int) -> dict[str, float]:
     """Of Definition 1 alone: queries, keys and values in each head are given."""
-    ratios = {}
+    ratios: dict[str, float] = {}
     for name, arguments in POSITIVE.items():
         fused, literal = _attention(**arguments), _attention(**arguments)
         literal.path = "literal"
@@ -159,19 +161,24 @@ def _smoothing(module: KernelAttention, length: int) -> Callable[[], None]:
     def forward_and_backward() -> None:
         # A direct sum and a rotation are part of the projections; other positions weigh the raw query.
         raw, query, key, value = (part.detach().requires_grad_() for part in projected[:4])
-        module._smoothed(projected._replace(raw=raw, query=query, key=key, value=value)).sum().backward()
+        smoothed = module._smoothed(projected._replace(raw=raw, query=query, key=key, value=value))
+        torch.autograd.backward(smoothed.sum())
         module.zero_grad()
 
     return forward_and_backward
 
 
 def _memory(name: str) -> list[int]:
-    """MiB held at most at 1024, 2048 and 4096 tokens, causal, beyond inputs and weights; doubling where linear.
+    """MiB held at most at MIDDLE, twice as many tokens and LONG, causal, beyond inputs and weights.
+
+    They double with the tokens where memory is linear.
 
     What is allocated, not the resident memory, which the heap's holes make up to three times as large.
     """
     arguments = {**POSITIVE, **OTHERS}[name]
-    return [_peak(_pass(_attention(**arguments, filter="causal"), length)) >> 20 for length in (1024, 2048, 4096)]
+    return [
+        _peak(_pass(_attention(**arguments, filter="causal"), length)) >> 20 for length in (MIDDLE, 2 * MIDDLE, LONG)
+    ]
 
 
 def _peak(run: Callable[[], None]) -> int:

@@ -14,15 +14,18 @@ from typing import Any
 
 import pytorch_lightning as lightning
 import torch
-from torch.utils.data import DataLoader
 
+from kdx.data.corpus import load_corpus
 from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
+from kdx.tasks import TASKS
 from kdx.training import run
-from kdx.training.determinism import fix_arithmetic
+from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.module import TaskModule
+from kdx.training.trainer import training_batches
 from tests.benchmarks.throughput import Seconds, Stop, now, since
 
 BLOCK, WARM, STEPS = 5, 20, 300
@@ -130,7 +133,11 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
 def _plain(spec: CellSpec, turns: Turns) -> None:
     turns.take("plain")
     fix_arithmetic(spec.training.threads)
-    module, batches, *_ = run._task(spec, 0, None)
+    reseed(0, "weights")
+    corpus = load_corpus(spec.task, spec.data)
+    task: type[TaskModule] = TASKS[spec.task].module_class()
+    batches = task.batches(spec, corpus, 0)
+    module = task.of(spec, corpus)
     trainer = lightning.Trainer(
         max_epochs=1,
         max_steps=STEPS,
@@ -142,4 +149,4 @@ def _plain(spec: CellSpec, turns: Turns) -> None:
         enable_model_summary=False,
         default_root_dir=os.devnull,
     )
-    trainer.fit(module, DataLoader(run._Batches(batches), batch_size=None, sampler=range(STEPS)))
+    trainer.fit(module, training_batches(batches.train, spec.training, 0))

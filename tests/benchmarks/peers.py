@@ -8,16 +8,19 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
-from tests.benchmarks.attention import BATCH, HEADS, WIDTH, _ratios
+from tests.benchmarks.attention import BATCH, HEADS, SHORT, WIDTH, _ratios
 
 # Of its base model on WikiText-103.
 XL_WIDTH, XL_HEADS = 410, 10
+XL_LENGTHS = (150, 512, 1024)
 ROUNDS = 10
 
 
@@ -28,15 +31,15 @@ def measure() -> dict[str, object]:
     try:
         return {
             "transformer-xl over relative, tokens = memory": _transformer_xl(),
-            "x-transformers over kdx at 512": _x_transformers(),
+            f"x-transformers over kdx at {SHORT}": _x_transformers(),
         }
     finally:
         torch.set_num_threads(threads)
 
 
-def _repeat(module: nn.Module, x: Tensor) -> Callable[[], None]:
+def _repeat(module: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], None]:
     def forward_and_backward() -> None:
-        module(x).sum().backward()
+        torch.autograd.backward(module(x).sum())
         x.grad = None
 
     return forward_and_backward
@@ -57,7 +60,7 @@ def _transformer_xl() -> dict[str, float] | str:
     from mem_transformer import PositionalEmbedding, RelPartialLearnableMultiHeadAttn
 
     ratios: dict[str, float] = {}
-    for length in (150, 512, 1024):
+    for length in XL_LENGTHS:
         torch.manual_seed(0)
         theirs = RelPartialLearnableMultiHeadAttn(XL_HEADS, XL_WIDTH, XL_WIDTH // XL_HEADS, dropout=0.0)
         biases = [nn.Parameter(torch.randn(XL_HEADS, XL_WIDTH // XL_HEADS)) for _ in range(2)]
@@ -66,26 +69,26 @@ def _transformer_xl() -> dict[str, float] | str:
         ours = _same(theirs, biases, length)
         x = torch.randn(BATCH, length, XL_WIDTH, requires_grad=True)
         memory = torch.randn(BATCH, length, XL_WIDTH)
-
-        class Theirs(nn.Module):
-            def forward(
-                self, x: Tensor, theirs=theirs, biases=biases, distances=distances, hidden=hidden, memory=memory
-            ) -> Tensor:
-                return theirs(x.transpose(0, 1), distances, *biases, hidden, memory.transpose(0, 1)).transpose(0, 1)
-
-        class Ours(nn.Module):
-            def forward(self, x: Tensor, ours=ours, theirs=theirs, memory=memory) -> Tensor:
-                # Their module ends in the residual sum and the normalisation.
-                return theirs.layer_norm(x + ours(x, memory=memory))
-
-        off = float((Ours()(x) - Theirs()(x)).detach().abs().max())
+        after = (distances, *biases, hidden, memory.transpose(0, 1))
+        find_theirs = partial(_find_theirs, theirs, after)
+        find_ours = partial(_find_ours, ours, memory, theirs.layer_norm)
+        off = float((find_ours(x) - find_theirs(x)).detach().abs().max())
         assert off < 1e-4, f"the two differ by {off}"
-        passes = {"ours": _repeat(Ours(), x), "theirs": _repeat(Theirs(), x)}
+        passes = {"ours": _repeat(find_ours, x), "theirs": _repeat(find_theirs, x)}
         ratios[str(length)] = _ratios(passes, "ours", rounds=ROUNDS)["theirs"]
     return ratios
 
 
-def _same(theirs: nn.Module, biases: list[nn.Parameter], memory: int) -> KernelAttention:
+def _find_theirs(theirs: Any, after: tuple[Tensor, ...], x: Tensor) -> Tensor:
+    return theirs(x.transpose(0, 1), *after).transpose(0, 1)
+
+
+def _find_ours(ours: KernelAttention, memory: Tensor, layer_norm: nn.Module, x: Tensor) -> Tensor:
+    # Their module ends in the residual sum and the normalisation.
+    return layer_norm(x + ours(x, memory=memory))
+
+
+def _same(theirs: Any, biases: list[nn.Parameter], memory: int) -> KernelAttention:
     """Our attention with their weights. Their sinusoids are all sines, then all cosines; ours are interleaved."""
     ours = KernelAttention(
         XL_WIDTH, XL_HEADS, positions=["relative"], filter="causal", bias=False, memory_length=memory
@@ -93,7 +96,8 @@ def _same(theirs: nn.Module, biases: list[nn.Parameter], memory: int) -> KernelA
     query, key, value = theirs.qkv_net.weight.detach().chunk(3)
     distances = theirs.r_net.weight.detach()
     interleaved = torch.stack(distances.chunk(2, dim=1), -1).flatten(1)
-    relative = ours.positions["relative"]
+    assert ours.key is not None
+    relative: Any = ours.positions["relative"]
     with torch.no_grad():
         pairs = [
             (ours.query.weight, query),
@@ -136,7 +140,7 @@ def _x_transformers() -> dict[str, float] | str:
             return self.attention(x, rel_pos=self.bias, rotary_pos_emb=turns)
 
     buckets = RelativePositionBias(head_width**0.5, causal=False, heads=HEADS)
-    variants: dict[str, tuple[dict, dict]] = {
+    variants: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "exponential": ({}, {"flash": True}),
         "exponential, causal": ({"filter": "causal"}, {"flash": True, "causal": True}),
         "rbf": ({"kernel": "rbf"}, {"l2_distance": True}),
@@ -147,7 +151,7 @@ def _x_transformers() -> dict[str, float] | str:
     }
     ratios = {}
     for name, (mine, their) in variants.items():
-        x = torch.randn(BATCH, 512, WIDTH, requires_grad=True)
+        x = torch.randn(BATCH, SHORT, WIDTH, requires_grad=True)
         passes = {
             "ours": _repeat(KernelAttention(WIDTH, HEADS, bias=False, **mine), x),
             "theirs": _repeat(Theirs(**their), x),

@@ -64,15 +64,15 @@ def measure() -> dict[str, object]:
     """Median seconds and largest memory of whole processes, in which importing torch is an error."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "runs.db"
-        generate(database)
+        generate(database, ROWS, SEEDS)
         size = round(database.stat().st_size / 1e6)
-        measured = {name: _measured(*asked, database) for name, asked in COMMANDS.items()}
+        measured = {name: _measured(*asked, database, ROUNDS) for name, asked in COMMANDS.items()}
         page = Path(folder) / "report.html"
         with page.open("w") as stream:
             seconds, megabytes = _run(["report", "large", "--db", str(database), "--format", "html"], stream)
         weight = page.stat().st_size / 1e6
         database.unlink()
-        generate(database, rows=FEW_ROWS, seeds=MANY_SEEDS)
+        generate(database, FEW_ROWS, MANY_SEEDS)
         many = {name: _measured(*asked, database, rounds=1) for name, asked in MANY.items()}
         html = {"seconds": round(seconds, 2), "megabytes": round(megabytes), "page megabytes": round(weight, 2)}
         return {
@@ -88,7 +88,7 @@ def measure() -> dict[str, object]:
 
 
 def _measured(
-    words: list[str], seconds: float | None, megabytes: float | None, database: Path, rounds: int = ROUNDS
+    words: list[str], seconds: float | None, megabytes: float | None, database: Path, rounds: int
 ) -> dict[str, object]:
     times, peaks = zip(*(_run([*words, "--db", str(database)]) for _ in range(rounds)), strict=True)
     took, peak = median(times), max(peaks)
@@ -100,7 +100,7 @@ def _measured(
     }
 
 
-def generate(path: Path, rows: int = ROWS, seeds: int = SEEDS) -> None:
+def generate(path: Path, rows: int, seeds: int) -> None:
     """A database in which every run of `GRID` is completed, with `rows` metric rows each."""
     grid = path.with_suffix(".yaml")
     grid.write_text(GRID.replace("SEEDS", str(seeds)))

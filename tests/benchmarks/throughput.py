@@ -10,16 +10,19 @@ The text is random tokens, as many a sentence as Multi30k has.
 import math
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdx.attention import ENCODINGS
+from kdx.attention.encodings import ENCODINGS
 from kdx.data.batching import ParallelBatches, StreamBatches
 from kdx.data.corpus import TokenLists, Tokens
 from kdx.data.parallel import ParallelCorpus, ParallelText
@@ -35,6 +38,7 @@ from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Split
 
 WARM, STEPS, ROUNDS = 20, 5, 25
+PAIRS, STREAM = 29_000, 400_000  # pairs of sentences as in Multi30k, and tokens
 LEAST = 0.95
 
 
@@ -52,22 +56,23 @@ def measure() -> dict[str, object]:
 class PlainTranslation(nn.Module):
     """Vaswani et al. 2017 by torch's modules."""
 
+    positions: Tensor
+
     def __init__(self, spec: CellSpec, size: int) -> None:
         super().__init__()
         model = spec.model
         self.embedding = nn.Embedding(size, model.width, padding_idx=PADDING)
         nn.init.normal_(self.embedding.weight, std=model.width**-0.5)
-        self.transformer = _same_function(
-            nn.Transformer(
-                model.width,
-                model.heads,
-                model.encoder_layers,
-                model.decoder_layers,
-                model.inner,
-                model.dropout,
-                batch_first=True,
-            )
+        self.transformer = nn.Transformer(
+            model.width,
+            model.heads,
+            model.encoder_layers,
+            model.decoder_layers,
+            model.inner,
+            model.dropout,
+            batch_first=True,
         )
+        _make_same_function(self.transformer)
         self.transformer.encoder.norm = self.transformer.decoder.norm = None
         self.scale, self.dropout = math.sqrt(model.width), nn.Dropout(model.dropout)
         self.register_buffer("positions", _sinusoids(model.width))
@@ -90,13 +95,16 @@ class PlainTranslation(nn.Module):
 class PlainPrediction(nn.Module):
     """The same with the encoder's modules under a causal mask."""
 
+    positions: Tensor
+
     def __init__(self, spec: CellSpec, size: int) -> None:
         super().__init__()
         model = spec.model
         self.embedding = nn.Embedding(size, model.width, padding_idx=PADDING)
         nn.init.normal_(self.embedding.weight, std=model.width**-0.5)
         layer = nn.TransformerEncoderLayer(model.width, model.heads, model.inner, model.dropout, batch_first=True)
-        self.transformer = _same_function(nn.TransformerEncoder(layer, model.decoder_layers))
+        self.transformer = nn.TransformerEncoder(layer, model.decoder_layers)
+        _make_same_function(self.transformer)
         self.scale, self.dropout = math.sqrt(model.width), nn.Dropout(model.dropout)
         self.register_buffer("positions", _sinusoids(model.width))
 
@@ -106,13 +114,12 @@ class PlainPrediction(nn.Module):
         return functional.linear(hidden, self.embedding.weight)
 
 
-def _same_function(transformer: nn.Module) -> nn.Module:
+def _make_same_function(transformer: nn.Module) -> None:
     for module in transformer.modules():
         if isinstance(module, nn.MultiheadAttention):
             module.dropout = 0.0
         elif isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
             module.dropout.p = 0.0
-    return transformer
 
 
 def _causal(length: int) -> Tensor:
@@ -126,7 +133,7 @@ def _sinusoids(width: int) -> Tensor:
 class PlainLoop:
     """Steps of the plain loop over batches that lie ready: inputs, and the targets."""
 
-    def __init__(self, spec: CellSpec, model: nn.Module, batches: list[tuple[tuple[Tensor, ...], Tensor]]) -> None:
+    def __init__(self, spec: CellSpec, model: nn.Module, batches: Sequence[tuple[tuple[Tensor, ...], Tensor]]) -> None:
         self.model, self.batches, self.training = model, batches, spec.training
         self.optimizer = torch.optim.AdamW(
             model.parameters(), spec.training.learning_rate, spec.training.betas, spec.training.epsilon, fused=True
@@ -144,7 +151,8 @@ class PlainLoop:
                 ignore_index=PADDING,
                 label_smoothing=self.training.label_smoothing,
             )
-            loss.backward()
+            torch.autograd.backward(loss)
+            assert self.training.clip is not None
             nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
             self.optimizer.step()
             self.scheduler.step()
@@ -188,11 +196,11 @@ class Turns:
         self.stop.asked = len(self.ours) == ROUNDS
         self.start = now()
 
-    def begin(self, *told: object) -> None:
+    def begin(self, *arguments: Any) -> None:
         pass
 
     # `why_pruned` too: None lets the run go on.
-    alive = metric = flush = outputs = why_pruned = begin
+    note = alive = metric = checkpointed = flush = outputs = why_pruned = begin
 
 
 class Stop(StopRequest):
@@ -202,19 +210,15 @@ class Stop(StopRequest):
 
 def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamCorpus) -> dict[str, float]:
     kind = TranslationModel if isinstance(corpus, ParallelCorpus) else LanguageModel
-    size = spec.data.vocabulary_size
-    assert _size(plain.model) == _size(kind(spec, size)), "the two models are not of one size"
+    assert _size(plain.model) == _size(kind(spec, _vocabulary_size(spec))), "the two models are not of one size"
     stop = Stop()
     turns = Turns(plain, stop)
-    load = run.load_corpus
-    run.load_corpus = lambda task, data, home: corpus
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            run.train(spec, 0, folder=Path(folder), recorder=turns, stop=stop)
-    except Stopped:
-        pass
-    finally:
-        run.load_corpus = load
+    with (
+        patch.object(run, "load_corpus", return_value=corpus),
+        tempfile.TemporaryDirectory() as folder,
+        suppress(Stopped),
+    ):
+        run.train(spec, 0, folder=Path(folder), recorder=turns, stop=stop)
     tokens = sum(int((targets != PADDING).sum()) for _, targets in plain.batches[WARM:])
     ours, theirs = (median(each.elapsed for each in seconds) * ROUNDS for seconds in (turns.ours, turns.theirs))
     pairs = list(zip(turns.ours, turns.theirs, strict=True))
@@ -224,6 +228,11 @@ def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamC
         "ratio": round(median(plain.elapsed / kdx.elapsed for kdx, plain in pairs), 3),
         "ratio by processor time": round(median(plain.busy / kdx.busy for kdx, plain in pairs), 3),
     }
+
+
+def _vocabulary_size(spec: CellSpec) -> int:
+    assert spec.data.vocabulary_size is not None
+    return spec.data.vocabulary_size
 
 
 def _size(model: nn.Module) -> int:
@@ -239,14 +248,14 @@ def _spec(preset: str) -> CellSpec:
 
 def _translation() -> dict[str, float]:
     spec = _spec("translation-mini")
-    size = spec.data.vocabulary_size
+    size = _vocabulary_size(spec)
     generator = np.random.default_rng(0)
-    length = generator.normal(2.7, 0.3, 29_000)
-    sides = [
+    length = generator.normal(2.7, 0.3, PAIRS)
+    source, target = (
         _lists(np.exp(length + generator.normal(0, 0.1, len(length))).astype(int).clip(3, 58), size, generator)
         for _ in range(2)
-    ]
-    text = ParallelText(*sides, references=("",) * len(length))
+    )
+    text = ParallelText(source, target, references=("",) * len(length))
     corpus = ParallelCorpus(_words(size), _words(size), dict.fromkeys(Split, text), "", "en", True, 99.0, 0, {})
     batches = ParallelBatches(text, spec.training.batch_tokens, 0)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
@@ -256,8 +265,9 @@ def _translation() -> dict[str, float]:
 
 def _prediction() -> dict[str, float]:
     spec = _spec("prediction-mini")
-    size, length = spec.data.vocabulary_size, spec.training.length
-    stream = np.random.default_rng(0).integers(SPECIAL, size, 400_000, dtype=np.int32)
+    size, length = _vocabulary_size(spec), spec.training.length
+    assert length is not None
+    stream = np.random.default_rng(0).integers(SPECIAL, size, STREAM, dtype=np.int32)
     corpus = StreamCorpus(_words(size), dict.fromkeys(Split, stream), dict.fromkeys(Split, len(stream)), "", 99.0, {})
     batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
