@@ -1,4 +1,4 @@
-"""A folder of files that is there whole or not at all."""
+"""Writes a folder of files completely or not at all."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,13 @@ Parts = Iterable[bytes]
 
 
 def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path, ...]:
-    """Writes a new folder; the files in it.
+    """Writes a new folder and returns the paths of its files.
 
     Args:
-        files: (path inside the folder, content in parts), made one after the other.
+        files: (path inside the folder, content in parts); each is made only when it is written.
 
     Raises:
-        KdxError: there is something of this name; and whatever making the content raises. Nothing is left then.
+        KdxError: the name is taken; and whatever making the content raises. Nothing is left then.
         AccessError, StorageError: it cannot be written.
     """
     refuse_existing(folder)
@@ -42,7 +42,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
 
 
 def refuse_existing(folder: Path) -> None:
-    """Raises KdxError where there is something of this name."""
+    """Raises KdxError if the name is taken."""
     if not is_free(folder):
         raise _taken(folder)
 

@@ -1,4 +1,4 @@
-"""What stands behind one number of a table: its runs, what they were computed from, and how to compute them again."""
+"""Traces one number of a table: its runs, what they were computed from, and a grid that computes them again."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class TracedRun:
 
     record: RunRecord
     score: float | None
-    """What it gave to the cell, see `kdx.report.selection.cells.Seed`."""
+    """Its score in the cell, see `kdx.report.selection.cells.Seed`."""
     selected: bool
     provenance: Provenance
     attempts: tuple[AttemptRecord, ...]
@@ -31,25 +31,25 @@ class TracedRun:
 
 @dataclass(frozen=True)
 class Trace:
-    """One place of a table, and all that is recorded of it."""
+    """One place of a table with everything that is recorded about it."""
 
     sweep: str
     command: str
-    """That planned the sweep; empty where it was not recorded."""
+    """The command that planned the sweep; empty where it was not recorded."""
     table: str
     row: str
-    """Its header, the words joined by `kdx.report.render.wording.LEVELS`."""
+    """The header of the row, its words joined by `kdx.report.render.wording.LEVELS`."""
     column: str
     cell: Cell
     record: CellRecord
     runs: tuple[TracedRun, ...]
-    """One for each seed, from the lowest."""
+    """One run for each seed, from the lowest."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The resolved cell without the fields that its hash leaves out: enough to make the very same cell.
+        """The resolved cell without the fields that its hash leaves out, which is enough to plan the same cell.
 
-        Of a cell with words that this kdx does not know, all of it.
+        For a cell with words that this kdx does not know, it is the whole spec.
         """
         if (known := self.record.spec.known) is None:
             return dict(self.record.spec.plain)
@@ -71,9 +71,9 @@ def find(layout: Layout, row: str, column: str | None) -> Address:
     """The place under these headers.
 
     Args:
-        row: a header as it is printed, levels joined by ` / `; or some of them, or parts of them, if they tell it from
-            all others.
-        column: likewise; arrows may be left out. None: the only one.
+        row: a header as it is printed, levels joined by ` / `; or some of its words, or parts of them, if no other
+            header has them.
+        column: likewise; arrows may be left out. None for the only column.
 
     Raises:
         KdxError: no header has these words, or several have, or the grid plans nothing there.
@@ -98,7 +98,7 @@ def columns(layout: Layout) -> list[str]:
 
 
 def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int, tuple[AttemptRecord, ...]]) -> Trace:
-    """What stands at a place.
+    """Traces a place.
 
     Args:
         attempts: run id → every try at it.
@@ -172,7 +172,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
 
 
 def origins(trace: Trace) -> Iterator[tuple[Provenance, list[int]]]:
-    """Each different origin of the runs that were started, with the ids of its runs."""
+    """Each different origin of the started runs, with the ids of its runs."""
     found: list[tuple[Provenance, list[int]]] = []
     for one in trace.runs:
         same = [runs for origin, runs in found if origin == one.provenance]
@@ -184,13 +184,13 @@ def origins(trace: Trace) -> Iterator[tuple[Provenance, list[int]]]:
 
 
 def as_yaml(plain: Mapping[str, Any]) -> str:
-    """A mapping in YAML, one line for each of its keys where it fits."""
+    """A mapping as YAML, with one line for each of its keys where it fits."""
     text: str = yaml.safe_dump(dict(plain), default_flow_style=None, sort_keys=False, width=110, allow_unicode=True)
     return text
 
 
 def _one(layout: Layout, side: str, headers: Sequence[str], asked: str | None) -> int:
-    """The index of the one header that is meant."""
+    """The index of the header that fits; raises KdxError unless exactly one does."""
     if asked is None:
         if len(headers) == 1:
             return 0

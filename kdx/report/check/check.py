@@ -1,12 +1,12 @@
-"""Does what stands in a file that kdx wrote earlier still match the database?
+"""Compares a file that kdx wrote earlier with the database.
 
 A file of `kdx report --json` is compared value by value in full precision. A text in Markdown or LaTeX, such as a
-paper, is compared by what it shows: each table that stands in it as kdx wrote it, place by place, as kdx writes it now,
-with the statistics, differences and published values that stand there too, its caption and the notes below. A paper may
-leave captions and notes out, or write its own.
+paper, is compared by what it shows: each table in it, place by place, with what kdx writes now, together with its
+statistics, differences, published values, caption and notes. A paper may leave captions and notes out, or write its
+own.
 
-What a file tells of these tables and cannot be compared, such as a table that was rewritten under its label or a
-randomisation of sentences that was not made again, is no match.
+A part of these tables that cannot be compared, such as a table that was rewritten under its label or a randomisation of
+sentences that was not repeated, counts as no match.
 """
 
 import json
@@ -25,38 +25,38 @@ from kdx.report.render.listings.table import OVER_SENTENCES
 from kdx.report.table.table import Table
 
 _RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})
-"""Keys and columns that tell nothing, or are not there, unless a randomisation is asked for."""
+"""Keys and columns that are empty or missing unless a randomisation is asked for."""
 _ROUNDING = 1e-9
-"""Relative: another processor or library may sum in another order."""
+"""Relative tolerance: another processor or library may sum in another order."""
 
 
 @dataclass(frozen=True)
 class FileComparison:
-    """What a comparison came to."""
+    """The result of comparing a file."""
 
     tables: tuple[str, ...]
-    """Names of those that were compared."""
+    """Names of the tables that were compared."""
     absent: tuple[str, ...]
-    """Names of those that are not in the file."""
+    """Names of the tables that are not in the file."""
     numbers: int
     """Values compared."""
     changes: tuple[NumberChange, ...]
     left_out: tuple[str, ...]
-    """What the file tells of these tables but was not compared."""
+    """Parts of these tables in the file that were not compared."""
 
 
 @dataclass(frozen=True)
 class AskedReport:
-    """What the report in a file had been asked for, as far as the file tells."""
+    """The options with which the report in a file was made, as far as the file shows them."""
 
     sweep: str | None
     paper: str | None
-    """The paper inside kdx whose values stand beside ours."""
+    """The shipped paper whose values the report has."""
     randomisation: bool
 
 
 def asked_in(path: Path) -> AskedReport:
-    """What to ask for again, so that the whole file can be compared.
+    """The options that make a report with everything in the file.
 
     Raises:
         KdxError: see `compare_file`.
@@ -76,8 +76,8 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
     """Compares a file with the tables as they are now.
 
     Args:
-        tables: of the sweep. A text may have those of other sweeps too, which do not count.
-        partly: these are not all of the sweep's, so that a report in JSON may have more.
+        tables: those of the sweep; tables of other sweeps in a text do not count.
+        partly: whether the sweep has other tables too, so that a report in JSON may have more.
 
     Raises:
         KdxError: the file cannot be read, is none that kdx wrote, or has none of these tables.
@@ -114,9 +114,9 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
         for table in tables
         if table.layout.name not in compared and form.names(table.layout.name, text)
     ]
-    its = tuple(form.belonging(name) for name in compared)
+    prefixes = tuple(form.belonging(name) for name in compared)
     left_out += [
-        old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(its)
+        old.title for at, old in enumerate(then) if at not in pairs and old.places and old.title.startswith(prefixes)
     ]
     if report and not partly:
         gone = [table["name"] for table in report["tables"] if table["name"] not in compared]
@@ -131,10 +131,10 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
 
 
 def _paired(tables: Sequence[Sequence[Part]], then: Sequence[Part]) -> tuple[dict[int, tuple[int, Part]], list[int]]:
-    """Index of a part in the file → its table and its part now; and the parts that may be of one of several tables.
+    """Index of a part in the file → index of its table, and its part now; and the parts that fit several tables.
 
-    A title finds each part that has it, and a paper may show a table twice. A table under a title of the paper's own is
-    found by its header, if no other has that; what belongs to a table, by its header behind it.
+    A part is found by its title, and a paper may show a table twice. A table under the paper's own title is found by
+    its header if no other table has it; a listing of that table is found by its header after the table.
     """
     pairs = {
         at: (index, part)
@@ -167,14 +167,14 @@ def _paired(tables: Sequence[Sequence[Part]], then: Sequence[Part]) -> tuple[dic
 def _changes(table: str, then: Part, now: Part) -> Iterator[NumberChange]:
     for place in dict.fromkeys((*then.places, *now.places)):
         if place not in then.places or place not in now.places:
-            there = (NOT_THERE, THERE) if place in now.places else (THERE, NOT_THERE)
-            yield NumberChange(table, place, "", *there)
+            presence = (NOT_THERE, THERE) if place in now.places else (THERE, NOT_THERE)
+            yield NumberChange(table, place, "", *presence)
             continue
         old, new = then.places[place], now.places[place]
         for what in dict.fromkeys((*old, *new)):
             if what not in old or what not in new or not _equal(old[what], new[what]):
                 yield NumberChange(
-                    table, place, what, *(_told(its[what]) if what in its else NOT_THERE for its in (old, new))
+                    table, place, what, *(_as_text(side[what]) if what in side else NOT_THERE for side in (old, new))
                 )
 
 
@@ -185,10 +185,10 @@ def _of_randomisation(change: NumberChange) -> bool:
 def _equal(was: Any, now: Any) -> bool:
     if isinstance(was, float) or isinstance(now, float):
         numbers = [one for one in (was, now) if isinstance(one, int | float) and isfinite(one)]
-        # What is not finite is null in JSON.
+        # JSON has null for a number that is not finite.
         return isclose(*numbers, rel_tol=_ROUNDING) if len(numbers) == 2 else not numbers
     return bool(was == now)
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)

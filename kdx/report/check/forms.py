@@ -1,4 +1,4 @@
-"""The formats of files that are checked: how kdx writes each, and what is read of it."""
+"""The formats of files that can be checked: how kdx writes and reads each."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from kdx.report.render.markdown import plain, to_markdown
 from kdx.report.table.table import Table
 
 LARGEST = 100_000_000
-"""Bytes of a file that is checked."""
+"""Largest file that is checked, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Form:
     """A format that shows tables."""
 
     write: Callable[[Table, bool], str]
-    """The table with its statistics, and with short or full notes."""
+    """Writes a table with its statistics, and with short or full notes."""
     parts: Callable[[str], Iterator[Part]]
-    """The first part that is written of a table is the table itself."""
+    """Reads the parts of a text; the first part that is written of a table is the table itself."""
     belonging: Callable[[str], str]
-    """How the title of what belongs to a table of this name begins."""
+    """The beginning of the titles of a table's listings, from the name of the table."""
     names: Callable[[str, str], bool]
     """Whether a text has a table of this name, in whatever shape."""
     title: Callable[[Table], tuple[str, str]]
-    """A table's name and caption, as its title has them."""
+    """The name and the caption in a table's title."""
     plain: Callable[[str], str] = str
-    """How it writes a name."""
+    """Escapes a name."""
     paragraphs: Callable[[Sequence[str]], list[str]] = list
-    """How it divides the notes of what belongs to a table."""
+    """Divides the notes of a listing into paragraphs."""
 
 
 JSON = Form(
@@ -70,7 +70,7 @@ _FORMS = {".json": JSON, ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".tex": _LATE
 
 
 def form_of(path: Path) -> Form:
-    """How the file shows its tables."""
+    """The format of a file, by its suffix."""
     if path.suffix.lower() not in _FORMS:
         raise KdxError(
             f"kdx cannot compare a file named `{path.name}`",
@@ -82,7 +82,7 @@ def form_of(path: Path) -> Form:
 
 def read_text(path: Path) -> str:
     try:
-        # Lines may have come to end as elsewhere.
+        # Another system may have converted the line ends.
         return read_file(path, LARGEST).decode().replace("\r\n", "\n")
     except OSError as error:
         raise KdxError(f"cannot read this file: {error.strerror}", place=str(path)) from error
@@ -91,7 +91,7 @@ def read_text(path: Path) -> str:
 
 
 def read_report(text: str, path: Path) -> dict[str, Any]:
-    """What `kdx report --json` wrote, as far as it is looked at."""
+    """The parts of a report of `kdx report --json` that the check needs."""
     try:
         report = json.loads(text)
         list(parts_of_json(text))

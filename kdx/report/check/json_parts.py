@@ -1,4 +1,4 @@
-"""The tables of a report in JSON, value by value in full precision."""
+"""Reads the tables of a report in JSON, value by value in full precision."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from kdx.report.check.parts import Part
 from kdx.report.render.wording import LEVELS
 
 _NEVER = frozenset({"run", "run_id"})
-"""Keys that tell no number: a repeated run has another id."""
+"""Keys that are not compared: a repeated run has another id."""
 
 
 def parts_of_json(text: str) -> Iterator[Part]:
@@ -27,14 +27,14 @@ def parts_of_json(text: str) -> Iterator[Part]:
         for section in sections:
             for entry in of[section]:
                 place, number = names[section](entry), 1
-                # Cells of other data have errors and orders of their own, under the same words.
+                # Cells of other data have errors and orders of their own under the same words.
                 while (numbered := place if number == 1 else f"{place} #{number}") in places:
                     number += 1
                 values = {key: value for key, value in entry.items() if key not in ("row", "column", "against")}
                 places[numbered] = dict(leaves(values))
         return Part(title, (), places)
 
-    def said(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    def texts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         parts = {
             "caption": [table.get("caption")],
             "notes": table.get("notes"),
@@ -44,7 +44,7 @@ def parts_of_json(text: str) -> Iterator[Part]:
 
     for table in json.loads(text)["tables"]:
         whole = part(table["name"], {"unequal": (), **table}, "cells", "differences", "errors", "unequal")
-        yield replace(whole, places={**whole.places, **said(table)})
+        yield replace(whole, places={**whole.places, **texts(table)})
         if table.get("published"):
             yield part(f"{table['name']}: published values", table["published"], "cells", "order")
 

@@ -1,4 +1,4 @@
-"""The tables of a text in LaTeX, by what they show."""
+"""Reads the tables of a text in LaTeX."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _SPANNING = re.compile(r"\\multicolumn\{(\d+)\}\{" + _COLUMNS + r"\}\{(.*)\}")
 
 
 def parts_of_latex(text: str) -> Iterator[Part]:
-    """The tables of a LaTeX text, each with the label before it or in it; what goes on below is one table."""
+    """The tables of a LaTeX text, each with the label before or in it; a table that continues below is one table."""
     start, whole, its = 0, Part("", (), {}), None
     tabulars = list(_TABULAR.finditer(text))
     ends = [one.start() for one in tabulars[1:]]
@@ -35,7 +35,7 @@ def parts_of_latex(text: str) -> Iterator[Part]:
         apart = _APART.search(text, start, tabular.start())
         start = tabular.end()
         head, _, body = tabular["body"].partition("\\midrule")
-        # A longtable has its caption before its head, and a head for the pages that follow.
+        # A longtable has its caption before its head, and another head for the following pages.
         head, body = head.rpartition("\\toprule")[2], body.rpartition("\\endlastfoot")[2]
         names = _count_of_names(tabular["columns"])
         headers = [_spread(cells) for cells in _rows_of_latex(head)]
@@ -60,7 +60,7 @@ def _notes_of_latex(text: str) -> tuple[str, ...]:
 
 
 def _count_of_names(columns: str) -> int:
-    """How many columns on the left hold names, as tabular takes its columns."""
+    """The number of columns on the left that hold names, by the column specification of tabular."""
     count, end = 0, 0
     while name := _NAME.match(columns, end):
         count, end = count + 1, name.end()
@@ -71,7 +71,7 @@ def _places_of_latex(rows: Sequence[Sequence[str]], columns: Sequence[str], name
     above = [""] * names
     places: dict[str, dict[str, Any]] = {}
     for cells in rows:
-        # Names that are those of the row above are left out.
+        # Names that repeat the row above are blank.
         above = [cell or before for cell, before in zip(cells, above, strict=False)]
         for column, shown in zip(columns[names:], cells[names:], strict=False):
             place = places.setdefault(f"{LEVELS.join(above)}, {column}", {"": ""})
@@ -86,7 +86,7 @@ def _rows_of_latex(text: str) -> Iterator[list[str]]:
 
 
 def _spread(cells: Sequence[str]) -> list[str]:
-    """Header cells, those that span columns once for each."""
+    """The header cells; one that spans columns is repeated for each."""
     spread: list[str] = []
     for cell in cells:
         over = _SPANNING.fullmatch(cell)

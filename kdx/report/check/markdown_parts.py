@@ -1,4 +1,4 @@
-"""The tables of a text in Markdown, by what they show."""
+"""Reads the tables of a text in Markdown."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _LEFT = re.compile(r"\s*:-+\s*")
 
 
 def parts_of_markdown(text: str) -> Iterator[Part]:
-    """The tables of a Markdown text, each with the line above it, which is bold, and what follows."""
+    """The tables of a Markdown text, each with the bold line above it and the notes below."""
     title, lines = "", text.splitlines()
     index, part = 0, None
     paragraphs = [""]

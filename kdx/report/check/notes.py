@@ -1,4 +1,4 @@
-"""What a text says around a table: its caption, and the notes below."""
+"""Compares the caption above a table, and the notes below, with those that kdx writes now."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,58 +18,58 @@ _OPENINGS = (
     "Spread over seeds",
     "This kdx does",
 )
-"""How the notes of a table begin, those too that a table has no longer."""
+"""How the notes of a table begin, including notes that a table no longer has."""
 
 
 _SENTENCES = re.compile(r"\s*p over sentences: .*", re.DOTALL)
-"""What a randomisation adds to the notes, which is there only where it was asked for."""
+"""The note that is there only if a randomisation was asked for."""
 
 
 def notes_now(table: Table, part: int, form: Form, *, full: bool) -> list[str]:
-    """The paragraphs below a table, or below what belongs to it, as the format writes them now."""
+    """The paragraphs below a table, or below one of its listings, as the format writes them now."""
     below = [caption(table, best="Bold", full=full)]
     below += [form.paragraphs(one.notes) for one in listings(table, statistics=True) if one.rows]
     return [" ".join(form.plain(note).split()) for note in below[part]]
 
 
 def _opening(note: str) -> str:
-    """What tells which note it is."""
+    """The beginning of a note, which identifies it."""
     return note.partition(":")[0] if note.startswith(("Unequal ", "Not compared ")) else " ".join(note.split()[:3])
 
 
 def changes_of_notes(
     table: str, then: Sequence[str], short: Sequence[str], full: Sequence[str]
 ) -> Iterator[NumberChange]:
-    """Notes of kdx's own that are not those of now; nothing where a text has none."""
+    """The differences between the notes of a text and those of now; nothing where the text has no notes of kdx."""
     known = {*_OPENINGS, *map(_opening, short), *map(_opening, full)}
     short, full, then = ([*filter(None, (_SENTENCES.sub("", one) for one in those))] for those in (short, full, then))
-    said = [note for note in then if _opening(note) in known or note.startswith(("Unequal ", "Not compared "))]
-    if not said:
+    own = [note for note in then if _opening(note) in known or note.startswith(("Unequal ", "Not compared "))]
+    if not own:
         return
-    expected = full if any(note in full and note not in short for note in said) else short
-    for note in said:
+    expected = full if any(note in full and note not in short for note in own) else short
+    for note in own:
         if note not in short and note not in full:
-            now = next((one for one in expected if _opening(one) == _opening(note) and one not in said), "")
+            now = next((one for one in expected if _opening(one) == _opening(note) and one not in own), "")
             yield NumberChange(table, "notes", "", *_where_they_differ(note, now))
-    told = set(map(_opening, said))
+    openings = set(map(_opening, own))
     for note in expected:
-        if _opening(note) not in told:
+        if _opening(note) not in openings:
             yield NumberChange(table, "notes", "", NOT_THERE, _shortened(note))
 
 
 def changes_of_caption(table: Table, text: str, form: Form) -> Iterator[NumberChange]:
-    """Captions as kdx writes them, behind the table's name, that are not the grid's own words of now."""
-    name, told = form.title(table)
+    """The captions behind a table's name that are no longer the caption in the grid."""
+    name, current = form.title(table)
     start = text.find(f"{name}: ")
-    while told and start >= 0:
-        there = text[start + len(name) + 2 :].replace(BREAK, "")
-        if not there.startswith(told):
-            yield NumberChange(table.layout.name, "caption", "", _shortened(there.partition("\n")[0]), told)
+    while current and start >= 0:
+        written = text[start + len(name) + 2 :].replace(BREAK, "")
+        if not written.startswith(current):
+            yield NumberChange(table.layout.name, "caption", "", _shortened(written.partition("\n")[0]), current)
         start = text.find(f"{name}: ", start + 1)
 
 
 def _where_they_differ(was: str, now: str) -> tuple[str, str]:
-    """Two texts from shortly before the first difference on."""
+    """Both texts from shortly before their first difference on."""
     if not now:
         return _shortened(was), NOT_THERE
     same = next(
@@ -84,4 +84,4 @@ def _shortened(text: str) -> str:
 
 
 _LONGEST = 90
-"""Letters of a note that are shown."""
+"""Number of letters of a note that are shown."""

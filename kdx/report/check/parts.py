@@ -1,4 +1,4 @@
-"""What a file tells of a table, as plain values, and one thing that it tells otherwise than the database."""
+"""The parts of a table in a file as plain values, and a difference from the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ THERE, NOT_THERE = "there", "not there"
 
 @dataclass(frozen=True)
 class Part:
-    """A table, or what belongs to one, as plain values: title and header, and place → what → value."""
+    """A table or one of its listings as plain values: title, header, and place → what → value."""
 
     title: str
     header: tuple[str, ...]
     places: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...] = ()
-    """The paragraphs that follow it, up to the next table."""
+    """The paragraphs from here to the next table."""
 
 
 @dataclass(frozen=True)
 class NumberChange:
-    """One thing that the file tells otherwise than the database."""
+    """One value in the file that differs from the database."""
 
     table: str
     place: str
     """Row and column, as they are printed."""
     what: str
-    """Such as `mean`; empty for all that is shown there."""
+    """The name of the value, such as `mean`; empty for all that is shown in the place."""
     was: str
-    """In the file."""
+    """The value in the file."""
     now: str
-    """By the database."""
+    """The value by the database."""

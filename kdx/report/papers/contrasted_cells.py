@@ -1,4 +1,4 @@
-"""Which cells a contrast compares in which setting, and with which it agrees in everything that it does not name."""
+"""Finds the cells that a contrast compares in each setting: pairs that agree in all factors it does not name."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from kdx.report.statistics.estimates import Estimate, Summary, contrast
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
-# What a factor decides about other fields: naming it names them, unless the contrast names them itself.
+# Factor → fields that it decides: a contrast that names the factor also names these, unless it gives them itself.
 _FOLLOWS: dict[str, frozenset[str]] = {
     "position": frozenset(
         {
             *("placement", "value", "inject", "encoding", "sinusoids"),
             *("clip", "sharing", "xl_bias", "position_dropout"),
-            # A direct sum at the input goes with none.
+            # A direct sum at the input allows no memory.
             *("memory", "evaluation.memory"),
         }
     ),
@@ -32,12 +32,12 @@ _FOLLOWS: dict[str, frozenset[str]] = {
     "filter.decoder-self": frozenset({"stride", "summary"}),
 }
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
-TOLD = ("task", "data.corpus", "model.width", "training.steps")
-"""What is told of a setting."""
+SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
+"""The factors by which a setting is shown."""
 
 
 class RecordedRuns:
-    """Cells of all sweeps, each once, with the runs of all."""
+    """The cells of several sweeps, each once, with their runs in all of them."""
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
         self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
@@ -59,7 +59,7 @@ class RecordedRuns:
 
 @dataclass(frozen=True)
 class ContrastedCells:
-    """A contrast's cells in one setting, in pairs of sides that agree in everything that is not named."""
+    """A contrast's cells in one setting, in pairs of sides that agree in all factors it does not name."""
 
     contrast: Contrast
     words: Mapping[str, str]
@@ -81,7 +81,7 @@ class ContrastedCells:
 
     @cached_property
     def estimate(self) -> Estimate | None:
-        """What a gains over b; None where a cell has no spread to judge by."""
+        """The gain of a over b; None where a cell has no spread."""
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
         weights = dict.fromkeys(cells, 0.0)
         sign = self.metric.gain(1.0) / len(self.sides)
@@ -98,7 +98,7 @@ class ContrastedCells:
 
     @property
     def margin(self) -> float | None:
-        """On the scale of the estimate."""
+        """The margin on the scale of the estimate."""
         means = [mean for cell in self.b if (mean := cell.reference) is not None]
         if self.contrast.margin is None or not means:
             return None
@@ -106,7 +106,7 @@ class ContrastedCells:
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
-    """Factors that these decide, or at least limit."""
+    """The factors that these decide, or at least limit."""
     return frozenset[str]().union(*(_FOLLOWS.get(factor, frozenset()) for factor in named))
 
 
@@ -127,7 +127,7 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
             continue
         rest = {one: word for one, word in record.spec.words.items() if one not in factors_named | follows}
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
-        # What a cell was selected by decides what its score is, but is no factor.
+        # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, record.spec.value("select")])
         background = json.dumps({one: word for one, word in rest.items() if one not in recipe})
         for index in sides_of:
@@ -138,20 +138,22 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
         used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
         for halves in by_background.values():
             cells = [[(one, runs.cell(one, contrast.metric)) for one in half] for half in halves]
-            told = [[(one, cell) for one, cell in half if cell and (cell.scores or lost_runs(cell))] for half in cells]
-            if all(told):
-                sides.append((tuple(cell for _, cell in told[0]), tuple(cell for _, cell in told[1])))
-                for records, half in zip(used, told, strict=True):
+            finished = [
+                [(one, cell) for one, cell in half if cell and (cell.scores or lost_runs(cell))] for half in cells
+            ]
+            if all(finished):
+                sides.append((tuple(cell for _, cell in finished[0]), tuple(cell for _, cell in finished[1])))
+                for records, half in zip(used, finished, strict=True):
                     records.extend(one for one, _ in half)
         if sides:
-            words = {one: used[0][0].spec.words[one] or "none" for one in TOLD if one not in varied}
+            words = {one: used[0][0].spec.words[one] or "none" for one in SHOWN_FACTORS if one not in varied}
             over, confounders = _unspoken(used, contrast, follows)
             found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides))
     return found
 
 
 def _has(record: CellRecord, selector: Mapping[str, str]) -> bool:
-    # By the words that the record remembers: every contrast of every claim asks each cell.
+    # The record caches its words, and every contrast of every claim asks each cell.
     return all(record.spec.words.get(factor) == word for factor, word in selector.items())
 
 
@@ -163,9 +165,9 @@ def lost_runs(cell: Cell) -> int:
 def _unspoken(
     sides: tuple[Sequence[CellRecord], Sequence[CellRecord]], contrast: Contrast, follows: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Factors that vary within the sides, and those in which the sides differ beside the first that is named.
+    """The factors that vary within the sides, and the factors beside the first named one in which the sides differ.
 
-    What only one side has, such as an encoding, is no difference.
+    A factor that only one side has, such as an encoding, is no difference.
     """
     factors_named = named(contrast)
     about = next(iter(contrast.a))

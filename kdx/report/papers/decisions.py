@@ -1,12 +1,12 @@
-"""What the runs of one setting say of a contrast: it holds, does not hold, or cannot be told.
+"""Decides a contrast from the runs of one setting: it holds, does not hold, or cannot be decided.
 
-    better       holds: the whole interval is above the margin (0 if none is given). Does not: all of it is below.
-    no-worse     holds: the lower end is above −margin. Does not: the whole interval is below −margin.
-    equivalent   holds: the interval is within ±margin (TOST). Does not: it is wholly outside.
+    better       holds if the whole interval is above the margin (0 if none is given); does not if it is wholly below.
+    no-worse     holds if the lower end is above −margin; does not if the whole interval is below −margin.
+    equivalent   holds if the interval is within ±margin (TOST); does not if it is wholly outside.
 
 Where a side diverges, the divergence rates are compared first: a cell that does not converge is worse than one that
-does. While too few runs tell the rates apart, the scores of those that completed decide nothing in favour of the side
-that diverged more often.
+does. While there are too few runs to distinguish the rates, the scores of completed runs decide nothing in favour of
+the side that diverged more often.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 
 class Errors(NamedTuple):
-    """The chance that each verdict may have to be false, of a two-sided comparison."""
+    """The allowed probability of each verdict being false, in a two-sided comparison."""
 
     holds: float
     does_not_hold: float
@@ -51,18 +51,18 @@ class ContrastOutcome:
     metric: Metric | None = None
     """None where there are no such cells."""
     a: tuple[str, ...] = ()
-    """Ids of the cells of side a, and of b below."""
+    """Ids of the cells of side a; `b` has those of side b."""
     b: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     """Factors that the contrast is averaged over."""
     confounders: tuple[str, ...] = ()
-    """Factors in which all of a differ from all of b beside the first one that the contrast names."""
+    """Factors, beside the first one that the contrast names, in which all cells of a differ from all cells of b."""
     estimate: Estimate | None = None
-    """a over b, as what is gained: positive is better; of perplexities in nats. None where no seeds tell it."""
+    """The gain of a over b: positive is better; for perplexities in nats. None where the seeds allow no estimate."""
     margin: float | None = None
-    """On the same scale."""
+    """The margin on the same scale."""
     n: int = 0
-    """Seeds of the cell that has the fewest."""
+    """The smallest number of seeds of a cell."""
     diverged: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that diverged."""
     ended: tuple[int, int] = (0, 0)
@@ -70,9 +70,10 @@ class ContrastOutcome:
     rates: tuple[float, float] | None = None
     """95% interval of b's divergence rate minus a's, where either diverged."""
     more: int | None = None
-    """More seeds that would tell with probability 0.8, if the difference stays; None: no number in sight, or told."""
+    """Number of further seeds that would decide with probability 0.8, if the difference stays; None if no number would,
+    or if the contrast is decided."""
     reason: str = ""
-    """Why it cannot be told, such as `no such cells`; empty where the intervals say so."""
+    """Why the contrast cannot be decided, such as `no such cells`; empty where the intervals show it."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -81,7 +82,7 @@ class ContrastOutcome:
 
 
 def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
-    """What the runs say of a contrast in one setting."""
+    """Decides a contrast from its cells in one setting."""
     n = min((len(cell.scores) for cell in (*one.a, *one.b)), default=0)
     diverged = (sum(map(lost_runs, one.a)), sum(map(lost_runs, one.b)))
     ended = (diverged[0] + sum(len(cell.scores) for cell in one.a), diverged[1] + sum(len(c.scores) for c in one.b))
@@ -116,8 +117,8 @@ def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
 
 
 def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> Verdict | None:
-    """What divergence alone decides: a diverges less than b, or more; None when it does not."""
-    # Rates as wholes, so that equal ones are equal.
+    """The verdict by divergence alone, that a diverges less than b, or more; None when the rates do not decide."""
+    # The rates are compared as integers, so that equal rates are equal.
     less = diverged[0] * ended[1] < diverged[1] * ended[0]
     verdict = Verdict.HOLDS if less and contrast.expect is not Expect.EQUIVALENT else Verdict.DOES_NOT_HOLD
     allowed = errors.holds if verdict is Verdict.HOLDS else errors.does_not_hold
@@ -127,7 +128,7 @@ def _by_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, i
 def _contrary(
     contrast: Contrast, margin: float | None, estimate: Estimate, diverged: tuple[int, int], ended: tuple[int, int]
 ) -> bool:
-    """Whether runs that diverged point the other way than the scores of those that did not."""
+    """Whether the divergence rates and the scores of completed runs favour different sides."""
     a, b = diverged[0] * ended[1], diverged[1] * ended[0]
     margin = margin or 0.0
     if contrast.expect is Expect.EQUIVALENT and abs(estimate.value) < margin:
@@ -138,9 +139,9 @@ def _contrary(
 def _regions(
     contrast: Contrast, margin: float | None, errors: Errors
 ) -> tuple[tuple[Verdict, float, float, float], ...]:
-    """What is decided where the whole interval lies between two bounds; at the end, the level of that interval.
+    """The verdict for an interval that lies wholly between two bounds; the last entry is the level of the interval.
 
-    A bound that is tested on one side alone takes the interval whose end leaves out as much as both ends do otherwise.
+    A one-sided test uses the interval that leaves out as much at one end as the two-sided one does at both.
     """
     margin = margin or 0.0
     holds, one_sided, does_not = 1 - errors.holds, 1 - 2 * errors.holds, 1 - errors.does_not_hold
@@ -170,7 +171,7 @@ def _by_scores(contrast: Contrast, margin: float | None, estimate: Estimate, err
 
 
 def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n: int, errors: Errors) -> int | None:
-    """Seeds to add so that the interval lies where something is decided, if the difference stays what it is."""
+    """Number of seeds to add so that the interval decides, if the difference stays what it is."""
     regions = _regions(contrast, margin, errors)
     needed = [estimate.seeds_to_show(low, high, max(n, 1), at) for _, low, high, at in regions]
     known = [seeds for seeds in needed if seeds is not None]
@@ -178,7 +179,7 @@ def _more_scores(contrast: Contrast, margin: float | None, estimate: Estimate, n
 
 
 def _more_rates(contrast: Contrast, diverged: tuple[int, int], ended: tuple[int, int], errors: Errors) -> int | None:
-    """Runs to add on each side so that the rates are told apart, if they stay what they are."""
+    """Number of runs to add on each side so that the rates decide, if they stay what they are."""
     more = 1
     while more < _MOST_RUNS:
         of = (ended[0] + more, ended[1] + more)

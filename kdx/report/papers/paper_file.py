@@ -1,4 +1,4 @@
-"""What a paper published and claims, as data: one YAML file a paper, those of the study inside kdx.
+"""Reads what a paper published and claims: one YAML file for each paper; kdx ships those of the study.
 
     title: Transformer Dissection
     source: EMNLP 2019, arXiv 1908.11775
@@ -60,7 +60,7 @@ class PublishedCell(Section):
     """Of the test split, such as `bleu`; of the validation split as `valid/bleu`."""
     value: Literal["not converge"] | float
     note: str = ""
-    """What a reader has to know of it, such as that it is unverified."""
+    """A remark on the value, such as that it is unverified."""
 
 
 class PublishedTable(Section):
@@ -68,16 +68,16 @@ class PublishedTable(Section):
 
     table: str = Field(min_length=1)
     where: CellSelector = Field(default_factory=dict)
-    """What all of its cells have."""
+    """Words that all of its cells have."""
     cells: tuple[PublishedCell, ...] = ()
 
 
 class Expect(StrEnum):
-    """What a claim says of a, compared with b."""
+    """What a claim expects of a compared with b."""
 
     BETTER = "better"
     NO_WORSE = "no-worse"
-    """By less than the margin."""
+    """Worse by less than the margin, if at all."""
     EQUIVALENT = "equivalent"
     """Within the margin either way."""
 
@@ -86,12 +86,12 @@ class Contrast(Section):
     """One comparison that a claim rests on."""
 
     where: CellSelector = Field(default_factory=dict)
-    """What the cells of both sides have."""
+    """Words that the cells of both sides have."""
     a: CellSelector = Field(min_length=1)
     b: CellSelector = Field(min_length=1)
     expect: Expect
     metric: MetricName | None = None
-    """None: the one that the cells were selected by."""
+    """None for the metric that the cells were selected by."""
     margin: Margin | None = None
     """The difference below which the two sides count as equal: in units of the metric, or as a share of b such as 1%;
     `better` may do without."""
@@ -111,7 +111,7 @@ class Contrast(Section):
 
 @dataclass(frozen=True)
 class Rule:
-    """When a claim holds: if all of these do, or if any does."""
+    """When a claim holds: if all of its parts hold, or if any does."""
 
     any: bool
     of: "tuple[Rule | Contrast, ...]"
@@ -129,10 +129,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """What one file says."""
+    """The content of one file."""
 
     name: str
-    """The file's, without its suffix."""
+    """The name of the file without its suffix."""
     title: str
     source: str
     protocol: str
@@ -141,7 +141,7 @@ class Paper:
     tables: tuple[PublishedTable, ...]
     claims: tuple[Claim, ...]
     corpora: Mapping[str, str] = field(default_factory=dict)
-    """Task → the corpus that its numbers are of, as grids name it; ours on another stand beside them by order alone."""
+    """Task → the corpus of its numbers, as grids name it; cells of another corpus are compared by their order only."""
 
 
 class _Head(Section):
@@ -176,7 +176,7 @@ def load_paper(paper: str) -> Paper:
         Faults: there is no such file, or everything that is wrong with it.
     """
     path = _SHIPPED / f"{paper}.yaml" if paper in shipped() else Path(paper)
-    # A name that no file can have, or a folder that nobody may look into, is no file.
+    # A name that no file can have, or a folder that cannot be read, counts as no file.
     with contextlib.suppress(OSError):
         if path.is_file():
             return _read(path)
@@ -205,8 +205,16 @@ def _read(path: Path) -> Paper:
             claims[claim.id] = claim
     if faults:
         raise by_place(faults)
-    told = head.title, head.source, head.protocol, head.scale
-    return Paper(path.stem, *told, head.tables, tuple(claims.values()), head.corpora)
+    return Paper(
+        name=path.stem,
+        title=head.title,
+        source=head.source,
+        protocol=head.protocol,
+        scale=head.scale,
+        tables=head.tables,
+        claims=tuple(claims.values()),
+        corpora=head.corpora,
+    )
 
 
 def _claim(node: Node, faults: list[KdxError]) -> Iterator[Claim]:

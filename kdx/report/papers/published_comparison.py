@@ -1,9 +1,9 @@
-"""Published values beside those of a table.
+"""Compares the cells of a table with published values.
 
-A published cell meets every cell that has all of its words; of several that do, the one with the most words. What the
-words do not say, the width and the length of training, is told as scale: the numbers themselves are not to be expected
-again, their order is. A difference from the published number is told of the same corpus alone; of another, or where the
-paper's file names none, each side's place in the order.
+A published value belongs to every cell that has all of its words; where several values do, the one with the most words
+counts. Width and length of training are not among the words and are given as scale: the same numbers are not expected,
+the same order is. A difference from the published number is given only for the same corpus; for another corpus, or
+where the paper's file names none, each side's place in the order is given instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,29 +21,29 @@ from kdx.vocabulary import Direction
 
 @dataclass(frozen=True)
 class PublishedPair:
-    """A cell and the published one that it meets."""
+    """A cell and its published value."""
 
     at: Address
     metric: Metric
     published: float | None
-    """None: it did not converge."""
+    """None if it did not converge."""
     tables: tuple[str, ...]
-    """Where it was published."""
+    """The tables of the paper that have the value."""
     ours: float | None
-    """What stands in our table; None where no score does."""
+    """The value in our table; None where there is no score."""
     diverged: bool
-    """Whether ours did not converge."""
+    """Whether our cell did not converge."""
     note: str = ""
-    """What a reader has to know of the published value."""
+    """A remark on the published value."""
     same_corpus: bool = False
-    """Whether both numbers are of the same corpus."""
+    """Whether both values are of the same corpus."""
     places: tuple[int, int] | None = None
-    """The published value's place among those that it is ranked with, from 1 for the best, and ours; equal values share
-    one. None where ours has no score yet."""
+    """The ranks of the published value and of ours, from 1 for the best; equal values share one. None where ours has no
+    score yet."""
 
     @property
     def gain(self) -> float | None:
-        """Ours over the published value, of the same corpus: positive is better."""
+        """The gain of our value over the published one on the same corpus: positive is better."""
         if self.published is None or self.ours is None or not self.same_corpus:
             return None
         return self.metric.gain(self.ours - self.published)
@@ -51,7 +51,7 @@ class PublishedPair:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether comparable cells, those of one task, data and metric, come in the published order."""
+    """The agreement of our order with the published one, for cells of one task, data and metric."""
 
     metric: Metric
     task: str
@@ -61,24 +61,24 @@ class Agreement:
     tau: float | None
     """Kendall's τ-b, from −1 to 1; None where fewer than two cells, or only equal ones, can be ranked."""
     p: float | None
-    """That the orders have nothing to do with each other, two-sided."""
+    """The two-sided p-value of independent orders."""
 
 
 @dataclass(frozen=True)
 class PublishedComparison:
-    """A paper's values beside those of a table."""
+    """A paper's values compared with those of a table."""
 
     paper: Paper
     pairs: tuple[PublishedPair, ...]
     agreement: tuple[Agreement, ...]
     scale: Mapping[str, str]
-    """Task → at what scale ours ran, in words."""
+    """Task → the scale of our runs, in words."""
 
 
 def compare_with_published(
     places: Mapping[Address, Cell], records: Mapping[str, CellRecord], paper: Paper
 ) -> PublishedComparison:
-    """What `paper` published for the cells of a table.
+    """Compares the cells of a table with what `paper` published for them.
 
     Args:
         places: where each cell of the table stands.
@@ -122,7 +122,7 @@ def compare_with_published(
 
 @dataclass(frozen=True)
 class _Met:
-    """What was published of a cell."""
+    """The published value of a cell."""
 
     value: float | None
     tables: tuple[str, ...]
@@ -145,7 +145,7 @@ def _met(
     closest = [(name, one, corpus) for words, name, one, corpus in fitting if words == most]
     values = {one.value for _, one, _ in closest}
     if len(values) != 1:
-        # Two numbers for the same words: the file does not say which one is meant.
+        # The file has two numbers for the same words and does not say which one is meant.
         return None
     (value,) = values
     return _Met(
@@ -157,7 +157,7 @@ def _met(
 
 
 def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
-    """What both sides are ranked by; None where ours has no score yet. What did not converge is the worst."""
+    """The published value and ours as numbers to rank; no convergence is the worst. None if ours has no score yet."""
     ours = cell.value
     if ours is None and cell.state is not State.NOT_CONVERGE:
         return None
@@ -167,7 +167,7 @@ def _rank(cell: Cell, met: _Met) -> tuple[float, float] | None:
 
 
 def _places(cells: Mapping[str, tuple[Cell, _Met]]) -> dict[str, tuple[int, int]]:
-    """Cell → its place in the published order, and in ours."""
+    """Cell id → its place in the published order, and in ours."""
     ranks = {id: rank for id, those in cells.items() if (rank := _rank(*those))}
     metric = next(cell.metric for cell, _ in cells.values())
     theirs, ours = (sorted((rank[side] for rank in ranks.values()), key=metric.gain, reverse=True) for side in (0, 1))
@@ -186,7 +186,7 @@ def _agreement(metric: Metric, task: str, corpus: str, cells: Sequence[tuple[Cel
 
 
 def _scale(specs: Sequence[ResolvedSpec], cells: Sequence[Cell]) -> str:
-    """Corpus, size, training and seeds in words; what differs between cells stands as `a or b`."""
+    """Corpus, size, training and seeds in words; values that differ between cells are joined as `a or b`."""
 
     def each(values: Sequence[object]) -> str:
         return " or ".join(dict.fromkeys(map(str, values)))

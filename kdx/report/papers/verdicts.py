@@ -1,14 +1,14 @@
-"""Does a claim hold in the runs at hand?
+"""Decides whether a claim holds in the recorded runs.
 
 A contrast compares two sets of cells that agree in everything it does not name (`contrasted_cells`). Where other
 factors vary too (say, the kernel), each side is averaged over them, choice by choice. Means are compared with the
 spreads of the very cells (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm.
 
-There is a verdict for each setting, that is task, data, size and training: a smoke run says nothing of the paper's
-scale. In it each contrast holds, does not hold, or cannot be told (`decisions`).
+There is a verdict for each setting, that is task, data, size and training, since a smoke run says nothing about the
+paper's scale. In each setting a contrast holds, does not hold, or cannot be decided (`decisions`).
 
-A false "holds" and a false "does not hold" have 5% each, which parts share that could each bring it about (Bonferroni):
-those of `any` share the 5% of "holds", those of `all` the 5% of "does not hold".
+A false "holds" and a false "does not hold" each have a probability of at most 5%. The parts that could each cause the
+error share it (Bonferroni): parts of `any` share the 5% of "holds", parts of `all` the 5% of "does not hold".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,25 +28,25 @@ class SettingVerdict:
     """What the runs of one setting say of a claim."""
 
     setting: Mapping[str, str]
-    """Factor → word, of `contrasted_cells.TOLD`; empty where no setting has cells for any of its contrasts."""
+    """Factor → word, of `contrasted_cells.SHOWN_FACTORS`; empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
 
     @property
     def confounders(self) -> tuple[str, ...]:
-        """In what else the sides differ of contrasts that hold."""
+        """The confounders of all contrasts that hold."""
         held = (one for one in self.outcomes if one.verdict is Verdict.HOLDS)
         return tuple(dict.fromkeys(factor for one in held for factor in one.confounders))
 
     @property
     def more(self) -> int | None:
-        """More seeds that would decide whatever could not be told, as far as seeds can."""
+        """Number of further seeds that would decide every undecided contrast; None if seeds alone cannot."""
         wanted = [one.more for one in self.outcomes if one.verdict is Verdict.CANNOT_TELL]
         known = [one for one in wanted if one is not None]
         return max(known) if known and len(known) == len(wanted) else None
 
     def __str__(self) -> str:
-        """Such as `holds, confounded by memory`."""
+        """The verdict with its confounders, such as `holds, confounded by memory`."""
         doubt = f", confounded by {', '.join(self.confounders)}" if self.verdict is Verdict.HOLDS else ""
         return f"{self.verdict}{doubt if self.confounders else ''}"
 
@@ -60,14 +60,14 @@ class Answer:
 
 
 def answers(claims: Iterable[Claim], sweeps: Sequence[SweepRecord]) -> list[Answer]:
-    """Decide each claim from all runs of these sweeps; a cell that several have counts once."""
+    """Decides each claim from all runs of these sweeps; a cell of several sweeps counts once."""
     runs = RecordedRuns(sweeps)
     return [_answer(claim, runs) for claim in claims]
 
 
 def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     contrasts = list(_contrasts(claim.holds))
-    # What decides no setting, since some contrast varies it.
+    # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
     comparisons = {id(one): contrasted_cells(one, runs, varied) for one in contrasts}
     settings = {key: one.words for those in comparisons.values() for key, one in those.items()}
@@ -103,7 +103,7 @@ def _in_setting(
 
 
 def _speaks_of(part: Rule | Contrast, task: str | None) -> bool:
-    """Whether the part asks something of this task; None: of whatever task its sides name."""
+    """Whether the part applies to this task; with None it applies to whatever task its sides name."""
     if task is None:
         return True
     if isinstance(part, Rule):

@@ -1,4 +1,4 @@
-"""Columns of words and numbers within a width: rows stay low, what finds no room goes on below, words stay whole.
+"""Fits columns of words and numbers into a width: texts are folded, and columns without room continue below.
 
 The unit is the caller's: columns of a terminal, or points on paper.
 """
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Measure = Callable[[str], float]
-"""How wide a text is."""
+"""A function from a text to its width."""
 
 _LINES = 3
-"""A text is folded onto at most so many lines before columns go on below."""
+"""A text is folded onto at most so many lines before columns continue below."""
 _CLOSE = 0.5
-"""Widths that are searched for are found up to this."""
+"""Precision of a search for a width."""
 _STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
 _NUMBER = re.compile(r"(?:[-+−–<>≤≥±∞\s\d.,:%()/]|\de|to\b)*")
 # A sign that stands alone, such as an arrow or a slash, and a number stay with the word before them.
 _WORD = re.compile(r"\S+(?:\s+(?:[^\w\s]+|\d[\d.,]*)(?!\S))*\s*")
-# Between two words, not within 1/3.
+# A slash between two words, not the one within 1/3.
 _AFTER_SLASH = re.compile(r"(?<=/)(?=[^\W\d])")
 _AFTER_SIGN = re.compile(r"(?<=[-+/._])")
 
@@ -28,28 +28,28 @@ class Column:
     """The widths that a column can have."""
 
     lines: tuple[float, ...]
-    """On one line, on at most two, and so on."""
+    """The width with texts on one line, on at most two, and so on."""
     word: float
-    """The widest word; what is narrower breaks one."""
+    """The width of the widest word; a narrower column breaks words."""
     whole: float
-    """The widest of what is never broken, such as a number."""
+    """The width of the widest text that is never broken, such as a number."""
 
     def at_least(self, width: float) -> "Column":
-        """The same with something in it that is so wide and never broken."""
+        """The same column with one more text, so wide and never broken."""
         return Column(tuple(max(one, width) for one in self.lines), max(self.word, width), max(self.whole, width))
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Columns that stand side by side, behind the names."""
+    """Columns that stand side by side to the right of the names."""
 
     columns: range
     widths: tuple[float, ...]
-    """Of the names, and of these columns."""
+    """Widths of the names and of these columns."""
 
 
 def column(folded: Iterable[str], whole: Iterable[str], measure: Measure) -> Column:
-    """A column of texts that may be folded and of others that stay whole."""
+    """The column of these texts, of which some may be folded and others stay whole."""
     longest = sorted(set(folded), key=measure, reverse=True)
     word = max((measure(part) for text in longest for part in _parts(text)), default=0)
     widths = [max(map(measure, longest), default=0)]
@@ -63,7 +63,7 @@ def column(folded: Iterable[str], whole: Iterable[str], measure: Measure) -> Col
 
 
 def of_listing(header: str, texts: Sequence[str], measure: Measure, *, names: bool) -> Column:
-    """A column of a listing: numbers, intervals, shares and the like stay whole, unless they are names."""
+    """The column of a listing: numbers, intervals, shares and the like stay whole unless they are names."""
     whole = [] if names else [text for text in texts if _STARTS_NUMBER.match(text) and _NUMBER.fullmatch(text)]
     return column([header, *set(texts).difference(whole)], whole, measure)
 
@@ -74,11 +74,11 @@ def are_words(texts: Sequence[str]) -> bool:
 
 
 def fit(columns: Sequence[Column], names: int, width: float, gap: float) -> list[Piece]:
-    """Pieces within the width, each behind the same names; with no columns behind the names, these alone.
+    """Divides columns into pieces within the width, each with the same names on its left.
 
     Args:
-        names: so many columns on the left stand in every piece.
-        gap: between two columns.
+        names: number of columns on the left that every piece repeats; without further columns they are the only piece.
+        gap: width between two columns.
     """
     pieces: list[tuple[list[float], list[int]]] = []
     for index in range(names, len(columns)):
@@ -101,11 +101,11 @@ def fit(columns: Sequence[Column], names: int, width: float, gap: float) -> list
 
 
 def _widened(least: Sequence[float], columns: Sequence[Column], room: float) -> tuple[float, ...]:
-    """The columns of a piece on as few lines as there is room for."""
+    """The widths of a piece's columns, with texts on as few lines as there is room for."""
     low = [[one.lines[lines] for one in columns] for lines in range(_LINES)]
     found = list(next((widths for widths in low if sum(widths) <= room), least))
     room -= sum(found)
-    # What is left unfolds as many columns as it can.
+    # The rest of the room unfolds as many columns as possible.
     for at in sorted(range(len(found)), key=lambda at: low[0][at] - found[at]):
         more = max(0.0, min(low[0][at] - found[at], room))
         found[at] += more
@@ -114,7 +114,7 @@ def _widened(least: Sequence[float], columns: Sequence[Column], room: float) -> 
 
 
 def fold(text: str, width: float, measure: Measure) -> list[str]:
-    """The text on lines of that width, broken at spaces and behind slashes; inside a word only where it must be."""
+    """The text on lines of that width, broken at spaces and after slashes, and inside a word only if it must be."""
     lines = [""]
     for part in _parts(text, blanks=True):
         if measure(f"{lines[-1]}{part}".rstrip()) <= width:
@@ -127,7 +127,7 @@ def fold(text: str, width: float, measure: Measure) -> list[str]:
 
 
 def breakable(text: str, width: float, measure: Measure) -> Iterator[str]:
-    """The text between the places at which it may be broken so that it fits the width; blanks end parts."""
+    """The parts of the text between the places where it may be broken to fit the width; a part keeps its last blank."""
     for part in _parts(text, blanks=True):
         if measure(part.rstrip()) <= width:
             yield part
@@ -137,14 +137,14 @@ def breakable(text: str, width: float, measure: Measure) -> Iterator[str]:
 
 
 def _parts(text: str, *, blanks: bool = False) -> Iterator[str]:
-    """What is broken only where it must be, with the blank behind it if asked for."""
+    """The parts of a text that are broken only if they must be, with the blank after each if asked for."""
     for word in _WORD.findall(text):
         *front, last = _AFTER_SLASH.split(word)
         yield from (*front, last if blanks else last.rstrip())
 
 
 def _broken(word: str, width: float, measure: Measure) -> list[str]:
-    """A word on several lines, broken behind its signs and, where that does not do, anywhere."""
+    """A word on several lines, broken after its signs or, where that is not enough, anywhere."""
     lines = [""]
     for part in breakable(word, width, measure):
         if lines[-1] and measure(f"{lines[-1]}{part}".rstrip()) > width:
@@ -154,7 +154,7 @@ def _broken(word: str, width: float, measure: Measure) -> list[str]:
 
 
 def _narrowest(text: str, low: float, lines: int, measure: Measure) -> float:
-    """The least width above the given one that folds the text onto at most so many lines."""
+    """The smallest width above `low` that folds the text onto at most so many lines."""
     high = measure(text)
     while high - low > _CLOSE:
         middle = (low + high) / 2
@@ -163,7 +163,7 @@ def _narrowest(text: str, low: float, lines: int, measure: Measure) -> float:
 
 
 def _least(columns: Sequence[Column], width: float, gap: float) -> list[float]:
-    """The width of each column at least: its texts folded, else as wide as their words, else as the width demands."""
+    """The smallest width of each column: with folded texts, else as wide as their words, else as the width demands."""
     room = width - gap * (len(columns) - 1)
     for least in ([one.lines[-1] for one in columns], [one.word for one in columns]):
         if sum(least) <= room:
@@ -176,5 +176,5 @@ def _least(columns: Sequence[Column], width: float, gap: float) -> list[float]:
 
 
 def _cut(columns: Sequence[Column], most: float) -> list[float]:
-    """Words no wider than that, and what is never broken as wide as it is."""
+    """Widths with words cut to `most`; texts that are never broken keep theirs."""
     return [max(one.whole, min(one.word, most)) for one in columns]

@@ -1,7 +1,7 @@
-"""Tables and claims as CSV in long form, one row a cell or a comparison, for statistics programs and spreadsheets.
+"""Tables and claims as CSV in long form, with one row for each cell or comparison, for statistics programs.
 
-Columns keep their names and meaning from version to version. Numbers have full precision; a field is empty where there
-is none. Names stand on one line each, quoted and harmless (`kdx.report.render.rows`).
+Columns keep their names and meaning from version to version. Numbers have full precision; a missing value is an empty
+field. Names are sanitized, quoted and on one line each (`kdx.report.render.rows`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from kdx.store.records import SweepRecord
 def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
     """Every cell of every table, with the factors of all tables and the axes of the sweep as columns.
 
-    A factor named as another column is, such as `seed`, has `factor ` before its name.
+    A factor with the name of another column, such as `seed`, has `factor ` before its name.
     """
     labels = {cell.id: {"task": cell.spec.task, **cell.labels} for cell in sweep.cells}
     headers = [

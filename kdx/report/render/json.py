@@ -1,7 +1,7 @@
 """Tables and claims as plain values for programs, in full precision.
 
-Keys keep their names and meaning from version to version. Numbers may be NaN or infinite; whoever writes JSON has to
-replace them.
+Keys keep their names and meaning from version to version. Numbers may be NaN or infinite; the caller has to
+replace these before it writes JSON.
 """
 
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from kdx.report.table.table import Table
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """The table with one entry for each cell, and what is said below it."""
+    """The table with one entry for each cell, and its notes."""
     return {
         "name": table.layout.name,
         "caption": table.layout.caption,
@@ -40,7 +40,7 @@ def to_json(table: Table) -> dict[str, Any]:
                 "metric": one.metric.name,
                 "compared": one.compared,
                 "instead": one.instead or None,
-                "values": {told: [_place(table, at) for at in places] for told, places in one.values.items()},
+                "values": {value: [_place(table, at) for at in places] for value, places in one.values.items()},
             }
             for one in table.audit
         ],
@@ -49,7 +49,7 @@ def to_json(table: Table) -> dict[str, Any]:
 
 
 def claim_to_json(answer: Answer) -> dict[str, Any]:
-    """A claim with what each setting says of it."""
+    """A claim with its verdict in each setting."""
     claim = answer.claim
     return {
         "id": claim.id,

@@ -10,13 +10,13 @@ from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 
-# What opens a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that GitHub
-# would turn into links.
+# Characters that open a construct inside a line: code, emphasis, links, HTML, entities, math, cells, and addresses that
+# GitHub would turn into links.
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def to_markdown(table: Table, *, statistics: bool = False, full: bool = False) -> str:
-    """The table with its title above and its caption below, and what belongs to it; names come out as plain text.
+    """The table with its title above and its caption below, followed by its listings; names come out as plain text.
 
     Args:
         statistics: see `kdx.report.render.listings.table.listings`.
@@ -60,5 +60,5 @@ def _body(cell: Cell | None, mark: Mark | None, *, show_n: bool) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escapes text so that Markdown shows it as it is."""
     return _MARKUP.sub(r"\\\g<0>", sanitize(text))

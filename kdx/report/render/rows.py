@@ -1,4 +1,4 @@
-"""Rows of a query as text, CSV or JSON, line by line. Names that they hold come out harmless in each."""
+"""Writes the rows of a query as text, CSV or JSON, line by line; names are sanitized in each format."""
 
 import csv
 import json
@@ -13,17 +13,17 @@ from typing import Any
 from kdx.sanitize import sanitize, spelled_out
 
 _FORMULA = frozenset("=+-@\t\r")
-"""A spreadsheet takes a text that begins so, or with what it holds for the same, for a formula."""
+"""A spreadsheet reads a text that begins with one of these, or with an equivalent character, as a formula."""
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 def word(value: Any) -> str:
-    """A value on one line: numbers in full precision, nothing for NULL."""
+    """A value on one line: numbers in full precision, an empty text for NULL."""
     return "" if value is None else sanitize(_text(value))
 
 
 def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Aligned columns, numbers to the right, under a header; goes through the rows twice."""
+    """Aligned columns under a header, numbers to the right; iterates over the rows twice."""
     widths = [len(sanitize(column)) for column in columns]
     numbers = [True] * len(columns)
     for row in rows:
@@ -41,12 +41,12 @@ def to_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """RFC 4180 but for its line ends: a header, then a line each; NULL is empty.
+    """A header and a line for each row, as in RFC 4180 except for the line ends; NULL is empty.
 
-    Text is quoted, and text that a spreadsheet would take for a formula has a `'` before it, as people type it there.
+    Text is quoted. Text that a spreadsheet would read as a formula gets a `'` before it, as people type it there.
     """
     buffer = StringIO()
-    # What is quoted stays one field in a spreadsheet that takes a semicolon for the separator.
+    # A quoted text stays one field in a spreadsheet that separates fields by semicolons.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for row in chain([columns], rows):
         buffer.seek(0)
@@ -56,7 +56,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[st
 
 
 def to_json(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """An array with an object for each row. What is not finite, which JSON lacks, is null; bytes are hexadecimal."""
+    """An array with an object for each row. Numbers that are not finite become null; bytes are hexadecimal."""
     before = "["
     for row in rows:
         values = {column: _plain(value) for column, value in zip(columns, row, strict=True)}
@@ -66,7 +66,7 @@ def to_json(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[s
 
 
 def _field(value: Any) -> Any:
-    """A number as it is; text that is never a formula."""
+    """A number unchanged; text so that no spreadsheet reads it as a formula."""
     if not isinstance(value, str):
         return _text(value) if isinstance(value, bytes) else value
     text = spelled_out(value, keep="\n\t")

@@ -20,13 +20,13 @@ from kdx.sanitize import sanitize
 _RULE = "─"
 _BOX = Box(f"    \n    \n {_RULE}{_RULE} \n    \n    \n    \n    \n    \n")
 _GAP = 2
-"""Blanks after a row's name; a column of scores has one more before it."""
+"""Blanks between columns; a column of scores has one more before it."""
 _NOTES = 80
-"""The notes are as wide as the table, but at least this, where the console has room."""
+"""Smallest width of the notes, where the console has room; they are else as wide as the table."""
 
 
 class TextTable:
-    """What rich prints; a table wider than the console goes on below, with its row names repeated."""
+    """A table that rich prints; where the console is too narrow it continues below, with its row names repeated."""
 
     def __init__(self, table: Table, *, statistics: bool = False, full: bool = False) -> None:
         self.table = table
@@ -89,7 +89,7 @@ class TextTable:
 
 
 class TextListing:
-    """What rich prints of a listing, ruled like a table; it goes on below where the console is too narrow."""
+    """A listing that rich prints, ruled like a table; it continues below where the console is too narrow."""
 
     def __init__(self, listing: Listing) -> None:
         self.listing = listing

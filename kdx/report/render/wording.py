@@ -1,4 +1,4 @@
-"""How the parts of a table read, in every format: rounded numbers, headers and notes as words."""
+"""The text of a table's parts, shared by every format: rounded numbers, headers and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,45 +19,45 @@ LEVELS = " / "
 """Between the words of a nested header."""
 _DECIMALS = {"loss": 3, "bits_per_dimension": 3, "length_ratio": 3}
 _LONGEST = 1e6
-"""From here on a number is written with an exponent: a perplexity can be astronomical."""
+"""Numbers from here on are written with an exponent, since a perplexity can be astronomical."""
 _MOST_NAMED = 4
-"""So many cells are named in one note; of more, the number is told."""
+"""A note names up to so many cells; where there are more, it gives their number."""
 _MOST_VALUES, _LONGEST_WORD = 3, 48
-"""So many values of a factor are named in a short note, each of so many letters."""
+"""A short note names so many values of a factor, each cut to so many letters."""
 _NATS = 3
 """Decimals of a difference in nats."""
 
 
 @dataclass(frozen=True)
 class CellText:
-    """One place; a part that is not told is empty."""
+    """The text of one place; a part that is not shown is empty."""
 
     score: str = ""
-    """The selected test score or the mean; `–` or what kept every run from one, such as `not converge (k/n)`."""
+    """The selected test score or the mean; without one, `–` or the reason, such as `not converge (k/n)`."""
     mean: str = ""
     sd: str = ""
     """The spread behind `±`: the standard deviation, or half of the mean's interval."""
     n: str = ""
     note: str = ""
-    """What kept some seeds out, such as `1/3 failed`."""
+    """Why some seeds have no score, such as `1/3 failed`."""
     aligned: bool = False
     """Whether `score` lines up with the numbers of its column."""
 
 
 def rounded(value: float, metric: str) -> str:
-    """`value` with 3 decimals for a loss and what is as close to 1, else 2."""
+    """`value` with 3 decimals for a loss and for metrics of about that size, else with 2."""
     if not isfinite(value):
         return "nan" if isnan(value) else "∞" if value > 0 else "-∞"
     return f"{value:.2e}" if abs(value) >= _LONGEST else f"{value:z.{_DECIMALS.get(metric.rpartition('/')[2], 2)}f}"
 
 
 def signed(value: float, metric: str) -> str:
-    """`value`, rounded, with its sign; a true minus."""
+    """`value`, rounded, with its sign; the minus is U+2212."""
     return _with_sign(value, rounded(abs(value), metric))
 
 
 def difference(value: float, metric: Metric) -> str:
-    """A difference on the scale on which the metric is compared: of perplexities in nats."""
+    """A difference on the scale on which the metric is compared; perplexities are compared in nats."""
     if not metric.in_nats:
         return signed(value, metric.name)
     text = "nan" if isnan(value) else "∞" if not isfinite(value) else f"{abs(value):.{_NATS}f}"
@@ -80,12 +80,12 @@ def probability(p: float) -> str:
 
 
 def equals(p: float) -> str:
-    """A p-value after its `p`: `= 0.012`, or `< 0.001`."""
+    """A p-value as it follows `p`: `= 0.012`, or `< 0.001`."""
     return probability(p) if p < 0.001 else f"= {probability(p)}"
 
 
 def words(cell: Cell | None, *, show_n: bool) -> CellText:
-    """The cell as words; nothing at all for a place that the grid does not plan."""
+    """The text of a cell; all parts are empty for a place that the grid does not plan."""
     if cell is None:
         return CellText()
     broken = cell.failed - cell.out_of_memory
@@ -115,10 +115,10 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
 
 
 def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
-    """What stands to the right of the score in each place of a column: mean, spread, n and note.
+    """The text to the right of the score in each place of a column: mean, spread, n and note.
 
     Args:
-        blank: fills numbers up so that they line up; as wide as a digit.
+        blank: pads numbers so that they line up; it is as wide as a digit.
     """
     mean, sd, n = (
         max((len(getattr(part, name)) for part in parts if part.aligned), default=0) for name in ("mean", "sd", "n")
@@ -127,22 +127,22 @@ def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
     def beside(part: CellText) -> str:
         if not part.aligned:
             return part.note
-        told = [part.mean.rjust(mean, blank)] * bool(mean)
-        told += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
-        told += [part.n.rjust(n, blank)] * bool(n)
-        return f"{' '.join(told)}{f'  {part.note}' if part.note else ''}".rstrip()
+        parts = [part.mean.rjust(mean, blank)] * bool(mean)
+        parts += [f"{'±' if part.sd else blank} {part.sd.rjust(sd, blank)}"] * bool(sd)
+        parts += [part.n.rjust(n, blank)] * bool(n)
+        return f"{' '.join(parts)}{f'  {part.note}' if part.note else ''}".rstrip()
 
     return [beside(part) for part in parts]
 
 
 def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
-    """The levels of one header, blank where they only repeat those of the header before it, from `first` on."""
+    """The levels of one header, blank where they repeat the header before it; headers before `first` do not count."""
     here, before = headers[index], headers[index - 1] if index > first else ()
     return ["" if tuple(before[: level + 1]) == tuple(here[: level + 1]) else here[level] for level in range(len(here))]
 
 
 def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:
-    """The words of one level of headers, each with the number of neighbours that share it and what is above it."""
+    """The words of one level of headers, each with the number of neighbours that share it and all levels above it."""
     groups = groupby(headers, key=lambda header: tuple(header[: level + 1]))
     return [(shared[level], len(list(its))) for shared, its in groups]
 
@@ -150,14 +150,14 @@ def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]
 def column_headers(layout: Layout) -> list[tuple[str, ...]]:
     """The levels of each column's header, outermost first.
 
-    A word that does not say what it is, a number or `none`, takes its factor's name with it. The metric is a level of
-    its own, under the task, where columns differ in it or where nothing else heads the column.
+    A number or `none` is unclear alone, so it is written with the name of its factor. The metric is a level of its own,
+    under the task, where columns differ in it or have no other header.
     """
     factors = layout.column_factors
     level = factors.index("task") + 1 if "task" in factors else len(factors)
     headers = []
     for column, metric in zip(layout.columns, layout.metrics, strict=True):
-        header = [told(factor, word) for factor, word in zip(factors, column, strict=True)]
+        header = [word_of(factor, word) for factor, word in zip(factors, column, strict=True)]
         if len(set(layout.metrics)) > 1 or not factors:
             header.insert(level, str(metric or "score"))
         headers.append(tuple(header))
@@ -165,21 +165,21 @@ def column_headers(layout: Layout) -> list[tuple[str, ...]]:
 
 
 _SIGNS = {Mark.NOT_DISTINGUISHABLE: "†", Mark.UNTESTED: "‡"}
-"""Behind a score that is not the best."""
+"""Mark → the sign behind a score that is not the best."""
 
 
 def sign(mark: Mark | None) -> str:
-    """What stands behind a score that is not the best: † or ‡, or nothing."""
+    """The sign behind a score that is not the best, † or ‡; empty where there is none."""
     return _SIGNS.get(mark, "") if mark else ""
 
 
 def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
-    """The paragraphs below a table: how its numbers came about and what its marks mean, what its seeds can show, and
-    what to beware of.
+    """The paragraphs below a table: where its numbers come from, what its marks mean, what its seeds can show, and what
+    makes comparisons unfair.
 
     Args:
         best: how the format marks the best cell, such as `* and bold`.
-        full: also how the metrics were made, how cells spread, and every fact in which they differ, in full.
+        full: adds how the metrics were computed, how cells spread, and every fact in which cells differ.
     """
     marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
@@ -192,26 +192,26 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
     return [*filter(None, paragraphs)]
 
 
-def told(factor: str, word: str) -> str:
-    """A word that says what it is: `none`, a number and the like take their factor's name with them."""
+def word_of(factor: str, word: str) -> str:
+    """A factor's word, with the name of the factor where the word is unclear alone, as a number or `none` is."""
     unclear = word in ("none", "–", "true", "false") or word[:1].isdecimal()
     return f"{factor.rpartition('.')[2]} {word}" if unclear else word
 
 
 def place(layout: Layout, at: Address) -> str:
-    """A cell by the words of its row and its column."""
-    return LEVELS.join(told(factor, word) for factor, word in layout.header(at).items())
+    """The words of a place's row and column, joined."""
+    return LEVELS.join(word_of(factor, word) for factor, word in layout.header(at).items())
 
 
 def _without_marks(table: Table) -> list[str]:
-    """Why no cell is marked best, where several stand in one column."""
+    """Why no cell is marked best, for a table with several cells in one column."""
     columns = map(table.layout.column, range(len(table.layout.columns)))
     several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
     return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
 
 
 def _resolution(table: Table) -> str:
-    """What the seeds at hand can show."""
+    """The sentence on the smallest difference that the seeds can show; empty where there is none."""
     able = [group for group in table.groups if group.cells > 1]
     shown: list[str] = []
     for group in able:
@@ -222,21 +222,21 @@ def _resolution(table: Table) -> str:
         return ""
     corrected = max(group.comparisons for group in able)
     over = f", corrected for {corrected} comparisons" if corrected > 1 else ""
-    told = dict.fromkeys(shown)
-    rest = f"; {len(told) - _MOST_VALUES} more" if len(told) > _MOST_VALUES else ""
-    few = "; ".join([*told][:_MOST_VALUES])
+    different = list(dict.fromkeys(shown))
+    rest = f"; {len(different) - _MOST_VALUES} more" if len(different) > _MOST_VALUES else ""
+    few = "; ".join(different[:_MOST_VALUES])
     return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}."
 
 
 def _size(value: float, metric: Metric) -> str:
-    """A difference on the metric's scale, in words."""
+    """The size of a difference on the metric's scale, in words."""
     if metric.in_nats:
         return f"{rounded(ratio(-value), 'ratio')} times the {metric.unit}"
     return f"{rounded(value, metric.name)} {metric.unit}"
 
 
 def _spread(group: Group, *, only: bool) -> str:
-    """How the seeds of compared cells spread, and whether common seeds move them together."""
+    """The sentences on the spread over seeds, and on whether common seeds move the cells together."""
     alone = group.minimum_detectable_difference
     if group.spread is None or alone is None:
         return ""
@@ -258,39 +258,39 @@ def _spread(group: Group, *, only: bool) -> str:
 
 
 def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
-    """In what compared cells differ beside the factors of their table, each fact once."""
+    """The sentence on the facts in which compared cells differ beside the factors of their table."""
     topics: dict[str, dict[str, None]] = {}
     for one in facts:
         topics.setdefault(one.topic, {}).update(dict.fromkeys(one.values))
     if not topics:
         return ""
-    told = []
+    parts = []
     for topic, values in topics.items():
         words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
         more = ["…"] if len(words) > _MOST_VALUES else []
-        told.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+        parts.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
     factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
-    return f"Compared cells also differ, beside {factors}, in {'; '.join(told)}."
+    return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
 
 
 def _unequal(table: Table, fact: UnequalFact) -> str:
     values = list(fact.values.items())
-    told = []
+    parts = []
     for word, places in values:
         if len(places) > _MOST_NAMED or (len(places) > 1 and (word, places) == values[0]):
             cells = f"{len(places)} cells"
         else:
             cells = ", ".join(place(table.layout, at) for at in places)
-        told.append(f"{word} in {cells}")
+        parts.append(f"{word} in {cells}")
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
-        return f"This kdx does not know {'; '.join(told)}: shown as recorded, and not to be run here."
+        return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
     if fact.compared:
-        return f"Unequal {fact.topic}{among}: {'; '.join(told)}."
+        return f"Unequal {fact.topic}{among}: {'; '.join(parts)}."
     instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""
-    return f"Not compared with each other{among}, for unequal {fact.topic}: {'; '.join(told)}{instead}."
+    return f"Not compared with each other{among}, for unequal {fact.topic}: {'; '.join(parts)}{instead}."
 
 
 def setting(words: Mapping[str, str]) -> str:
-    """A setting's words in a row: `translation, multi30k, width 128, steps 700`."""
-    return ", ".join(told(factor, word) for factor, word in words.items())
+    """A setting's words in one line: `translation, multi30k, width 128, steps 700`."""
+    return ", ".join(word_of(factor, word) for factor, word in words.items())

@@ -1,1 +1,1 @@
-"""Which run stands for a cell, and what the cell comes to."""
+"""Selects the run that stands for a cell, and summarises the runs of a cell."""

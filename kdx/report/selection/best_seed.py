@@ -1,4 +1,4 @@
-"""Which run stands for a seed, and which seed for a cell: the one rule of tables, exports and clean-ups.
+"""Selects the run that stands for a seed, and the seed that stands for a cell, for tables, exports and clean-ups.
 
 The paper's protocol: of a cell's seeds, the one with the best validation score [Tsai et al. 2019, Sec. 3]. The view
 `runs` of the database says the same in SQL, and a test holds the two to each other.
@@ -15,7 +15,7 @@ def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
     """The run that stands for each seed, from the lowest seed: its newest final generation, or else the newest.
 
     Args:
-        runs: of one cell, in any state and generation.
+        runs: all runs of one cell, in any state and generation.
     """
     ordered = sorted(runs, key=lambda run: (run.state in FINAL, run.generation))
     by_seed = {run.seed: run for run in ordered}
@@ -25,14 +25,14 @@ def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
 def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | None:
     """The completed run with the best validation score; of equals, the one with the lowest seed.
 
-    Test scores are never looked at. A run without a validation score, or whose score is NaN, cannot win.
+    Test scores are never used. A run without a validation score, or with a score of NaN, cannot win.
 
     Args:
-        runs: those that stand for the seeds of one cell.
-        direction: the good end of the validation score.
+        runs: the runs that stand for the seeds of one cell.
+        direction: the better direction of the validation score.
 
     Returns:
-        None when no run can be chosen.
+        The run, or None when no run can be selected.
     """
     sign = 1 if direction is Direction.MIN else -1
     scored = [
@@ -52,7 +52,7 @@ def by_cell(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
 
 
 def selected_runs(sweep: SweepRecord) -> dict[str, RunRecord]:
-    """Cell id → the run that stands for the cell in tables; without the cells that have none."""
+    """Cell id → the run that stands for the cell in tables; cells without such a run are left out."""
     runs = by_cell(sweep.runs)
     best = {
         cell.id: best_seed(standing_runs(runs.get(cell.id, ())), cell.spec.selection_direction) for cell in sweep.cells

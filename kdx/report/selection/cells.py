@@ -1,4 +1,4 @@
-"""One place of a table: a cell's runs, what they come to, and which of them stands for it."""
+"""The cell of a table: its seeds, their summary, and the selected run."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from kdx.vocabulary import Direction
 
 
 class State(StrEnum):
-    """What a reader sees in a place: a score, nothing yet, or what kept every run from one."""
+    """What a place of a table shows: a score, nothing yet, or why no run has a score."""
 
     VALUE = "value"
     HOLE = "hole"
@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Seed:
-    """What one seed of a cell came to: the run that stands for it, see `Cell`."""
+    """The result of one seed of a cell, that is of the run that stands for it, see `Cell`."""
 
     seed: int
     run_id: int
@@ -37,24 +37,24 @@ class Seed:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score, or what stands for it, see `Cell`; None unless completed."""
+    """Its test score, or in a table of a validation metric its validation score; None unless completed."""
     undertrained: str | None = None
-    """Why its score says little: it learned no more than how often each token comes."""
+    """Why its score says little: the model learned no more than the frequencies of the tokens."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One place of a table, in full precision.
 
-    A seed is counted once: by its newest final generation, or else by its newest.
+    Each seed counts once, by its newest final generation, or by its newest one if none is final.
     """
 
     id: str
     """The cell's hash."""
     metric: Metric
-    """What `score` is, such as bleu."""
+    """The metric of `score`, such as bleu."""
     selected_by: Metric
-    """What `validation` is, such as valid/bleu."""
+    """The metric of `validation`, such as valid/bleu."""
     state: State
     run_id: int | None
     """The selected run."""
@@ -65,43 +65,43 @@ class Cell:
     score: float | None
     """Its test score; in a table of a validation metric, its best validation score."""
     summary: Summary | None
-    """Such scores of every completed run."""
+    """Mean and spread of these scores over every completed run."""
     seeds: tuple[Seed, ...]
     """Every seed, from the lowest."""
     out_of_memory: int = 0
-    """Failed runs whose memory did not suffice."""
+    """Number of failed runs that ran out of memory."""
     shown: Shown = Shown.BEST_SEED
     """Whether `value` is the selected test score or the mean."""
 
     @property
     def value(self) -> float | None:
-        """The number that stands in the table; None where none does."""
+        """The number that the table shows; None where it shows none."""
         if self.state is not State.VALUE:
             return None
         return self.score if self.shown is Shown.BEST_SEED else self.summary.mean if self.summary else None
 
     @cached_property
     def scores(self) -> dict[int, float]:
-        """Seed → test score on the scale on which it is compared, where it has one."""
+        """Seed → test score on the scale on which it is compared; seeds without one are left out."""
         on_scale = self.metric.on_scale
         scaled = {one.seed: on_scale(one.score) for one in self.seeds if one.score is not None}
         return {seed: score for seed, score in scaled.items() if score is not None}
 
     @cached_property
     def compared(self) -> Summary | None:
-        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two, or
-        nothing stands in the table."""
+        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two scores, or
+        the table shows no number."""
         able = self.value is not None and self.reference is not None and len(self.scores) > 1
         return summarise([*self.scores.values()]) if able else None
 
     @property
     def reference(self) -> float | None:
-        """The mean that a margin is taken from; None where a score is missing on the scale on which it is compared."""
+        """The mean to which a margin refers; None where a score is missing on the scale on which it is compared."""
         return self.summary.mean if self.summary and len(self.scores) == self.summary.n else None
 
     @property
     def planned(self) -> int:
-        """Seeds asked for."""
+        """Number of planned seeds."""
         return len(self.seeds)
 
     @property
@@ -114,27 +114,27 @@ class Cell:
 
     @property
     def pruned(self) -> int:
-        """Runs that were stopped as not worth going on with; they have no test score."""
+        """Number of runs that a search stopped early; they have no test score."""
         return self._count(RunState.PRUNED)
 
     @property
     def undertrained(self) -> int:
-        """Completed runs that learned no more than how often each token comes."""
+        """Number of completed runs that learned no more than the frequencies of the tokens."""
         return sum(one.undertrained is not None for one in self.seeds)
 
     @property
     def failed(self) -> int:
-        """Failed runs, those out of memory among them."""
+        """Number of failed runs, including those out of memory."""
         return self._count(RunState.FAILED)
 
     @property
     def unfinished(self) -> int:
-        """Runs that are pending, running, interrupted or cancelled."""
+        """Number of runs that are pending, running, interrupted or cancelled."""
         return self.planned - self.completed - self.diverged - self.pruned - self.failed
 
     @property
     def divergence_rate(self) -> tuple[float, float]:
-        """Wilson's 95% interval of the chance that a seed diverges, from those that came to an end."""
+        """Wilson's 95% interval of the probability that a seed diverges, from the runs that completed or diverged."""
         return wilson(self.diverged, self.diverged + self.completed)
 
     def expected(self, draws: int) -> float | None:
@@ -143,7 +143,7 @@ class Cell:
 
     @cached_property
     def expected_best(self) -> list[float]:
-        """The same of 1, 2, … seeds."""
+        """The expected test score of the best-validation seed among 1, 2, … seeds."""
         sign = 1 if self.selected_by.direction is Direction.MAX else -1
         ranked = sorted(
             (sign * one.validation, -one.seed, one.score)
@@ -164,10 +164,10 @@ def cell_of(
     metric: str | None = None,
     shown: Shown = Shown.BEST_SEED,
 ) -> Cell | None:
-    """What the runs of a cell come to; None when its task has no such metric.
+    """Summarises the runs of a cell; None when its task has no such metric.
 
     Args:
-        runs: in any state and generation.
+        runs: all runs of the cell, in any state and generation.
         metrics: run id → `test/…` → value.
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
@@ -212,7 +212,7 @@ def cell_of(
 
 
 def _without_value(states: Mapping[RunState, int], memory: int) -> State:
-    """Divergence is an outcome at once, a failure only when no other run is still to come."""
+    """The state of a cell without a score: divergence counts at once, a failure only when every run has failed."""
     if states[RunState.COMPLETED]:
         return State.HOLE
     if states[RunState.DIVERGED]:

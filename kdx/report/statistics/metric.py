@@ -10,7 +10,7 @@ from kdx.vocabulary import Direction
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and its good end; of the test split, unless its name tells another."""
+    """A metric and its better direction; it is of the test split unless its name has another."""
 
     name: str
     direction: Direction
@@ -40,7 +40,7 @@ class Metric:
         return log(score) if self.in_nats else score
 
     def gain(self, difference: float) -> float:
-        """A difference as what it gains: positive is better."""
+        """The difference with the sign of an improvement: positive is better."""
         return difference if self.direction is Direction.MAX else -difference
 
     def margin_on_scale(self, margin: Margin, reference: float) -> float:

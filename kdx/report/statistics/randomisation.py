@@ -1,6 +1,6 @@
-"""BLEU of two systems with their translations exchanged at random: would other sentences of the same kind say the same?
+"""Approximate randomisation of BLEU: whether two systems would differ on other sentences of the same kind as well.
 
-Approximate randomisation [Riezler & Maxwell 2005]: if the systems do not differ, each sentence's two translations could
+The test is that of Riezler & Maxwell [2005]: if the systems do not differ, each sentence's two translations could
 as well have come the other way round. Unlike the bootstrap that sacrebleu offers beside it, whose p-value is nearly
 one-sided, it rejects a true null as often as it says. It says nothing about other seeds: each system is the one run
 that was selected.
@@ -13,17 +13,17 @@ from typing import Any
 from kdx.errors import KdxError
 
 TRIALS = 5000
-"""A p-value of 0.05 is then told to 0.003."""
+"""With so many exchanges the standard error of a p-value of 0.05 is 0.003."""
 
 
 @dataclass(frozen=True)
 class Randomisation:
-    """A system against another, over exchanges of their translations."""
+    """A system compared with another over exchanges of their translations."""
 
     gain: float
-    """BLEU over that of the other."""
+    """BLEU minus that of the other."""
     p: float
-    """That there is no difference, two-sided."""
+    """The two-sided p-value of no difference."""
     trials: int
     sentences: int
     signature: str
@@ -66,7 +66,7 @@ def score(lines: Sequence[str], references: Sequence[str], signature: str) -> fl
 def paired_randomisation(
     systems: Mapping[Any, Sequence[str]], baseline: Any, references: Sequence[str], signature: str
 ) -> dict[Any, Randomisation]:
-    """Every system against `baseline`, over `TRIALS` exchanges with a fixed seed.
+    """Compares every system with `baseline` over `TRIALS` exchanges with a fixed seed.
 
     Args:
         systems: name → translations, the baseline's among them.
@@ -78,14 +78,14 @@ def paired_randomisation(
     named: list[tuple[str, Sequence[str]]] = [(str(index), list(systems[name])) for index, name in enumerate(names)]
     test = PairedTest(named, {"BLEU": metric}, [list(references)], test_type="ar", n_samples=TRIALS)
     _, results = test()
-    told: list[Any] = results["BLEU"]
+    bleu: list[Any] = results["BLEU"]
     return {
         name: Randomisation(
-            gain=result.score - told[0].score,
+            gain=result.score - bleu[0].score,
             p=result.p_value,
             trials=TRIALS,
             sentences=len(references),
             signature=str(metric.get_signature()),
         )
-        for name, result in zip(names[1:], told[1:], strict=True)
+        for name, result in zip(names[1:], bleu[1:], strict=True)
     }

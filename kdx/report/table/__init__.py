@@ -1,1 +1,1 @@
-"""From a sweep's records to a table: layout, comparisons, audit and notes, each of which reads only what lies below."""
+"""From a sweep's records to a table: layout, comparisons, audit and notes, each of which uses only those before it."""

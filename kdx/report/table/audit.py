@@ -1,8 +1,8 @@
-"""What keeps a comparison from being fair: cells that differ in more than the factors of their table.
+"""Lists what makes a comparison unfair: facts beyond the factors of a table in which its cells differ.
 
-Every factor of the cells, seeds, parameter counts, the text, the libraries and the code behind the compared cells.
-Nothing is judged: a symmetric kernel is meant to have fewer parameters, but a reader has to know. Cells of one column
-whose numbers do not compare are not compared at all, which a reader has to know, too, and why.
+The facts are the cells' factors, seeds, parameter counts, text, libraries and code. The audit does not judge: a
+symmetric kernel is meant to have fewer parameters, but a reader has to know it. A reader also has to know why cells of
+one column are not compared at all, where their numbers do not compare.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
 
 CHANGED = "conditions while training"
-"""Topic of runs that went on with other libraries, threads, data or code than they had begun with."""
+"""Topic of runs that continued with other libraries, threads, data or code than they began with."""
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with words of another kdx."""
 
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
-"""Facts that cannot make a score better or worse; of commits, the code that decides is compared itself."""
+"""Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
 CANARY = "canary"
-"""Hash of some arithmetic, of an environment (`kdx.training.canary`)."""
+"""Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
 _SHORT = 8
 """Digits of a hash that are shown."""
@@ -44,11 +44,11 @@ class UnequalFact:
     task: str
     metric: Metric
     values: Mapping[str, tuple[Address, ...]]
-    """What the fact is → the places where it is so; the commonest first."""
+    """Value of the fact → the places that have it; the commonest value first."""
     compared: bool = True
-    """Whether the cells are compared all the same."""
+    """Whether the cells are compared nevertheless."""
     instead: str = ""
-    """A metric by which they could be compared; empty: none was recorded, or they are compared."""
+    """A metric by which the cells could be compared; empty if none was recorded, or if they are compared."""
 
 
 def audit(
@@ -58,11 +58,11 @@ def audit(
     baseline_of: BaselineOf,
     sweep: SweepRecord,
 ) -> tuple[UnequalFact, ...]:
-    """Every fact in which compared cells with a score differ, beyond the factors of their table, and why cells of one
+    """Every fact beyond the factors of the table in which compared cells with a score differ, and why cells of one
     column, or a cell and its baseline, are not compared.
 
     Args:
-        traits: what has to be the same for two cells' numbers to compare.
+        traits: the facts that have to be the same for two cells' numbers to compare.
     """
     meant = {*layout.row_factors, *layout.column_factors}
     edited = _edited(sweep)
@@ -72,11 +72,11 @@ def audit(
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
-            for topic, told in _facts(cell, layout.records[cell.id], sweep, edited):
+            for topic, value in _facts(cell, layout.records[cell.id], sweep, edited):
                 if topic not in meant:
-                    by_topic.setdefault(topic, {}).setdefault(told, []).append(at)
+                    by_topic.setdefault(topic, {}).setdefault(value, []).append(at)
         for topic, values in by_topic.items():
-            # What went on under other conditions, or has words that nobody here knows, is told of every cell.
+            # Changed conditions and unknown words are listed even where all cells share them.
             if len(values) > 1 or topic in (CHANGED, UNKNOWN):
                 found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
     return tuple(found)
@@ -98,14 +98,14 @@ def _not_compared(
         meant += [[at, against] for at in those if (against := baseline_of(at)) is not None and against in those]
         by_topic: dict[str, dict[str, dict[Address, None]]] = {}
         for places in meant:
-            its: dict[str, dict[Address, Trait]] = {}
+            traits_by_topic: dict[str, dict[Address, Trait]] = {}
             for at in places:
                 for trait in traits[at]:
-                    its.setdefault(trait.topic, {})[at] = trait
-            for topic, told in its.items():
-                if len({trait.key for trait in told.values()}) > 1 or len(told) < len(places):
-                    for at, trait in told.items():
-                        by_topic.setdefault(topic, {}).setdefault(trait.told, {})[at] = None
+                    traits_by_topic.setdefault(trait.topic, {})[at] = trait
+            for topic, by_place in traits_by_topic.items():
+                if len({trait.key for trait in by_place.values()}) > 1 or len(by_place) < len(places):
+                    for at, trait in by_place.items():
+                        by_topic.setdefault(topic, {}).setdefault(trait.text, {})[at] = None
         bytewise = metric.unit != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
         instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
         for topic, values in by_topic.items():
@@ -113,11 +113,11 @@ def _not_compared(
 
 
 def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tuple[Address, ...]]:
-    return {told: tuple(where) for told, where in sorted(values.items(), key=lambda entry: -len(entry[1]))}
+    return {value: tuple(places) for value, places in sorted(values.items(), key=lambda entry: -len(entry[1]))}
 
 
 def _edited(sweep: SweepRecord) -> frozenset[str]:
-    """The modules of kdx that were not the same for all runs that they decided, or `code` where that is not known."""
+    """The modules of kdx that differ between the runs that use them, or `code` for runs that recorded no modules."""
     origins = list({id(one): one for one in sweep.provenance.values()}.values())
     hashes: dict[str, set[str]] = {}
     for one in origins:
@@ -128,10 +128,10 @@ def _edited(sweep: SweepRecord) -> frozenset[str]:
 
 
 def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Two cells need not use the same modules; what both use must be the same."""
+    """The code of a cell's runs as facts, module by module, since two cells need not use the same modules."""
     of_all = [one for one in origins if one.code]
     if CODE in edited:
-        # An earlier kdx recorded one hash of all code, whatever a cell used of it.
+        # An earlier kdx recorded one hash of all its code.
         yield from _agreed(CODE, ("told by module" if one.modules else (one.code or "")[:_SHORT] for one in of_all))
     for module in sorted(set(edited) - {CODE}):
         hashes = (sha256[:_SHORT] for one in of_all if one.modules and (sha256 := one.modules.get(module)))
@@ -147,7 +147,7 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collectio
             yield factor, word or "none"
     counts = [sweep.metrics.get(run, {}).get(PARAMETERS) for run in runs]
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
-    # Runs share their origins; each is looked at once.
+    # Runs share their origins; each origin counts once.
     origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
     yield from _code(origins, edited)
@@ -155,7 +155,7 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collectio
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         values = [(one.environment or {}).get(key) for one in origins]
         if key == CANARY:
-            # It is of the arithmetic of one precision, and those who did not record it may have had the same.
+            # The hash is of one precision, and runs that did not record it may have had the same arithmetic.
             yield from _agreed(f"arithmetic in {precision}", (str(value) for value in values if value is not None))
         elif key not in _NO_MATTER:
             yield from _agreed(key, ("not recorded" if value is None else str(value) for value in values))
@@ -170,11 +170,11 @@ def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]
             yield str(defined)
 
 
-def _agreed(topic: str, told: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """One fact of a cell's runs, all its values where they do not agree; nothing where none is known."""
-    values = sorted(set(told))
-    if values:
-        yield topic, " and ".join(values)
+def _agreed(topic: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """One fact of a cell's runs, with all values where the runs differ; nothing where no value is known."""
+    different = sorted(set(values))
+    if different:
+        yield topic, " and ".join(different)
 
 
 def _ranges(seeds: Iterable[int]) -> str:

@@ -1,4 +1,4 @@
-"""The randomisation of BLEU for the differences of a table, from the translations of the selected runs."""
+"""Randomisation tests of BLEU for the differences of a table, on the translations of the selected runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from kdx.report.table.layout import Layout
 from kdx.store.records import SweepRecord
 
 _SAME = 1e-6
-"""BLEU points between what a run recorded and what its translations give here."""
+"""Largest difference in BLEU between what a run recorded and what its translations give here."""
 
 
 @dataclass(frozen=True)
 class Translated:
-    """A run's test translations, and what they are scored with."""
+    """A run's test translations, with the references and the signature to score them."""
 
     lines: Sequence[str]
     references: Sequence[str]
@@ -27,16 +27,16 @@ class Translated:
 
 @dataclass(frozen=True)
 class Translations:
-    """What the selected runs of a sweep translated."""
+    """The test translations of a sweep's selected runs."""
 
     sweep: SweepRecord
     lines: Mapping[int, Sequence[str]]
     """Run id → its translations of the test split."""
     references: Callable[[Data], Sequence[str]]
-    """The references of a test split; asked for those alone that are needed."""
+    """Returns the references of a test split; called only for the splits that are needed."""
 
     def randomise(self, layout: Layout, differences: Sequence[Difference]) -> dict[Address, Randomisation]:
-        """By its place, a randomisation for each difference of BLEU whose two selected runs have translations.
+        """Place → a randomisation for each difference of BLEU whose two selected runs have translations.
 
         Raises:
             KdxError: a corpus is not here, or is not the one that the runs were tested on; and whatever `references`
@@ -59,7 +59,7 @@ class Translations:
 
 
 def compared_runs(layout: Layout, differences: Sequence[Difference]) -> dict[int, str]:
-    """Run id → cell id, of the selected runs whose BLEU is compared."""
+    """Run id → cell id of the selected runs whose BLEU is compared."""
     runs = {}
     for one in differences:
         for at in (one.at, one.against):
@@ -72,13 +72,13 @@ def compared_runs(layout: Layout, differences: Sequence[Difference]) -> dict[int
 def randomised(
     layout: Layout, differences: Sequence[Difference], translated: Mapping[int, Translated]
 ) -> dict[Address, Randomisation]:
-    """By its place, a randomisation for each difference of BLEU whose two selected runs have translations.
+    """Place → a randomisation for each difference of BLEU whose two selected runs have translations.
 
     Args:
         translated: by run id.
 
     Raises:
-        KdxError: translations do not give the BLEU that the run recorded, so these are not its references.
+        KdxError: translations do not give the BLEU that the run recorded, so the references are not those of the run.
     """
     places = layout.places
     wanted: dict[int, dict[int, list[Address]]] = {}
@@ -101,11 +101,11 @@ def randomised(
     return found
 
 
-def _check(run: int, recorded: float | None, its: Translated) -> None:
-    here = score(its.lines, its.references, its.signature)
-    if recorded is None or abs(here - recorded) > _SAME:
+def _check(run: int, recorded: float | None, translated: Translated) -> None:
+    computed = score(translated.lines, translated.references, translated.signature)
+    if recorded is None or abs(computed - recorded) > _SAME:
         raise KdxError(
-            f"the translations of run {run} score {here:.2f} BLEU against the references here, "
+            f"the translations of run {run} score {computed:.2f} BLEU against the references here, "
             f"{'nothing' if recorded is None else f'{recorded:.2f}'} was recorded",
             hint="prepare the corpus that it was tested on",
         )

@@ -1,4 +1,4 @@
-"""From a sweep's records to its tables, each built once of its parts."""
+"""Builds the tables of a sweep from its records, each in one step."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,7 +19,7 @@ from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
 Randomise = Callable[[Layout, Sequence[Difference]], Mapping[Address, Randomisation]]
-"""Compares the selected runs behind the differences of a table, see `kdx.report.table.bleu_randomisation`."""
+"""Compares the selected runs of a table's differences over test sentences (`kdx.report.table.bleu_randomisation`)."""
 
 
 def tables(
@@ -30,12 +30,12 @@ def tables(
     paper: Paper | None = None,
     randomise: Randomise | None = None,
 ) -> tuple[Table, ...]:
-    """Every table that the grid asks for, or one over all that varies when it asks for none.
+    """Every table that the grid asks for; if it asks for none, one table over all factors that vary.
 
     Args:
-        database: where the sweep is from, for messages.
-        only: the name of the one table that is wanted.
-        paper: whose published values stand beside these.
+        database: the database of the sweep, for messages.
+        only: the name of a single table to build.
+        paper: adds its published values.
         randomise: compares the selected runs over test sentences.
 
     Raises:
@@ -99,7 +99,7 @@ def _default(sweep: SweepRecord) -> TableSpec:
 
 
 def _legend(found: Comparisons, comparable: Sequence[ComparableCells]) -> dict[Mark, str]:
-    """What each mark that the table has means."""
+    """The meaning of each mark in the table."""
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
     many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"

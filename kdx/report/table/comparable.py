@@ -1,8 +1,8 @@
-"""Which numbers compare: those of one task and metric, counted on the same text, in the same tokens and context.
+"""Decides which cells' numbers compare: those of one task and metric, over the same text, tokens and context.
 
-A perplexity is per token, so another vocabulary makes another number of it, and so does every word that is unknown,
-which costs next to nothing. BLEU asks for the same references; bits per byte for the same text alone. Of runs of an
-older kdx, which recorded no such facts, the settings of the data have to be the same.
+A perplexity is per token, so it depends on the vocabulary and on the number of unknown words, which cost next to
+nothing. BLEU needs the same references, bits per byte only the same text. For runs of an older kdx, which recorded no
+such facts, the settings of the data have to be the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,27 +19,27 @@ from kdx.tasks import TASKS
 
 _PER_TOKEN = frozenset({"loss", "perplexity"})
 BITS_PER_BYTE = "bits_per_byte"
-"""Compares whatever the vocabulary."""
+"""The metric that compares across vocabularies."""
 _SHORT = 8
 """Digits of a hash that are shown."""
 
 
 class Trait(NamedTuple):
-    """One thing that has to be the same in two cells for their numbers to compare."""
+    """A fact that has to be the same in two cells for their numbers to compare."""
 
     topic: str
     """Such as `vocabulary`."""
     key: str
-    """The same where it is the same."""
-    told: str
-    """It in words."""
+    """Equal in two cells if the fact is the same."""
+    text: str
+    """The fact in words."""
 
 
 def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...]]:
-    """The traits of every cell, task and metric aside."""
+    """The traits of every cell, without task and metric."""
     facts = {at: _facts(cell, sweep) for at, cell in layout.places.items()}
     scored = [at for at, cell in layout.places.items() if cell.scores]
-    # Facts of some cells alone would tell them from the others by no more than the kdx that trained them.
+    # If only some cells have facts, those would differ from the others by nothing but the kdx that trained them.
     recorded = all(facts[at] for at in scored)
     return {
         at: _of_facts(cell.metric, known, layout.spec(at))
@@ -51,7 +51,7 @@ def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...
 
 @dataclass(frozen=True)
 class ComparableCells:
-    """Cells of a table whose numbers compare, by their places."""
+    """Cells of a table whose numbers compare, by place."""
 
     task: str
     metric: Metric
@@ -59,7 +59,7 @@ class ComparableCells:
 
 
 def comparable_cells(layout: Layout, of: Mapping[Address, Sequence[Trait]]) -> tuple[ComparableCells, ...]:
-    """The cells of a layout, apart where their numbers do not compare.
+    """The cells of a layout, grouped so that the numbers within a group compare.
 
     Args:
         of: the traits of each cell.
@@ -72,7 +72,7 @@ def comparable_cells(layout: Layout, of: Mapping[Address, Sequence[Trait]]) -> t
 
 
 def compares_by_bytes(cells: Mapping[Address, Cell], sweep: SweepRecord) -> bool:
-    """Whether bits per byte were recorded for each of these cells, so that they can be compared by them."""
+    """Whether every run of these cells recorded bits per byte, so that the cells can be compared by them."""
     runs = [one.run_id for cell in cells.values() for one in cell.seeds if one.score is not None]
     return all(f"test/{BITS_PER_BYTE}" in sweep.metrics.get(run, {}) for run in runs)
 
@@ -90,11 +90,11 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> t
     split = metric.recorded.partition("/")[0]
     found = []
 
-    def add(topic: str, *names: str, told: str = "") -> None:
+    def add(topic: str, *names: str, text: str = "") -> None:
         if all(name in facts for name in names):
             key = " ".join(str(facts[name]) for name in names)
             found.append(
-                Trait(topic, key, told or key[:_SHORT] if topic.endswith(("text", "examples")) else told or key)
+                Trait(topic, key, text or key[:_SHORT] if topic.endswith(("text", "examples")) else text or key)
             )
 
     unknown = facts.get(f"{split}/unknown_rate") or 0.0
@@ -103,7 +103,7 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> t
         add(
             "vocabulary",
             "vocabulary",
-            told=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
+            text=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
         )
     if metric.unit in _PER_TOKEN or metric.unit.startswith("bleu"):
         add("tokenisation", "tokenisation")
@@ -119,16 +119,16 @@ def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
 
 
 def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
-    """How a stream is cut for the test; what fills the context decides a perplexity."""
+    """How a stream is cut for the test, since a perplexity depends on the context."""
     if spec.task not in TASKS or not TASKS[spec.task].data.streams:
         return ()
     length = spec.value("evaluation.length") or spec.value("training.length")
     memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")
-    told = f"{_streams(spec)} streams, {length} tokens, memory {memory or 0}"
-    return (Trait("evaluation context", told, told),)
+    context = f"{_streams(spec)} streams, {length} tokens, memory {memory or 0}"
+    return (Trait("evaluation context", context, context),)
 
 
 def _streams(spec: ResolvedSpec) -> int | None:
     tokens, length = spec.value("training.batch_tokens"), spec.value("training.length")
-    # Another kdx may have a cell without them.
+    # A cell of another kdx may lack these fields.
     return spec.value("evaluation.streams") or (tokens // length if tokens and length else None)

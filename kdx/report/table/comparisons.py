@@ -1,13 +1,13 @@
-"""Cells of a table side by side: which differ, by how much, and which cannot be told apart.
+"""Compares the cells of a table: which differ, by how much, and which are not distinguishable.
 
 Cells are compared where their numbers compare (`kdx.report.table.comparable`), by the means and the spreads of the two
 cells alone (`kdx.report.statistics.estimates.contrast`), perplexities by their logarithm.
 
-A table asks two questions, each with its own correction. Which cells differ from the declared baseline: Holm's, over
-every such difference of the table. Which cells are worse than the best of their column: as the best is chosen by the
-same runs, a cell that is in truth the best has to be safe from each of the others, so one-sided p-values are multiplied
-by the number of comparisons, over all columns of the table (comparisons with the best, Hsu 1984; by Bonferroni, which
-asks nothing of their spreads).
+A table asks two questions, each with its own correction. Which cells differ from the declared baseline? Holm's
+correction covers every such difference of the table. Which cells are worse than the best of their column? The best is
+chosen by the same runs, and the cell that is truly the best must not lose to any of the others by chance, so one-sided
+p-values are multiplied by the number of comparisons over all columns of the table (comparisons with the best, Hsu
+1984; by Bonferroni's correction, which assumes nothing about the spreads).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +28,11 @@ from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
 
 BaselineOf = Callable[[Address], Address | None]
-"""The cell that a cell is compared with; None for none, or itself."""
+"""Returns the place of the cell that a cell is compared with; None if there is none, or it is the cell itself."""
 
 
 class Mark(StrEnum):
-    """How a cell stands to the best of its column that it compares with."""
+    """How a cell compares with the best comparable cell of its column."""
 
     BEST = "best"
     """No mean is better."""
@@ -44,32 +44,32 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """A cell against another, as what it gains: positive is better; of perplexities, in nats."""
+    """The gain of a cell over another: positive is better; for perplexities in nats."""
 
     at: Address
     against: Address
     metric: Metric
     n: int
-    """Seeds of the cell that has fewer of the two."""
+    """The smaller number of seeds of the two cells."""
     estimate: Estimate | None
-    """Difference of the means; None where a single seed has no spread to judge it by."""
+    """The difference of the means; None where a cell has a single seed and so no spread."""
     p: float | None = None
-    """That there is none, or that the cell is no worse than the best; corrected over the table."""
+    """The p-value of no difference, or of the cell being no worse than the best; corrected over the table."""
     paired: Estimate | None = None
-    """The same by the paired t-test, over the seeds that both have."""
+    """The difference by the paired t-test, over the seeds that both cells have."""
     margin: float | None = None
-    """The difference below which the two count as equal, on the same scale; None: none was stated."""
+    """The difference below which the two cells count as equal, on the same scale; None if the grid states none."""
     p_equivalent: float | None = None
-    """That they differ by the margin or more."""
+    """The p-value of a difference of the margin or more."""
 
     @property
-    def told_apart(self) -> bool:
-        """Whether they differ, at the level of 0.05 after the correction."""
+    def significant(self) -> bool:
+        """Whether the cells differ at the level of 0.05 after the correction."""
         return self.p is not None and self.p < 1 - LEVEL
 
     @property
     def equivalent(self) -> bool:
-        """Whether they are equal within the margin, at the level of 0.05."""
+        """Whether the cells are equal within the margin at the level of 0.05."""
         return self.p_equivalent is not None and self.p_equivalent < 1 - LEVEL
 
 
@@ -80,21 +80,22 @@ class Group:
     metric: Metric
     task: str
     cells: int
-    """Different cells with a score."""
+    """Number of different cells with a score."""
     seeds: int
-    """Of the compared cell that has the fewest; 0 where no two cells can be compared."""
+    """The smallest number of seeds of a compared cell; 0 where no two cells can be compared."""
     spread: tuple[float, float, float] | None
-    """Lowest standard deviation over seeds of a compared cell, root mean square, highest; of perplexities, in nats."""
+    """Standard deviations over seeds of the compared cells: lowest, root mean square, highest; for perplexities in
+    nats."""
     seed_effect: SeedEffect | None
     """Whether common seeds move the cells alike."""
     comparisons: int
-    """In the table, over which p-values are corrected."""
+    """Number of comparisons in the table, for which p-values are corrected."""
     sides: int
-    """2 where cells are compared with a baseline, 1 with the best."""
+    """2 where cells are compared with a baseline, 1 where with the best."""
 
     @property
     def minimum_detectable_difference(self) -> float | None:
-        """The smallest difference that two cells of usual spread show in one comparison; of perplexities, in nats."""
+        """The smallest difference that one comparison of two typical cells can show; for perplexities in nats."""
         return self._detectable(1)
 
     @property
@@ -114,18 +115,18 @@ class Comparisons:
 
     groups: tuple[Group, ...]
     differences: tuple[Difference, ...]
-    """Each cell against its baseline, or against the best of its column where the table declares none."""
+    """Each cell compared with its baseline, or with the best of its column where the table declares none."""
     marks: Mapping[Address, Mark]
-    """How cells stand to the best of their column; absent where nothing is said."""
+    """How cells compare with the best of their column; a cell without a comparison has no mark."""
     with_best: int
-    """Comparisons with the best, of all columns."""
+    """Number of comparisons with the best, over all columns."""
 
 
 def compare(layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells]) -> Comparisons:
     """Every comparison that a table makes.
 
     Args:
-        comparable: the cells of the layout, apart where their numbers do not compare.
+        comparable: the cells of the layout, grouped so that the numbers within a group compare.
     """
     best = _best_of_columns(comparable)
     with_best = _comparisons_with_best(comparable, best)
@@ -144,7 +145,7 @@ def compare(layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCel
 
 
 def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
-    """The place with the baseline's words where it has them, and with one's own words for the rest."""
+    """Finds the place with the baseline's words, and with the words of the cell itself for all other factors."""
     rows = {header: index for index, header in enumerate(layout.rows)}
     columns = {header: index for index, header in enumerate(layout.columns)}
 
@@ -160,7 +161,7 @@ def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
 
 
 def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
-    """What comparable cells have in common; a cell that stands in several places counts once."""
+    """Summarises comparable cells; a cell that stands in several places counts once."""
     distinct = list({cell.id: cell for cell in comparable.cells.values() if cell.scores}.values())
     compared = [cell for cell in distinct if cell.compared]
     sds = [one.sd for cell in compared if (one := cell.compared) and one.sd is not None]
@@ -180,7 +181,7 @@ def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
 def _differences(
     comparable: Sequence[ComparableCells], baseline: BaselineOf, margins: Mapping[str, Margin]
 ) -> tuple[Difference, ...]:
-    """Each cell against its baseline, where both have scores; no p-value yet.
+    """Each cell compared with its baseline where both have scores, still without p-values.
 
     Args:
         margins: metric → margin.
@@ -197,17 +198,17 @@ def _differences(
 
 
 def _corrected(found: Sequence[Difference]) -> tuple[Difference, ...]:
-    """The differences with p-values, corrected for all of them."""
+    """The differences with p-values that are corrected for all of them."""
     tested = {index: one.estimate.p for index, one in enumerate(found) if one.estimate}
     p = dict(zip(tested, holm([*tested.values()]) if tested else (), strict=True))
     return tuple(replace(one, p=p.get(index)) for index, one in enumerate(found))
 
 
 def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, tuple[Address, ...]]:
-    """Place → where the best mean stands that it compares with, several times when means are equal.
+    """Place → the places of the best comparable mean of its column, several when means are equal.
 
-    Cells with a single seed, or with a score that is no finite number, are not among those compared; a column with
-    fewer than two others has no best.
+    Cells with a single seed, or with a score that is not finite, are left out; a column with fewer than two other cells
+    has no best.
     """
     found: dict[Address, tuple[Address, ...]] = {}
     for group in comparable:
@@ -225,7 +226,7 @@ def _best_of_columns(comparable: Sequence[ComparableCells]) -> dict[Address, tup
 
 
 def _comparisons_with_best(comparable: Sequence[ComparableCells], best: Mapping[Address, tuple[Address, ...]]) -> int:
-    """Of each column of comparable cells, all but one."""
+    """The number of comparisons with the best: in each column of comparable cells, one fewer than there are cells."""
     columns: dict[tuple[int, int], set[str]] = {}
     for index, group in enumerate(comparable):
         for at, cell in group.cells.items():
@@ -244,7 +245,7 @@ def _worse_than_best(found: Sequence[Difference], comparisons: int) -> tuple[Dif
 def _marks(
     layout: Layout, best: Mapping[Address, tuple[Address, ...]], from_best: Sequence[Difference]
 ) -> dict[Address, Mark]:
-    """The best of each column, what cannot be told from it, and what could not be compared."""
+    """Marks the best of each column, cells that are not distinguishable from it, and cells that have no test."""
     compared = {one.at: one for one in from_best}
     ids = {those: {layout.places[one].id for one in those} for those in best.values()}
     marks = {}
@@ -257,7 +258,7 @@ def _marks(
         elif difference is None or difference.p is None:
             if cell.value is not None and cell.metric.on_scale(cell.value) is not None:
                 marks[at] = Mark.UNTESTED
-        elif not difference.told_apart:
+        elif not difference.significant:
             marks[at] = Mark.NOT_DISTINGUISHABLE
     return marks
 

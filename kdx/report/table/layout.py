@@ -1,4 +1,4 @@
-"""Where the cells of a sweep stand in a table: headers, cells, metrics; nothing of how they compare."""
+"""The layout of a table: headers, cells and metrics, without comparisons."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 @dataclass(frozen=True)
 class Layout:
-    """A table without what is concluded from it; audit, notes, comparisons and published values read this alone."""
+    """A table without conclusions; audit, notes, comparisons and published values depend on nothing else."""
 
     name: str
     caption: str
-    """The grid's own words."""
+    """The caption from the grid."""
     shown: Shown
-    """What its places hold: the selected test score, or the mean over seeds."""
+    """Which number each place shows: the selected test score, or the mean over seeds."""
     row_factors: tuple[str, ...]
     column_factors: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -30,19 +30,19 @@ class Layout:
     metrics: tuple[Metric | None, ...]
     """The metric of each column; None where it mixes several."""
     places: Mapping[Address, Cell]
-    """Where each cell stands, row by row; absent where the grid plans nothing, or the cell's task has no such
+    """Place → cell, row by row; a place is missing if the grid plans nothing there, or the cell's task has no such
     metric."""
     records: Mapping[str, CellRecord]
     """Cell id → the cell as the sweep planned it."""
 
     @property
     def body(self) -> tuple[tuple[Cell | None, ...], ...]:
-        """Rows of cells; None where nothing stands."""
+        """Rows of cells; None where a place is empty."""
         columns = range(len(self.columns))
         return tuple(tuple(self.places.get((row, column)) for column in columns) for row in range(len(self.rows)))
 
     def column(self, index: int) -> list[Cell | None]:
-        """One column of cells; None where nothing stands."""
+        """One column of cells; None where a place is empty."""
         return [self.places.get((row, index)) for row in range(len(self.rows))]
 
     @property
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def fewest(self) -> int:
-        """Scores of the cell that has the fewest, of those with any; 0 where none has."""
+        """The smallest number of scores of a cell that has any; 0 where none has."""
         return min((len(cell.scores) for cell in self.cells if cell.scores), default=0)
 
     def header(self, at: Address) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Layout:
         return dict(zip(factors, (*self.rows[row], *self.columns[column]), strict=True))
 
     def spec(self, at: Address) -> ResolvedSpec:
-        """Of the cell in a place."""
+        """The spec of the cell in a place."""
         return self.records[self.places[at].id].spec
 
 

@@ -1,4 +1,4 @@
-"""What a table says of itself below its numbers: the selection rule, n, the splits, and what its words mean."""
+"""The notes below a table's numbers: the selection rule, n, the splits, and what its words mean."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,7 +28,7 @@ _UNDERTRAINED = (
 
 
 def notes(layout: Layout) -> tuple[str, ...]:
-    """The sentences that a reader of the numbers needs."""
+    """The sentences that explain the numbers of a table."""
     cells = layout.cells
     if not cells:
         return ()
@@ -42,32 +42,32 @@ def notes(layout: Layout) -> tuple[str, ...]:
     by_own_score = any(cell.metric == cell.selected_by for cell in cells)
     split = "validation" if by_own_score else "test"
     if layout.shown is Shown.BEST_SEED:
-        told = [f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(layout)}."]
+        sentences = [f"Per cell, the {split} score of the seed with the best {rule}{_over_seeds(layout)}."]
     else:
-        told = [
+        sentences = [
             f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(layout)}; "
             f"each run's weights are those of its best {rule}."
         ]
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
-        told.append(f"{chosen} chosen by this very score, which flatters it.")
+        sentences.append(f"{chosen} chosen by this very score, which flatters it.")
     shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
-    told += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
-    told += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
-    told += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
-    return tuple(told)
+    sentences += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
+    sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
+    sentences += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
+    return tuple(sentences)
 
 
 def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:
-    """The good end of each metric, and how it was made, as the runs recorded it.
+    """The sentences on each metric: its better direction, and how it was computed, as the runs recorded it.
 
     Args:
         provenance: run id → what it was computed from, with the definitions of its metrics.
     """
     metrics = dict.fromkeys(cell.metric for cell in layout.cells)
-    told = [f"{'; '.join(f'{metric}: {_GOOD[metric.direction]}' for metric in metrics)}."] if metrics else []
-    told += [f"{metric.name}: {text}." for metric in metrics for text in _definitions(layout, metric, provenance)]
-    return tuple(told)
+    sentences = [f"{'; '.join(f'{metric}: {_GOOD[metric.direction]}' for metric in metrics)}."] if metrics else []
+    sentences += [f"{metric.name}: {text}." for metric in metrics for text in _definitions(layout, metric, provenance)]
+    return tuple(sentences)
 
 
 def _over_seeds(layout: Layout) -> str:
@@ -94,9 +94,9 @@ def _number(layout: Layout) -> str:
 
 
 def _definitions(layout: Layout, metric: Metric, provenance: Mapping[int, Provenance]) -> Iterable[str]:
-    """How the metric was made, as the runs recorded it; several where they do not agree."""
+    """How the metric was computed, as the runs recorded it; several texts where the runs differ."""
     runs = (seed.run_id for cell in layout.cells if cell.metric == metric for seed in cell.seeds)
-    # Runs share their origins; each is looked at once.
+    # Runs share their origins; each origin counts once.
     origins = {id(one): one for run in runs if (one := provenance.get(run))}.values()
     defined = ((one.definitions or {}).get(metric.recorded) for one in origins)
     return dict.fromkeys(text for text in defined if text)

@@ -1,4 +1,4 @@
-"""A table as a value: what stands in each place, how places compare, and what goes below; no format, no rounding."""
+"""A table as a value: its cells, how they compare, and its notes; without format or rounding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,26 +13,26 @@ from kdx.report.table.layout import Layout
 
 @dataclass(frozen=True)
 class Table:
-    """A table, ready to be written down in any format; it is built once (`kdx.report.table.build`)."""
+    """A table that is ready to be written in any format; `kdx.report.table.build` builds it in one step."""
 
     layout: Layout
     baseline: Mapping[str, str] = field(default_factory=dict)
-    """Factor → word of the cells that others are compared with; empty: each with the best of its column."""
+    """Factor → word of the baseline; empty if each cell is compared with the best of its column."""
     groups: tuple[Group, ...] = ()
-    """Cells whose numbers compare, and what their seeds can show."""
+    """The groups of cells whose numbers compare, and what their seeds can show."""
     differences: tuple[Difference, ...] = ()
     """Each cell against its baseline, or against the best of its column."""
     randomisations: Mapping[Address, Randomisation] = field(default_factory=dict)
-    """Of a difference's two selected runs, by the place of the difference, where it was asked for."""
+    """Place of a difference → the randomisation of its two selected runs; empty unless asked for."""
     marks: Mapping[Address, Mark] = field(default_factory=dict)
-    """How cells stand to the best of their column."""
+    """How cells compare with the best of their column."""
     legend: Mapping[Mark, str] = field(default_factory=dict)
-    """What each mark of the table means, such as "best mean of its column"."""
+    """The meaning of each mark in the table, such as "best mean of its column"."""
     audit: tuple[UnequalFact, ...] = ()
-    """What keeps a comparison from being fair."""
+    """The facts that make a comparison unfair."""
     notes: tuple[str, ...] = ()
-    """What goes with the numbers: selection rule, n, what the words in the body mean."""
+    """The sentences that explain the numbers: selection rule, n, and the words in the body."""
     definitions: tuple[str, ...] = ()
-    """How the metrics were made, as the runs recorded it."""
+    """How the metrics were computed, as the runs recorded it."""
     published: PublishedComparison | None = None
-    """Published values beside these, where they were asked for."""
+    """Published values of the same cells; None unless asked for."""

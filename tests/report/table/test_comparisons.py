@@ -108,7 +108,7 @@ def test_p_values_are_of_the_two_cells_alone_and_corrected_over_the_table() -> N
     assert far.estimate and far.estimate.p == pytest.approx(welch(POLY, EXP))
     assert far.p == pytest.approx(2 * far.estimate.p)
     assert close.p == pytest.approx(close.estimate.p)
-    assert far.told_apart and not close.told_apart
+    assert far.significant and not close.significant
 
 
 def test_one_bad_seed_of_another_cell_changes_nothing_for_a_pair() -> None:
@@ -245,7 +245,7 @@ def test_one_seed_against_a_baseline_has_no_estimate() -> None:
     (one,) = made.differences
     metric = made.layout.cells[0].metric
     assert one == Difference(at=(1, 0), against=(0, 0), metric=metric, n=1, estimate=None, margin=1.0)
-    assert not one.told_apart and not one.equivalent
+    assert not one.significant and not one.equivalent
 
 
 def test_a_cell_with_a_score_that_is_not_finite_is_not_compared_by_the_others_that_it_has() -> None:
@@ -342,6 +342,6 @@ def test_a_cell_that_is_in_truth_the_best_keeps_a_mark(n: int, spreads: tuple[fl
         runs = [one for kernel, its in zip(kernels, scores.tolist(), strict=True) for one in seeded(kernel, *its)]
         (made,) = tables(sweep(cells, runs, tables=[asked]))
         lost += marks(made)[0] not in (Mark.BEST, Mark.NOT_DISTINGUISHABLE)
-        wrong += any(one.told_apart for one in made.differences)
+        wrong += any(one.significant for one in made.differences)
     # Of 500, 25 are 5%; more than 38 come once in 200 times.
     assert lost <= 38 and wrong <= 38

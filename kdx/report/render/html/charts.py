@@ -16,19 +16,20 @@ Scale = tuple[float, float]
 _DECADES = 3
 """An axis over more of them is logarithmic."""
 MANY, _SPOT = 2000, 4
-"""So many points can be links with labels of their own. Of more, only the selected ones are, and those on one spot of
-so many pixels stand as one."""
+"""Up to so many points are all links with labels. Where there are more, only the selected ones are links, and points
+within one square of so many pixels are drawn as one."""
 _COLOURS, _SHAPES = (
     [f"var(--series-{number})" for number in range(6)],
     ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"],
 )
-"""Of the groups of a scatter, in turn; as many shapes as make every pair of both another for a long time."""
+"""Colours and shapes of the groups of a scatter, in turn; their numbers share no divisor, so pairs repeat late."""
 _CURVE, _OVERLAY = (230, 110), (480, 240)
-"""Width and height of one cell's curve, and of the chart that several are laid into."""
+"""Width and height of one cell's curve, and of the chart that overlays several."""
 _SCATTER, _SHORT = (300, 260), 12
-"""Of the plot of a scatter; and letters of a name of which three stand side by side below it."""
+"""Width and height of a scatter; and the longest name of a group, in letters, that still allows three in a row of the
+legend."""
 _LONGEST, _WIDEST = 420, 6.2
-"""Width of a forest's labels at most, and of one of their letters on average; in pixels."""
+"""Greatest width of a forest's labels, and the average width of one of their letters; in pixels."""
 _ROW = 20
 """Height of a row of the forest, in pixels."""
 
@@ -59,35 +60,35 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A run by its two scores, or a cell by its difference from another."""
+    """A run with its two scores, or a cell with its difference from another."""
 
     label: str
-    """What it is, in words."""
+    """What the point stands for, in words."""
     href: str
-    """The place on the page that tells more, such as `#run-12`."""
+    """The link to the details on the page, such as `#run-12`."""
     marked: bool
-    """Whether it is the selected run, or the difference is told apart from none."""
+    """Whether the run is the selected one, or the difference is significant."""
     x: float
     y: float = 0.0
     low: float = 0.0
-    """Of the interval around x."""
+    """Lower bound of the interval around x; `high` is the upper bound."""
     high: float = 0.0
     group: str = ""
-    """What it belongs to, by which points of a scatter are told apart."""
+    """The group that a scatter shows by colour and shape."""
 
 
 def scale(values: Sequence[float]) -> Scale | None:
-    """What an axis has to span; None where no value is finite."""
+    """The range that an axis has to span; None where no value is finite."""
     finite = [value for value in values if isfinite(value)]
     return (min(finite), max(finite)) if finite else None
 
 
 def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tuple[float, float] | None) -> str:
-    """The seeds' band over training, the selected seed's line, and a dot where its weights were tested.
+    """A chart of the seeds' band over training, the selected seed's line, and a dot where its weights were tested.
 
     Args:
-        span: of all charts that this one is compared with.
-        steps: of these, in optimiser steps.
+        span: range of the values in all charts that this one is compared with.
+        steps: range of the optimiser steps in these charts.
         best: (step, value) of the dot.
     """
     x, y = _axes(span, steps)
@@ -108,7 +109,7 @@ def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tupl
 
 
 def overlay(title: str, span: Scale, steps: Scale) -> str:
-    """Axes alone, into which the page lays learning curves that have the same ones."""
+    """Empty axes, into which the page lays learning curves that have the same axes."""
     x, y = _axes(span, steps)
     width, height = _OVERLAY
     nothing = {"data": {"values": []}, "mark": {"type": "line", "aria": False}, "encoding": {"x": x, "y": y}}
@@ -122,11 +123,11 @@ def _axes(span: Scale, steps: Scale) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def scatter(points: Sequence[Point], x: str, y: str) -> str:
-    """Runs by two scores; groups differ by colour and by shape, and the marked ones are filled."""
+    """A scatter of runs by two scores; groups differ by colour and shape, and marked points are filled."""
     spans = [scale([getattr(one, field) for one in points]) or (0.0, 1.0) for field in ("x", "y")]
     encoding: dict[str, Any] = {}
     for field, title, span in zip(("x", "y"), (x, y), spans, strict=True):
-        # Whole pixels: shorter, and no eye sees the difference.
+        # Whole pixels make a smaller file and look the same.
         scaled = {**_scaled(span), "round": True}
         encoding[field] = {"field": field, "type": "quantitative", "title": sanitize(title), "scale": scaled}
     groups = list(dict.fromkeys(sanitize(one.group) for one in points))
@@ -155,7 +156,7 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
 
 
 def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
-    """Where on the plot a point lies, in spots."""
+    """The square of the plot in which a point lies."""
     spot = []
     for value, (low, high), pixels in zip((one.x, one.y), spans, _SCATTER, strict=True):
         if _logarithmic((low, high)):
@@ -165,7 +166,7 @@ def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
 
 
 def forest(points: Sequence[Point], title: str) -> str:
-    """Differences with their intervals, one a row, in the given order; the marked ones are filled."""
+    """A forest plot: differences with their intervals, one a row, in the given order; marked points are filled."""
     rows = [{**_linked(one), "low": one.low, "high": one.high, "marked": one.marked} for one in points]
     # The reader's font may be wider than the one that the labels are measured with here.
     room = min(_LONGEST, _WIDEST * max(len(row["label"]) for row in rows))

@@ -14,30 +14,30 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Band:
-    """One metric of a cell over training."""
+    """One metric of a cell over training, as a band over its seeds and a line of the selected one."""
 
     steps: tuple[float, ...]
-    """Optimiser steps; where there are too many, the middles of equal stretches of them."""
+    """Optimiser steps; where there are too many, the middles of intervals of equal length."""
     low: tuple[float, ...]
-    """The lowest value of any seed there."""
+    """The lowest value of any seed at each step."""
     high: tuple[float, ...]
-    """The highest."""
+    """The highest value of any seed at each step."""
     line: Points
-    """The selected seed alone; empty where none is."""
+    """The points of the selected seed; empty where no seed is selected."""
     seeds: int
-    """That have a value."""
+    """Number of seeds that have a value."""
 
 
 def band(curves: Sequence[CurveRecord], selected: CurveRecord | None, most: int) -> Band | None:
-    """The seeds' curves as a band and a line; what is not a finite number is left out. None where nothing is left.
+    """The seeds' curves as a band and a line, without values that are not finite; None where nothing is left.
 
-    Where there are more than `most` different steps, as many stretches of equal length take their place: of the band
-    the lowest and the highest value in each, of the line the points with these.
+    Where there are more than `most` different steps, they are grouped into `most` intervals of equal length: the band
+    keeps the lowest and the highest value of each interval, the line keeps the points with these values.
     """
-    told = [one for one in map(_finite, curves) if len(one[0])]
-    if not told:
+    finite = [one for one in map(_finite, curves) if len(one[0])]
+    if not finite:
         return None
-    steps, values = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    steps, values = (np.concatenate(parts) for parts in zip(*finite, strict=True))
     start, width = steps.min(), np.ptp(steps) / most
     few = len(np.unique(steps)) <= most
 
@@ -63,7 +63,7 @@ def band(curves: Sequence[CurveRecord], selected: CurveRecord | None, most: int)
             for extreme in (its[begin:end].argmin(), its[begin:end].argmax())
         }
         line = tuple((float(own[index]), float(its[index])) for index in sorted(kept))
-    return Band(tuple(((first + last) / 2).tolist()), tuple(low.tolist()), tuple(high.tolist()), line, len(told))
+    return Band(tuple(((first + last) / 2).tolist()), tuple(low.tolist()), tuple(high.tolist()), line, len(finite))
 
 
 def _finite(curve: CurveRecord) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The figures beside a table: its runs by validation and test, and the differences between its cells."""
+"""The figures beside a table: a scatter of validation and test scores, and the differences between cells."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
 from kdx.report.render.html.charts import MANY, Point, forest, scatter
-from kdx.report.render.wording import LEVELS, place, rounded, setting, told
+from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.table import Table
 
 _MOST_GROUPS = 24
-"""So many rows are told apart in a scatter."""
+"""Largest number of groups that a scatter distinguishes by colour and shape."""
 
 
 def scatters(table: Table) -> Iterator[dict[str, Any]]:
@@ -34,7 +34,7 @@ def scatters(table: Table) -> Iterator[dict[str, Any]]:
         ]
         points = [
             Point(
-                # Of many, only the selected ones are links with words of their own.
+                # Where there are many points, only the selected ones are links with a label.
                 _label(table, at, one, test, validation, selected=one.run_id == cell.run_id)
                 if len(seeds) <= MANY or one.run_id == cell.run_id
                 else "",
@@ -46,12 +46,12 @@ def scatters(table: Table) -> Iterator[dict[str, Any]]:
             )
             for at, cell, one in seeds
         ]
-        # A table of validation scores has nothing to set against them.
+        # A table of validation scores has no test scores to plot against them.
         if points and test != validation:
             svgs.append(Markup(scatter(points, str(validation), str(replace(test, name=test.recorded)))))
     if svgs:
-        told = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
-        yield {"caption": told, "svgs": svgs, "narrow": True}
+        text = "The score on validation and on test, a point a seed; large and filled: the one selected in its cell."
+        yield {"caption": text, "svgs": svgs, "narrow": True}
 
 
 def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
@@ -63,11 +63,11 @@ def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metri
 
 
 def _groups(table: Table) -> list[str]:
-    """What each row's points are told apart by: its names, or where these are too many the outermost ones."""
+    """The group of each row's points: the names of the row, or only the outermost ones where there are too many."""
     for levels in range(len(table.layout.row_factors), 0, -1):
         groups = [
             LEVELS.join(
-                told(factor, word) for factor, word in zip(table.layout.row_factors, row[:levels], strict=False)
+                word_of(factor, word) for factor, word in zip(table.layout.row_factors, row[:levels], strict=False)
             )
             for row in table.layout.rows
         ]
@@ -81,13 +81,13 @@ def forests(table: Table) -> Iterator[dict[str, Any]]:
     for metric in dict.fromkeys(one.metric for one in table.differences):
         its = [one for one in table.differences if one.metric == metric and one.estimate]
         headers = [table.layout.header(one.at) for one in its]
-        # What they all have in common need not be told on every line.
+        # Words that all rows share are left out.
         varying = [factor for factor in headers[0] if len({header[factor] for header in headers}) > 1] if its else []
         points = [
             Point(
-                LEVELS.join(told(factor, header[factor]) for factor in varying or header),
+                LEVELS.join(word_of(factor, header[factor]) for factor in varying or header),
                 f"#cell-{table.layout.places[one.at].id}",
-                one.told_apart,
+                one.significant,
                 one.estimate.value,
                 0.0,
                 *one.estimate.interval(),
@@ -101,6 +101,6 @@ def forests(table: Table) -> Iterator[dict[str, Any]]:
         against = setting(table.baseline) or "the best of the column"
         yield {
             "caption": f"Difference of each cell's mean from {against}, with the 95% interval of this one comparison; "
-            "right of 0 is better. Filled: told apart from 0 after Holm's correction over the table.",
+            "right of 0 is better. Filled: different from 0 after Holm's correction over the table.",
             "svgs": svgs,
         }

@@ -19,18 +19,18 @@ Curves = Mapping[int, Mapping[str, CurveRecord]]
 LOSS = "train/loss"
 
 _MOST_STEPS, _FEWEST_STEPS, _ALL_STEPS = 120, 30, 12_000
-"""Of a curve at most and at least, and of all curves of the page: the more cells, the coarser."""
+"""Steps of one curve at most and at least, and of all curves of the page: more cells make coarser curves."""
 
 
 def curves_wanted(sweep: SweepRecord) -> set[str]:
-    """The metrics whose curves a page of its tables shows."""
+    """The metrics whose curves the page of a sweep shows."""
     return {LOSS, *(cell.spec.selection_metric for cell in sweep.cells)}
 
 
 def figures_of_curves(
     cells: Mapping[str, tuple[Cell, str]], runs: Mapping[int, RunRecord], curves: Curves
 ) -> list[dict[str, Any]]:
-    """Cells of the same validation metric, each with that metric and the training loss over training."""
+    """The cells in groups of one validation metric, each with the curves of that metric and of the training loss."""
     groups: dict[Metric, list[tuple[Cell, str]]] = {}
     for cell, title in cells.values():
         groups.setdefault(cell.selected_by, []).append((cell, title))
@@ -55,7 +55,7 @@ def figures_of_curves(
             if len(those) > 1 and span and steps:
                 overlays.append(_numbered(overlay(title, span, steps), number))
         shown = [
-            {"href": f"#cell-{cell.id}", "caption": title, "told": _fate(cell), "svgs": figures[cell.id]}
+            {"href": f"#cell-{cell.id}", "caption": title, "outcomes": _outcomes(cell), "svgs": figures[cell.id]}
             for cell, title in its
             if figures[cell.id]
         ]
@@ -64,7 +64,7 @@ def figures_of_curves(
 
 
 def _numbered(svg: str, number: int) -> Markup:
-    """A chart that the page's script finds again by its number among the metrics of its cell."""
+    """Adds the number by which the page's script finds the chart among the metrics of its cell."""
     return Markup(svg.replace("<svg", f'<svg data-metric="{number}"', 1))
 
 
@@ -81,7 +81,7 @@ def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | No
     return float(run.valid_step), run.valid_score
 
 
-def _fate(cell: Cell) -> str:
-    """What became of the seeds that did not complete."""
+def _outcomes(cell: Cell) -> str:
+    """How the seeds without a score ended."""
     states = Counter(seed.state for seed in cell.seeds if seed.score is None)
     return ", ".join(f"{count}/{cell.planned} {state}" for state, count in states.items())

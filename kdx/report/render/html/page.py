@@ -64,7 +64,7 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
         )
         if cells
         else None,
-        environments=environments.told,
+        environments=environments.linked,
     )
 
 
@@ -83,7 +83,7 @@ def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
         headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
         yield {
             "verdict": str(found.verdict),
-            "told": str(found),
+            "verdict_text": str(found),
             "title": listing.title.replace(f": {found}", "", 1),
             "listing": replace(listing, headers=headers, rows=tuple(rows), names=listing.names + 1),
         }
@@ -118,9 +118,9 @@ def _hash(text: str) -> str:
 
 def _lead(cells: Sequence[Cell]) -> str:
     states = Counter(seed.state for cell in cells for seed in cell.seeds)
-    told = ", ".join(f"{count} {state}" for state, count in states.items())
+    counts = ", ".join(f"{count} {state}" for state, count in states.items())
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}" + (
-        f", {sum(states.values())} runs: {told}" if told else ""
+        f", {sum(states.values())} runs: {counts}" if counts else ""
     )
 
 

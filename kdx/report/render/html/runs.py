@@ -1,4 +1,4 @@
-"""The runs of a page: what each came to, and what it was computed from."""
+"""The runs of a page: the result of each, and what it was computed from."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def runs_of_cell(
     spec: Mapping[str, Any],
 ) -> dict[str, Any]:
     states = Counter(seed.state for seed in cell.seeds)
-    # Runs share their origins; each is told once.
+    # Runs share their origins; each origin is shown once.
     origins = {id(one): one for seed in cell.seeds if (one := provenance.get(seed.run_id))}.values()
     facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
     for one in origins:
@@ -34,7 +34,7 @@ def runs_of_cell(
     return {
         "id": f"cell-{cell.id}",
         "title": title,
-        "told": ", ".join(f"{count} {state}" for state, count in states.items()),
+        "states": ", ".join(f"{count} {state}" for state, count in states.items()),
         "headers": [
             *("seed", "run", "state", cell.selected_by, cell.metric.recorded, "tested step", "steps", "seconds"),
             *("generation", "attempts"),
@@ -65,18 +65,18 @@ def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
 
 
 class Environments:
-    """Where runs were computed, each told once and linked from the cells."""
+    """The environments in which runs were computed; each is shown once and linked from the cells."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def link(self, environment: Mapping[str, Any]) -> Markup:
-        """A link to it, in words."""
+        """A link to the environment."""
         number = self._numbers.setdefault(_yaml(environment), len(self._numbers) + 1)
         return Markup('<a href="#environment-{0}">environment {0}</a>').format(number)
 
-    def told(self) -> list[dict[str, Any]]:
-        """Those that were linked to."""
+    def linked(self) -> list[dict[str, Any]]:
+        """The environments that a cell links to."""
         return [
             {"id": f"environment-{number}", "title": f"Environment {number}", "text": escape(sanitize_lines(text))}
             for text, number in self._numbers.items()

@@ -1,8 +1,8 @@
-"""Text that LaTeX prints as it is, and how wide it is set.
+"""Escapes text so that LaTeX prints it as it is, and estimates how wide it is set.
 
-Names come out as plain text under pdfTeX, too, whose fonts know little beyond Latin: accents are put together, and a
-letter that is not to be had stands as its number, such as U+65E5. pylatexenc lets such letters through as they are, and
-pdfTeX stops at them; it also sets `"` as two apostrophes, which no longer is the name.
+Names come out as plain text under pdfTeX too, whose fonts have little beyond Latin: accents are composed, and a letter
+that the fonts lack stands as its number, such as U+65E5. pylatexenc lets such letters through as they are, and
+pdfTeX stops at them; it also sets `"` as two apostrophes, which changes the name.
 """
 
 import re
@@ -16,9 +16,9 @@ BREAK = "\\allowbreak{}"
 """Where a line may end inside a word."""
 
 EM = 1000
-"""Widths are in thousandths of the height of the type."""
+"""An em in the unit of all widths, a thousandth of the height of the type."""
 _TOKEN = 10 * EM
-"""What is longer than this without a blank, such as a signature, may be broken anywhere in a note."""
+"""A word that is wider than this, such as a signature, may be broken anywhere in a note."""
 DIGIT = "\u2007"  # a blank as wide as a digit
 _SIGNS = {
     **{sign: f"\\{sign}" for sign in "{}$&#_%"},
@@ -29,9 +29,9 @@ _SIGNS = {
     ">": "\\textgreater{}",
     "|": "\\textbar{}",
     "`": "\\textasciigrave{}",
-    # Active under babel in German and others.
+    # It is active under babel in German and other languages.
     '"': "\\symbol{34}",
-    # Behind the end of a row they would be its options.
+    # Behind the end of a row LaTeX would read them as options.
     **{sign: f"{{{sign}}}" for sign in "[]*"},
     "–": "\\textendash{}",
     "—": "\\textemdash{}",
@@ -84,9 +84,9 @@ _ACCENTS = {
     "\u0323": "d ",
     "\u0327": "c ",
 }
-# Two in a row would be a dash or a double quote.
+# Two in a row would become a dash or a double quote.
 _LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')")
-# The others look like Latin ones, and have no command.
+# The other Greek letters look like Latin ones and have no command.
 _GREEK = re.compile(
     "alpha|beta|[Gg]amma|[Dd]elta|epsilon|zeta|eta|[Tt]heta|iota|kappa|[Ll]ambda|mu|nu|[Xx]i|[Pp]i|rho|[Ss]igma|tau|"
     "[Uu]psilon|[Pp]hi|chi|[Pp]si|[Oo]mega"
@@ -101,17 +101,17 @@ _WIDTHS = {
     **dict.fromkeys("+<>=±×−≤≥≈wJILS", 778),
     **dict.fromkeys("mM%W—∞→←…", 1028),
 }
-"""Of a letter, in Computer Modern; other letters and signs are taken for capitals."""
+"""Letter → its width in Computer Modern; other letters and signs count as capitals."""
 _CAPITAL = 770
 
 
 def tex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Escapes text so that LaTeX prints it as it is."""
     return spelled(sanitize(text))
 
 
 def spelled(text: str) -> str:
-    """The same of text that is harmless already."""
+    """Escapes text that is already sanitized, see `tex`."""
     return _LIGATURE.sub("{}", "".join(map(_character, unicodedata.normalize("NFC", text))))
 
 
@@ -144,7 +144,7 @@ def _character(character: str) -> str:
 
 
 def breakable_tex(text: str, width: float = _TOKEN) -> str:
-    """Text that LaTeX prints as it is, and can break where it is wider than that."""
+    """Escapes text for LaTeX and lets it break words that are wider than `width`."""
     written = ""
     for part in breakable(unicodedata.normalize("NFC", sanitize(text)), width, width_of):
         written += spelled(part) if part.endswith(" ") else f"{spelled(part)}{BREAK}"
@@ -153,11 +153,11 @@ def breakable_tex(text: str, width: float = _TOKEN) -> str:
 
 @lru_cache(10_000)
 def width_of(text: str) -> float:
-    """About how wide the text is set."""
+    """The approximate width of the text as it is set."""
     return sum(_WIDTHS.get(sign) or _width_of_sign(sign) for sign in text)
 
 
 def _width_of_sign(sign: str) -> float:
-    """Of a letter with an accent that of the letter; of one that stands as its number, that of six capitals."""
+    """The width of a letter under its accent; a letter that stands as its number is as wide as six capitals."""
     letter = unicodedata.normalize("NFD", sign)[0]
     return 6 * _CAPITAL if _character(sign).startswith("U+") else _WIDTHS.get(letter, _CAPITAL)

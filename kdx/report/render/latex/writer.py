@@ -1,9 +1,9 @@
 """A table as LaTeX, for packages that every distribution has, in one size of type.
 
-A short caption stands above, the notes below. What is wider than the text goes on below with its row names
-repeated. What is higher than a page then is no float but breaks across pages, its head repeated (a longtable, which
-text in two columns does not take), turned where that spares it going on below. Widths are reckoned from the
-characters, for the text of the article class.
+A short caption stands above the table, the notes below. A table that is wider than the text continues below with its
+row names repeated. A table that is then higher than a page is a longtable instead of a float: it breaks across pages
+with its head repeated, and two-column text does not allow it. It is turned where it then need not continue below.
+Widths are estimated from the characters, for the text of the article class.
 """
 
 import re
@@ -21,22 +21,22 @@ from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 
 PREAMBLE = "% \\usepackage{array,booktabs,longtable,pdflscape}\n"
-"""What has to stand before the document begins."""
+"""The packages that a document needs, for its preamble."""
 
 _TEXT, _TURNED, _GAP = int(32.5 * EM), 50 * EM, int(1.2 * EM)
-"""Width of the text, of a turned page, and of what lies between two columns, in the article class at any size."""
+"""Width of the text, of a turned page, and of the gap between two columns, in the article class at any size."""
 _PAGE, _RULES = 43, 1.5
-"""Lines of a page, and those that the rules of a table take."""
+"""Lines of a page, and lines that the rules of a table take."""
 _SMALL = 0.8
-"""Size of the notes' type, beside that of the text."""
+"""Size of the notes' type, relative to that of the text."""
 _BESIDE = EM
-"""Between a score and what stands beside it."""
+"""Width of the gap between a score and the text beside it."""
 _BOLD = 1.15
-"""Width of bold type, beside that of upright."""
+"""Width of bold type, relative to that of upright type."""
 
 
 def to_latex(table: Table, *, statistics: bool = False, full: bool = False) -> str:
-    """The table with a short caption above and its notes below, and what belongs to it as tables of their own.
+    """The table with a short caption above and its notes below, followed by its listings as tables of their own.
 
     Args:
         statistics: see `kdx.report.render.listings.table.listings`.
@@ -57,13 +57,13 @@ def listing_to_latex(listing: Listing) -> str:
 
 
 def label(*names: str) -> str:
-    """By which a text refers to a table, or to what belongs to one."""
+    """The LaTeX label of a table, or of a listing that belongs to one."""
     return ":".join(("tab", *(re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table" for name in names)))
 
 
 @dataclass(frozen=True)
 class _Head:
-    """What stands above a table, as LaTeX."""
+    """The caption and label above a table, as LaTeX."""
 
     short: str
     """Its title in a list of tables."""
@@ -73,38 +73,38 @@ class _Head:
 
 @dataclass(frozen=True)
 class _Tabular:
-    """Rows within the width of the text, as LaTeX."""
+    """A table body that fits the width of the text, as LaTeX."""
 
     columns: str
-    """As tabular takes them."""
+    """The column specification of tabular."""
     across: int
-    """Number of these columns."""
+    """Number of columns."""
     head: Sequence[str]
     rows: Sequence[str]
     height: float
-    """Lines that all of it takes."""
+    """Height in lines."""
 
 
 @dataclass(frozen=True)
 class _Words:
-    """A column of texts that are folded where they are wider than it is."""
+    """A column of texts; those wider than the column are folded."""
 
     texts: Sequence[str]
     width: float
     side: str
-    """To which it is aligned: `l` or `r`."""
+    """Its alignment: `l` or `r`."""
 
     @property
     def spec(self) -> str:
-        """As tabular takes it."""
+        """The column specification of tabular."""
         return _paragraph(self.width, self.side) if self._folds else self.side
 
     def written(self, index: int) -> str:
-        """One of its texts, as LaTeX."""
+        """The text of one row, as LaTeX."""
         return breakable_tex(self.texts[index], self.width) if self._folds else tex(self.texts[index])
 
     def height(self, index: int) -> int:
-        """Lines that one of its texts takes."""
+        """The lines that the text of one row takes."""
         return len(fold(self.texts[index], self.width, width_of))
 
     @cached_property
@@ -114,17 +114,17 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Scores:
-    """A column of scores and, where any place has more, of what stands beside them."""
+    """A column of scores, and a second one for the text beside them where any place has some."""
 
     places: Sequence[Sequence[str]]
     """The parts of each place, as LaTeX."""
     across: int
-    """1, or 2 with what stands beside the scores."""
+    """Columns of the tabular: 1, or 2 with the text beside the scores."""
     width: float
 
 
 def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
-    """The body in as many pieces as the width needs."""
+    """The body of a table, in as many pieces as the width needs."""
     names = [
         [sanitize(word) for word in (factor, *(row[level] for row in table.layout.rows))]
         for level, factor in enumerate(table.layout.row_factors)
@@ -132,7 +132,7 @@ def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
     headers = [tuple(map(sanitize, header)) for header in column_headers(table.layout)]
     scores = [_scores(table, index) for index in range(len(headers))]
     widths = [column(its, (), width_of) for its in names]
-    # A header over several columns is folded to the width of these.
+    # A header over several columns is folded to their width.
     widths += [column(one[-1:], (), width_of).at_least(its.width) for one, its in zip(headers, scores, strict=True)]
     for piece in fit(widths, len(names), width, _GAP):
         left = [_Words(its, wide, "l") for its, wide in zip(names, piece.widths, strict=False)]
@@ -140,19 +140,19 @@ def _tabulars(table: Table, width: float) -> Iterator[_Tabular]:
         head, height = _headers(left, right, [headers[index] for index in piece.columns], piece.widths[len(left) :])
         rows = []
         for index in range(len(table.layout.rows)):
-            told = unless_repeated(table.layout.rows, index)
-            if index and len(left) > 1 and told[0]:
+            shown = unless_repeated(table.layout.rows, index)
+            if index and len(left) > 1 and shown[0]:
                 rows.append("\\addlinespace")
                 height += 0.5
-            its = [one.written(index + 1) if word else "" for one, word in zip(left, told, strict=True)]
-            rows.append(_line([*its, *(part for one in right for part in one.places[index])]))
-            height += max([one.height(index + 1) for one, word in zip(left, told, strict=True) if word], default=1)
+            row = [one.written(index + 1) if word else "" for one, word in zip(left, shown, strict=True)]
+            rows.append(_line([*row, *(part for one in right for part in one.places[index])]))
+            height += max([one.height(index + 1) for one, word in zip(left, shown, strict=True) if word], default=1)
         columns = [*(one.spec for one in left), *("r@{\\quad}l" if one.across == 2 else "r" for one in right)]
         yield _Tabular("".join(columns), len(left) + sum(one.across for one in right), head, rows, height)
 
 
 def _tabulars_of(listing: Listing, width: float) -> Iterator[_Tabular]:
-    """The rows in as many pieces as the width needs; none where there are no rows."""
+    """The rows of a listing, in as many pieces as the width needs; none where there are no rows."""
     texts = [[sanitize(row[at]) for row in (listing.headers, *listing.rows)] for at in range(len(listing.headers))]
     names = listing.names
     widths = [of_listing(header, its, width_of, names=at < names) for at, (header, *its) in enumerate(texts)]
@@ -170,7 +170,7 @@ def _tabulars_of(listing: Listing, width: float) -> Iterator[_Tabular]:
 def _headers(
     names: Sequence[_Words], scores: Sequence[_Scores], headers: Sequence[tuple[str, ...]], widths: Sequence[float]
 ) -> tuple[list[str], float]:
-    """One line a level, its words over what they head, rules below all but the innermost; and the height in lines."""
+    """The head of a table, one line for each level with a rule below all but the innermost; and its height in lines."""
     levels = max(map(len, headers), default=1)
     lines, height = [], 0.0
     for level in range(levels):
@@ -206,8 +206,8 @@ def _scores(table: Table, index: int) -> _Scores:
     for mark, part, beside in zip(marks, parts, more, strict=True):
         score = spelled(part.score.replace("-", "−"))
         if not part.aligned and part.score:
-            told = ", ".join(filter(None, (score, spelled(beside))))
-            places.append([f"\\multicolumn{{2}}{{l}}{{{told}}}"] if wide else [told])
+            text = ", ".join(filter(None, (score, spelled(beside))))
+            places.append([f"\\multicolumn{{2}}{{l}}{{{text}}}"] if wide else [text])
             states.append(width_of(f"{part.score}, {beside}"))
             continue
         if mark is Mark.BEST:
@@ -224,19 +224,21 @@ def _scores(table: Table, index: int) -> _Scores:
 
 
 def _set(head: _Head, pieces: Callable[[float], Iterable[_Tabular]], notes: Sequence[str]) -> str:
-    """A float where all of it goes on a page; else what breaks across pages, turned where that makes one of pieces.
+    """A float if it fits on one page, else a table that breaks across pages, turned if it then needs no pieces.
 
     Args:
         pieces: the tabulars within a width.
     """
-    said = [sanitize(note) for note in notes]
-    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{breakable_tex(note)}\\par" for note in said), "}"]
+    sanitized = [sanitize(note) for note in notes]
+    below = ["{\\footnotesize\\sloppy\\parindent=0pt", *(f"{breakable_tex(note)}\\par" for note in sanitized), "}"]
     title = head.title if head.title.endswith((".", "?", "!")) else f"{head.title}."
     tabulars = list(pieces(_TEXT))
     if not tabulars:
         return "\n".join(("\\par\\medskip\\noindent", f"{title}\\par", *below, "\\medskip\n"))
     above = [f"\\caption[{head.short}]{{{title}}}", f"\\label{{{head.label}}}"]
-    lines = len(fold(title, _TEXT, width_of)) + _SMALL * sum(len(fold(note, _TEXT / _SMALL, width_of)) for note in said)
+    lines = len(fold(title, _TEXT, width_of)) + _SMALL * sum(
+        len(fold(note, _TEXT / _SMALL, width_of)) for note in sanitized
+    )
     if sum(one.height + _RULES for one in tabulars) + lines <= _PAGE:
         start = "\\begin{table}[!ht]\n\\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}"
         body = "\n\\par\\medskip\n".join(map(_tabular, tabulars))
@@ -256,7 +258,7 @@ def _tabular(one: _Tabular) -> str:
 
 
 def _longtable(one: _Tabular, above: Sequence[str] = ()) -> str:
-    """Its caption stands above the first page of the first piece alone; every other says what it goes on with."""
+    """The caption stands above the first page of the first piece; every other page says that the table continues."""
     head = ["\\toprule", *one.head, "\\midrule"]
     continued = f"\\multicolumn{{{one.across}}}{{@{{}}l}}{{\\tablename~\\thetable, continued}}\\\\"
     return "\n".join(
@@ -280,7 +282,7 @@ def _longtable(one: _Tabular, above: Sequence[str] = ()) -> str:
 
 
 def _paragraph(width: float, side: str) -> str:
-    """A column as tabular takes it, whose texts are folded."""
+    """The column specification of tabular for a column whose texts are folded."""
     ragged = {"l": "raggedright", "r": "raggedleft", "c": "centering"}[side]
     return f">{{\\{ragged}\\arraybackslash}}p{{{width / EM:.2f}em}}"
 

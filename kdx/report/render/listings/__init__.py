@@ -1,1 +1,1 @@
-"""What goes below or beside a table, row by row in words, so that a format need know only one shape."""
+"""Listings below or beside a table, as rows of words, so that each format needs to know only one shape."""

@@ -1,4 +1,4 @@
-"""The answers to claims."""
+"""Listings of the verdicts on claims."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,18 +7,18 @@ from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
-from kdx.report.render.wording import difference, interval, setting, told
+from kdx.report.render.wording import difference, interval, setting, word_of
 
 
 def claim(answer: Answer) -> Iterator[Listing]:
-    """What each setting says of a claim, and each contrast that it rests on; those without cells are in a note."""
+    """A listing for each setting of a claim, with its contrasts; contrasts without cells stand in a note."""
     for index, one in enumerate(answer.settings):
         yield _claim(answer.claim, one, first=index == 0)
 
 
 def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
     there = [one for one in found.outcomes if one.metric]
-    # What all contrasts have in common need not stand on each line.
+    # Words that all contrasts share are left out.
     selectors = [_selector(one, found.setting) for one in there]
     varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
     rows = []
@@ -49,14 +49,14 @@ def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
 
 
 def _contrast(contrast: Contrast) -> str:
-    """Both sides, each by the words in which they differ, without what only follows from others that both have."""
+    """Names both sides by the words in which they differ, without words that only follow from others."""
     differ = {
         factor for factor in contrast.a.keys() | contrast.b.keys() if contrast.a.get(factor) != contrast.b.get(factor)
     }
     differ -= following(differ & contrast.a.keys() & contrast.b.keys())
 
     def side(its: Mapping[str, str]) -> str:
-        return " ".join(told(factor, word) for factor, word in its.items() if factor in differ)
+        return " ".join(word_of(factor, word) for factor, word in its.items() if factor in differ)
 
     return f"{side(contrast.a)} over {side(contrast.b)}"
 
@@ -97,10 +97,10 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
                 f"{_contrast(one.contrast)}: {one.diverged[0]}/{one.ended[0]} against {one.diverged[1]}/{one.ended[1]} "
                 f"runs diverged; difference of the rates {one.rates[0]:.0%} to {one.rates[1]:.0%}."
             )
-    for told_of, what in (("over", "averaged over"), ("confounders", "the sides differ also in")):
+    for field, what in (("over", "averaged over"), ("confounders", "the sides differ also in")):
         by_factors: dict[tuple[str, ...], dict[str, None]] = {}
         for one in outcomes:
-            if its := getattr(one, told_of):
+            if its := getattr(one, field):
                 by_factors.setdefault(its, {})[_contrast(one.contrast)] = None
         for factors, contrasts in by_factors.items():
             yield f"{'; '.join(contrasts)}: {what} {', '.join(factors)}."

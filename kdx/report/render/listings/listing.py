@@ -1,17 +1,17 @@
-"""The one shape of what goes below a table."""
+"""A listing: the one shape of everything that stands below a table."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A plain table of words."""
+    """A plain table of words below or beside a table of scores."""
 
     title: str
     key: tuple[str, ...]
-    """What no other listing of a report has: its table and what it is of that, such as `differences`."""
+    """Identifies the listing in a report: the name of its table and its kind, such as `differences`."""
     headers: tuple[str, ...]
     names: int
-    """So many columns on the left are names; those after them are numbers, aligned to the right."""
+    """Number of columns on the left that are names; the others are numbers, aligned to the right."""
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Published values beside ours."""
+"""A listing of published values beside those of a table."""
 
 from kdx.grid.plan import Shown
 from kdx.report.papers.published_comparison import Agreement, PublishedComparison

@@ -1,10 +1,10 @@
-"""What belongs to a table: each cell's statistics, differences between cells, published values."""
+"""Listings that belong to a table: each cell's statistics, differences between cells, published values."""
 
 from collections.abc import Iterator
 
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
-from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, told
+from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, word_of
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.metric import Metric, ratio
@@ -12,15 +12,15 @@ from kdx.report.table.comparisons import Difference
 from kdx.report.table.table import Table
 
 OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
-"""Headers of what a randomisation of sentences adds to the differences."""
+"""Headers of the columns that a randomisation of sentences adds to the differences."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
 def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
-    """What belongs to a table: differences where it declares a baseline, published values where they were asked for.
+    """The listings of a table: differences where it declares a baseline, and published values where it has them.
 
     Args:
-        statistics: each cell's statistics, and differences from the best where no baseline is declared.
+        statistics: adds each cell's statistics, and differences from the best where no baseline is declared.
     """
     if statistics and table.layout.cells:
         yield _cells(table)
@@ -32,7 +32,7 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
 
 def _cells(table: Table) -> Listing:
     cells = table.layout.places
-    # Of as many seeds as there are it would be the selected score again.
+    # With all seeds of a cell it would be the selected score again.
     draws = table.layout.fewest - 1
     diverged = any(cell.diverged for cell in table.layout.cells)
     factors = (*table.layout.row_factors, *table.layout.column_factors)
@@ -102,7 +102,7 @@ def _differences(table: Table) -> Listing:
             over = table.randomisations.get(one.at)
             row += [signed(over.gain, "bleu"), probability(over.p)] if over else ["–", "–"]
         rows.append(tuple(row))
-    against = ", ".join(told(*one) for one in table.baseline.items()) or "the best of the column"
+    against = ", ".join(word_of(*one) for one in table.baseline.items()) or "the best of the column"
     tested = next((group.comparisons for group in table.groups), 0)
     over_all = f"{tested} difference{'' if tested == 1 else 's'}"
     correction = f"two-sided, Holm's correction over {over_all}"
@@ -142,7 +142,7 @@ def _ratio(estimate: Estimate | None, metric: Metric) -> str:
 def _other(table: Table, one: Difference) -> str:
     """What a cell is compared with, by the words in which the two differ."""
     own, other = table.layout.header(one.at), table.layout.header(one.against)
-    return LEVELS.join(told(factor, word) for factor, word in other.items() if own[factor] != word)
+    return LEVELS.join(word_of(factor, word) for factor, word in other.items() if own[factor] != word)
 
 
 def _rate(cell: Cell) -> str:
