@@ -1,8 +1,8 @@
-"""What keeps a results database: the promises that everything above rests on.
+"""The interface of a backend, which keeps a results database, and its promises to the rest of kdx.
 
-Whatever depends on the kind of database lies behind `Backend`: connecting, locking and waiting, what the driver's
-errors mean, expressions that SQL has no common words for, copies, checks, questions of somebody's own. Neither this
-file nor a backend imports SQLAlchemy before a transaction is begun, so that a question in SQL is answered at once.
+Everything that depends on the kind of database lies behind `Backend`: connecting, locking and waiting, the meaning of
+the driver's errors, SQL that differs between databases, copies, checks and users' own queries. Neither this file nor a
+backend imports SQLAlchemy before a transaction begins, so that `kdx query` answers at once.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
 
 ADDRESSES = "a file, sqlite:///FILE"
-"""What `backend_of` understands, in words."""
+"""The addresses that `backend_of` understands, in words."""
 
 
 class DamagedDatabaseError(DatabaseError):
-    """It is a database, yet parts of it contradict each other."""
+    """The file is a database, but its parts contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -33,128 +33,129 @@ class Software:
     """The program that keeps a database."""
 
     name: str
-    """Such as sqlite."""
+    """Its name, such as sqlite."""
     version: str
     facts: Mapping[str, bool]
-    """What else a program may want to know of it."""
+    """Further properties, for `--json`."""
     warning: str
-    """What is said of this version; empty: nothing."""
+    """A warning about this version; empty if there is none."""
 
 
 class Backend(Protocol):
     """One results database of some kind. Making a backend neither opens nor changes anything.
 
-    A method that meets an error of its driver lets it pass; whoever calls asks `translate` what to tell of it. Only
-    `prepare`, `refuse_foreign`, `query`, `rows` and `back_up` tell their own faults, as they say.
+    Methods let errors of the driver pass, and the caller turns them into messages with `translate`. Only `prepare`,
+    `refuse_foreign`, `query`, `rows` and `back_up` raise errors of kdx, as their docstrings say.
     """
 
     name: str
-    """What messages call it: the address as it was given, without a password."""
+    """The name in messages: the address as it was given, without a password."""
     location: Path
-    """What the folder of run files stands beside, and is named after: the same for all who open this database."""
+    """The path beside which the folder of run files lies, and after which it is named: the same for every process."""
     writable: bool
     patience: float
-    """Seconds that a transaction waits for those of others."""
+    """Seconds that a transaction waits for those of other processes."""
     id: str | None
-    """Once it is set, a transaction begins only in the database that has it as `identity.id`."""
+    """Once it is set, a transaction begins only in the database whose `identity.id` it is."""
     recovery: str
-    """A command that saves what is left of a damaged database, as somebody would type it."""
+    """A shell command that saves what is left of a damaged database."""
 
     @property
     def reading(self) -> "Engine":
-        """Its transactions see one state of the database, from their first statement to their last."""
+        """The engine for reading; each of its transactions sees one state of the database."""
 
     @property
     def writing(self) -> "Engine":
-        """Of its transactions there is one at a time, from its start to its commit, whatever process has it.
+        """The engine for writing; over all processes, only one of its transactions runs at a time.
 
-        Once committed it survives a power cut; one that is broken off leaves nothing. Waiting, for others to end
-        theirs, hears signals.
+        A committed transaction survives a power cut, and an aborted one leaves nothing. Signals are handled while a
+        transaction waits for others.
         """
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Releases the database."""
 
     def exists(self) -> bool:
-        """Whether there is anything to be opened; what it is, `prepare` tells."""
+        """Whether there is anything at the address; `prepare` checks what it is."""
 
     def prepare(self, *, write: bool, create: bool) -> None:
-        """Refuses what is not to be opened so, before anything is touched, and makes what is to be made.
+        """Refuses a database that cannot be opened in this way, before anything is touched, or creates one.
 
-        Afterwards a transaction can be begun; where `create` made something, it holds no table yet.
+        Afterwards a transaction can begin; a database that `create` made holds no table yet.
 
         Args:
-            write: whether it is going to be written.
-            create: whether to make a database where there is none.
+            write: whether the database is going to be written.
+            create: whether to create a database where there is none.
 
         Raises:
-            DatabaseError: absent, out of reach, of another application, or not to be trusted with what is to be done.
-            StorageError: it cannot be made.
+            DatabaseError: the database is absent, out of reach, of another application, or unsafe to open in this way.
+            StorageError: it cannot be created.
         """
 
     def tables(self, connection: "Connection") -> Collection[str]:
-        """Names of all tables, views and the like that there are; none in a new database."""
+        """The names of all existing tables, views and the like; none in a new database."""
 
     def refuse_foreign(self, connection: "Connection") -> None:
-        """Looks at what would answer or act in place of kdx, such as views and triggers; nothing of it has run by then.
+        """Checks objects that could answer or act in place of kdx, such as views and triggers, before any of them runs.
 
         Raises:
-            DatabaseError: it is not as the migrations make it.
+            DatabaseError: an object is not as the migrations make it.
         """
 
     def migrating(self) -> AbstractContextManager["Connection"]:
-        """A transaction of `writing` in which tables may be made anew; references hold again at its end."""
+        """A transaction of `writing` in which tables may be recreated; references are valid again at its end."""
 
     def keep_copy(self, revision: str) -> Path | None:
-        """Copies the database as it is, before it is migrated to `revision`; None: no copy is to be had of this kind.
+        """Copies the database before it is migrated to `revision`; None if this backend makes no copies.
 
         Raises:
             StorageError: there is no room for it.
         """
 
     def insert(self, table: "Table") -> Any:
-        """An INSERT that knows `on_conflict_do_nothing` and `on_conflict_do_update`, which SQLAlchemy keeps apart."""
+        """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`; SQLAlchemy has one for each dialect."""
 
     def field(self, column: str, path: str) -> str:
-        """SQL that reads one field, such as `training.steps`, of a column with JSON, as somebody would type it."""
+        """SQL that reads one field, such as `training.steps`, of a column with JSON, as a user would type it."""
 
     def translate(self, error: BaseException) -> KdxError | None:
-        """What to tell of an error of the driver, be it wrapped by SQLAlchemy; None: of any other, and of kdx's own."""
+        """The error of kdx for an error of the driver, also one that SQLAlchemy wrapped; None for any other error."""
 
     def query(
         self, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
     ) -> "Rows":
-        """The rows of one SELECT of somebody's own, in a transaction of its own that can do nothing but read.
+        """The rows of one SELECT of a user, in a transaction of its own that can only read.
 
-        Answered without SQLAlchemy where the database is as it should be; Ctrl-C ends it.
+        It needs no SQLAlchemy where the database is in order; Ctrl-C ends it.
 
         Args:
-            mended: asked where it is not as it should be: mends it for as long as it is held, or tells what is wrong.
+            mended: called where the database is not in order: repairs it while the context is open, or raises what is
+                wrong.
 
         Raises:
             KdxError: the statement is not understood, or is anything but a SELECT.
-            DatabaseError: it cannot be opened to read.
+            DatabaseError: the database cannot be opened to read.
             StorageError: there is no room for the answer.
         """
 
     def rows(self, connection: "Connection", statement: str, values: Mapping[str, Any]) -> "Rows":
-        """The rows of one of kdx's own SELECTs, within a transaction; text that is none has surrogates.
+        """The rows of one of kdx's own SELECTs, within a transaction; invalid text is decoded with surrogates.
 
         Args:
-            values: of `:name` in the statement.
+            values: parameter `:name` in the statement → value.
 
         Raises:
             StorageError: there is no room for the answer.
         """
 
     def faults(self, connection: "Connection", most: int) -> Iterator[str]:
-        """What is wrong with the database below its tables: pages, references, triggers; `most` of a kind."""
+        """Descriptions of faults below the tables: pages, references, triggers; at most `most` of a kind."""
 
     def stray_mode(self, connection: "Connection") -> str | None:
-        """The mode that another program put the database into, and that opening it to write undoes; None: kdx's own."""
+        """The mode that another program set, which opening to write undoes; None if it is the mode of kdx."""
 
     def software(self) -> Software:
-        """The program that keeps it."""
+        """The program that keeps the database."""
 
     def back_up(self, target: Path) -> None:
         """Copies one state of the database to a new file, which has its name only when it is whole.
@@ -168,17 +169,17 @@ class Backend(Protocol):
         """
 
     def peek_id(self) -> str | None:
-        """`identity.id` of a database that somebody may be writing just now; takes no lock. None: it cannot be read."""
+        """Reads `identity.id` without a lock while another process may be writing; None if it cannot be read."""
 
 
 def without_password(address: str | Path) -> str:
-    """An address as it may be shown."""
+    """An address without its password, so that it may be shown."""
     import re
 
-    # By hand, since what is no URL may have one too.
+    # Not by a URL parser, since text that is no URL may have a password too.
     return re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
 
 
 def another_application(name: str) -> DatabaseError:
-    """What is told of a database that is not of kdx."""
+    """The error for a database that does not belong to kdx."""
     return DatabaseError("this database belongs to another application", place=name, hint=OTHER_DATABASE)

@@ -1,4 +1,4 @@
-"""Which backend an address means."""
+"""Chooses the backend for an address."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +14,14 @@ def _sqlite(address: str | Path, write: bool) -> Backend:
 
 
 BACKENDS: dict[str, Callable[[str | Path, bool], Backend]] = {"sqlite": _sqlite}
-"""Scheme of an address, without a driver → its backend, whose driver is imported when it is made."""
+"""Scheme of an address, without a driver → its backend, which imports the database driver when it is created."""
 
 
 def backend_of(address: str | Path, *, write: bool = False) -> Backend:
-    """The backend of an address; without a scheme it is a file, so SQLite's.
+    """The backend of an address; an address without a scheme is a file of SQLite.
 
     Raises:
-        DatabaseError: it is no address, or one of what kdx does not open.
+        DatabaseError: the address is invalid, or kdx does not open such databases.
     """
     scheme = "sqlite" if isinstance(address, Path) or "://" not in address else _scheme(address)
     if scheme not in BACKENDS:
@@ -30,7 +30,7 @@ def backend_of(address: str | Path, *, write: bool = False) -> Backend:
 
 
 def is_database_file(path: Path) -> bool:
-    """Whether a file is a database, of whatever application; not one that is empty."""
+    """Whether a file is a database of any application; an empty file is none."""
     from kdx.store.sqlite.header import application_of
 
     try:
@@ -45,6 +45,6 @@ def _scheme(address: str) -> str:
 
     try:
         return make_url(address).get_backend_name()
-    except (ArgumentError, ValueError):  # a ValueError is a port that is no number, or a bracket that is not closed
+    except (ArgumentError, ValueError):  # ValueError: the port is no number, or a bracket is not closed
         place = without_password(address)
         raise DatabaseError("this is not a database URL", place=place, allowed=ADDRESSES) from None

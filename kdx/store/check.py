@@ -1,4 +1,4 @@
-"""Looks a whole results database through, without writing it."""
+"""Checks a whole results database without writing it."""
 
 from array import array
 from collections.abc import Iterator, Mapping
@@ -29,30 +29,30 @@ from kdx.store.reading import texts_of, whole_cell
 from kdx.store.schema import VIEWS, cell, metadata, metric, output, run
 
 MOST_FAULTS = 20
-"""Of one kind, so many are told."""
+"""Largest number of faults of one kind that are reported."""
 
 AT_A_TIME = 1000
-"""Rows that are held at once."""
+"""Number of rows that are held in memory at once."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a database looked like, at one moment."""
+    """The result of checking a database."""
 
     faults: tuple[str, ...]
-    """What is wrong with it, a line each."""
+    """Descriptions of the faults, one line each."""
     rows: Mapping[str, int]
-    """Table → rows; empty where the file is too damaged to count."""
+    """Table → number of rows; empty where the file is too damaged to count."""
     differing: int
-    """Numbers that a replay gave other bits than stood there."""
+    """Number of metrics for which a replay gave other bits than were recorded."""
     mode: str | None
-    """Such as wal: the mode that another program put it into, and that opening it to write undoes; None: kdx's own."""
+    """The mode that another program set, such as wal, which opening to write undoes; None if it is the mode of kdx."""
 
 
 def check(database: Database) -> Checked:
-    """Pages, references, tables, every value of every row, and the checksum of every text that a run produced.
+    """Checks pages, references, tables, every value of every row, and the checksum of every text that a run produced.
 
-    What others commit waits until it is done.
+    Commits of other processes wait until it is done.
     """
     faults: list[str] = []
     rows: dict[str, int] = {}
@@ -74,20 +74,22 @@ def check(database: Database) -> Checked:
 
 
 def _tables(connection: Connection) -> Iterator[str]:
-    there = inspect(connection)
+    inspector = inspect(connection)
     for name, table in metadata.tables.items():
-        if not there.has_table(name):
+        if not inspector.has_table(name):
             yield f"the table {name} is missing"
-        elif missing := {column.name for column in table.c} - {column["name"] for column in there.get_columns(name)}:
+        elif missing := {column.name for column in table.c} - {
+            column["name"] for column in inspector.get_columns(name)
+        }:
             yield f"the table {name} lacks {', '.join(sorted(missing))}"
-    views = there.get_view_names()
+    views = inspector.get_view_names()
     yield from (f"the view {view.name} is missing" for view in VIEWS if view.name not in views)
 
 
 def _values(connection: Connection) -> Iterator[str]:
-    """Values that stand where kdx writes no such ones."""
+    """Describes values that kdx never writes in their column."""
     for table in metadata.tables.values():
-        # As they are: to read them by their types would refuse them.
+        # Read without their types, which would refuse wrong values.
         columns: list[ColumnElement[Any]] = [
             type_coerce(column, NullType()).label(column.name) for column in table.primary_key
         ]
@@ -109,7 +111,7 @@ def _key_of(table: Table, values: Mapping[Any, Any]) -> str:
 
 
 def _forms(connection: Connection) -> Iterator[str]:
-    """JSON that is not of the form which its column is to have."""
+    """Describes JSON that does not have the form of its column."""
     for table in metadata.tables.values():
         for column in table.c:
             if not isinstance(column.type, Json):
@@ -138,20 +140,20 @@ def _texts(connection: Connection) -> Iterator[str]:
 
 
 def _doubles(connection: Connection) -> Iterator[str]:
-    """Numbers that are queried as one and trusted as another."""
+    """Describes numbers whose value and bits differ."""
     for column, bits in (
         (metric.c.value, metric.c.bits),
         (run.c.valid_score, run.c.valid_bits),
         (run.c.test_score, run.c.test_bits),
     ):
-        # As they are: a row at a time through their types takes several times as long.
+        # Read without their types, which would take several times as long.
         pair: list[ColumnElement[Any]] = [type_coerce(one, NullType()) for one in (column, bits)]
         without = select(func.count()).where(bits.is_(None), column.is_not(None))
         count = connection.scalar(without) or 0
         for rows in connection.execute(select(*pair).where(bits.is_not(None))).yield_per(AT_A_TIME).partitions():
             doubles = array("d", array("q", [pattern for _, pattern in rows]).tobytes())
             count += sum(
-                # What is no number may be stored as NULL.
+                # NaN may be stored as NULL.
                 not (isnan(double) and (number is None or isnan(number)))
                 for (number, _), double in zip(rows, doubles, strict=True)
                 if number != double

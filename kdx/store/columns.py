@@ -1,7 +1,7 @@
-"""Types of columns that believe nothing: each says what it holds, and checks every value that is read.
+"""Strict column types: each knows which values its column may hold, and checks every value that is read.
 
-A database may come from somebody else. What a column holds is a CHECK of its table, `Holds`, as the backend spells it;
-a database from elsewhere may lack it, so the values are looked at again where they are read.
+A database may come from somebody else. The allowed values are also a CHECK of the table, `Holds`, in the SQL of the
+backend, but a database from elsewhere may lack it.
 """
 
 import json
@@ -28,13 +28,13 @@ from sqlalchemy.types import TypeEngine
 
 LARGEST = 2**63 - 1
 QUOTED = 60
-"""Characters of a value that a message quotes."""
+"""Largest number of characters of a value that a message quotes."""
 
 Check = Callable[[Any], Any]
 
 
 class UnexpectedValueError(ValueError):
-    """A database holds what kdx never writes."""
+    """A database holds a value that kdx never writes."""
 
     def __init__(self, column: str, value: object, allowed: str) -> None:
         self.column, self.allowed = column, allowed
@@ -44,23 +44,24 @@ class UnexpectedValueError(ValueError):
 
 
 class Strict(TypeDecorator[Any]):
-    """A type that knows what may stand in its column."""
+    """A type that knows which values its column may hold."""
 
     column = ""
-    """Table and column, such as `run.seed`."""
+    """The names of table and column, such as `run.seed`."""
     nullable = False
     allowed = ""
-    """In words."""
+    """The allowed values, in words."""
 
     def __init_subclass__(cls) -> None:
-        # Asked of each class itself. Two types of the same arguments are in different columns, so in other statements.
+        # SQLAlchemy asks each class itself for this flag. Two types with the same arguments are in different columns,
+        # and so in different statements.
         cls.cache_ok = True
 
     def check(self, value: Any) -> Any:
-        """The value as Python has it.
+        """Converts a value of the database to Python.
 
         Raises:
-            UnexpectedValueError: kdx never writes it here.
+            UnexpectedValueError: kdx never writes this value here.
         """
         raise NotImplementedError
 
@@ -80,7 +81,7 @@ class Strict(TypeDecorator[Any]):
 
 
 class Holds(ColumnElement[bool]):
-    """In SQL, whether what stands in a column may stand there, in statements on its table alone."""
+    """SQL for whether a column holds an allowed value, for statements on a single table."""
 
     inherit_cache = False
     type = Boolean()
@@ -93,10 +94,10 @@ class Holds(ColumnElement[bool]):
 
 
 def checked(column: Column[Any], value: Any) -> Any:
-    """A value that was read by other means than its column.
+    """Checks a value that was not read through the type of its column.
 
     Raises:
-        UnexpectedValueError: it would not be read from there.
+        UnexpectedValueError: the column may not hold it.
     """
     assert isinstance(column.type, Strict)
     return column.type.check(value)
@@ -130,7 +131,7 @@ class Number(Strict):
 
 
 class Time(Strict):
-    """Seconds since 1970, of a year that a calendar has."""
+    """Seconds since 1970, up to the year 9999."""
 
     impl = Double
     most = 253402300799
@@ -141,7 +142,7 @@ class Time(Strict):
 
 
 class ShortText(Strict):
-    """A text of at most so many characters."""
+    """A text of at most `most` characters."""
 
     impl = Text
 
@@ -151,7 +152,7 @@ class ShortText(Strict):
         self.allowed = f"a text of at most {most:,} characters"
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        # Bytewise order on every database, so that a prefix is a range of the key.
+        # Texts sort by bytes on every database, so that a prefix is a range of the key.
         collated = self.bytewise and dialect.name == "postgresql"
         return dialect.type_descriptor(Text(collation="C") if collated else Text())
 
@@ -160,7 +161,7 @@ class ShortText(Strict):
 
 
 class Hash(Strict):
-    """So many hexadecimal digits."""
+    """A hash of `digits` hexadecimal digits."""
 
     impl = String
 
@@ -204,7 +205,7 @@ class Flag(Strict):
 
 
 class Packed(Strict):
-    """At most so many bytes."""
+    """At most `most` bytes."""
 
     impl = LargeBinary
 
@@ -218,7 +219,7 @@ class Packed(Strict):
 
 
 class Json(Strict):
-    """A JSON object of at most so many characters, of a certain form."""
+    """A JSON object of at most `most` characters for which `form` holds."""
 
     impl = JSON
 
@@ -230,7 +231,7 @@ class Json(Strict):
         if type(value) is not str or len(value) > self.most:
             self.refuse(value)
         try:
-            # NaN and ±Infinity, which Python would read, are no JSON.
+            # Python would read NaN and ±Infinity, which are not JSON.
             found = json.loads(value, parse_constant=self.refuse)
         except (ValueError, RecursionError):
             self.refuse(value)

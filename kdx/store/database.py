@@ -1,12 +1,12 @@
-"""Opening a results database, and its transactions.
+"""Opens a results database and runs its transactions.
 
-Opening creates, migrates or refuses; it never touches a database of another application or of a newer kdx, and copies
-one before it migrates it. Whatever goes wrong with a database is told as a `DatabaseError`, and a full or failing disk
-as a `StorageError`, also from inside a transaction. What depends on the kind of database is its backend's.
+Opening creates, migrates or refuses a database; it never touches one of another application or of a newer kdx, and it
+copies a database before it migrates it. A fault of a database is raised as a `DatabaseError`, and a full or failing
+disk as a `StorageError`, also from inside a transaction. The backend does what depends on the kind of database.
 
-A transaction waits for those of others: `BUSY_SECONDS` while opening, so that somebody at a terminal soon knows, and
-`PATIENT_SECONDS` once a database is open to write, or while a worker opens it, so that a program which keeps it locked
-for a while costs a sweep that while and no more.
+A transaction waits for those of other processes: `BUSY_SECONDS` while opening, so that a user at a terminal soon sees
+an error, and `PATIENT_SECONDS` once a database is open to write, or while a worker opens it, so that a sweep survives a
+program that locks the database for a while.
 """
 
 import threading
@@ -27,16 +27,16 @@ from kdx.store.schema import identity
 from kdx.store.version import REVISION
 
 BUSY_SECONDS = 30
-"""How long a transaction waits for those of other processes while a database is opened, or when it is only read."""
+"""Seconds that a transaction waits for others while a database is opened, or if it is only read."""
 
 PATIENT_SECONDS = 600
-"""How long one waits in a database that is open to write."""
+"""Seconds that a transaction waits in a database that is open to write."""
 
 
 class Database:
     """An open results database; `open_database` makes one.
 
-    Threads may share a Database. Processes may not: open it anew after a fork, which carries no connection across.
+    Threads may share a Database, processes may not: open a new one after a fork, which carries no connection across.
     """
 
     def __init__(self, backend: Backend, patience: float) -> None:
@@ -48,17 +48,17 @@ class Database:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self.backend.name
 
     @property
     def location(self) -> Path:
-        """What the folder of run files stands beside, and is named after."""
+        """The path beside which the folder of run files lies, and after which it is named."""
         return self.backend.location
 
     @property
     def id(self) -> str | None:
-        """Drawn when the database was made; None until it is known."""
+        """The random id that the database got when it was created; None until it is known."""
         return self.backend.id
 
     @property
@@ -77,14 +77,14 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Releases the database."""
         self.backend.close()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """One transaction that sees one state of the database. Keep it short: writers may wait for it.
 
-        Inside another one of the same thread it is that one, so that several questions can be asked of one state.
+        Nested in another one of the same thread it is the same transaction, so that several queries can see one state.
         """
         open_already: Connection | None = getattr(self._reading, "connection", None)
         if open_already is not None:
@@ -117,7 +117,7 @@ class Database:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Tells what goes wrong with the database, or stands in it, as a `DatabaseError` or a `StorageError`."""
+        """Raises faults of the database, and of the values in it, as a `DatabaseError` or a `StorageError`."""
         try:
             yield
         except UnexpectedValueError as error:
@@ -135,27 +135,27 @@ class Database:
 
 
 def open_database(address: str | Path, *, write: bool, create: bool = False, patient: bool = False) -> Database:
-    """Opens a results database, bringing it up to the newest schema where it is opened to write.
+    """Opens a results database, and migrates it to the newest schema if it is opened to write.
 
-    An older one is copied first, where it is a file to one beside it that is named by the new schema, such as
+    An older database is copied before; a copy of a file lies beside it, with the name of the new schema, such as
     `runs.db.before-0002.bak`.
 
     Args:
         address: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`.
-        write: without it nothing is written, but for one thing: the half transaction of a killed writer is undone,
+        write: without it nothing is written, with one exception: the half transaction of a killed writer is undone,
             where that is permitted.
-        create: make the database where there is none.
-        patient: nobody sits waiting, so opening too waits `PATIENT_SECONDS` for others.
+        create: creates the database where there is none.
+        patient: opening too waits `PATIENT_SECONDS` for other processes, since no user is waiting.
 
     Raises:
-        DatabaseError: absent, unreadable, not a database, of another application, of a schema that does not fit, or,
-            when it is to be written, not writable, locked by another process, or where its locks cannot be trusted.
+        DatabaseError: the database is absent, unreadable, of another application, or of a schema that does not fit; or
+            it is to be written, and is not writable, is locked by another process, or its locks cannot be trusted.
             Nothing was changed.
         StorageError: the disk is full or failed.
     """
     assert write or not create
     patience = PATIENT_SECONDS if patient else BUSY_SECONDS
-    # Looks before anything is written.
+    # The first look writes nothing.
     with Database(backend_of(address), patience) as before:
         before.backend.prepare(write=write, create=create)
         with before.read() as connection:
@@ -181,7 +181,7 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
             if database.id is None:
                 raise another_application(database.name)
             if write:
-                # Who keeps it locked is told now; from here on there is time.
+                # A locked database has raised an error by now; from here on there is time.
                 database.patience = PATIENT_SECONDS
     except BaseException:
         database.close()
@@ -190,8 +190,8 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
 
 
 def id_of(address: str | Path) -> str | None:
-    """The id of a database that somebody may be writing just now; None where none can be read there.
+    """The id of a database that another process may be writing; None where no id can be read.
 
-    Takes no lock, and touches nothing.
+    It takes no lock and touches nothing.
     """
     return backend_of(address).peek_id()

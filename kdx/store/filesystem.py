@@ -1,7 +1,7 @@
-"""On which kind of file system a file lies.
+"""Finds the kind of file system on which a file lies.
 
-SQLite rests on locks and on synced writes, which network file systems grant in name only: two machines, or one after a
-lost connection, can then write the same page. So a results database on one is opened to read alone.
+SQLite relies on locks and on synced writes, which network file systems do not guarantee: two machines, or one after a
+lost connection, can then write the same page. So a results database on such a file system is opened only to read.
 """
 
 from pathlib import Path
@@ -12,16 +12,16 @@ NETWORK = frozenset({
     "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs", "fuse.moosefs", "fuse.quobyte", "fuse.rclone",
     "fuse.s3fs", "fuse.sshfs", "fuse.vmhgfs-fuse",
 })  # fmt: skip
-"""File systems that several machines, be they virtual, write, as the kernel names them in /proc/self/mountinfo."""
+"""File systems that several (virtual) machines write, by the kernel's names in /proc/self/mountinfo."""
 
 
 def filesystem(path: Path, mounts: str | None = None) -> str | None:
-    """The kind of file system that `path`, which need not exist yet, lies on; None where the system does not tell.
+    """The kind of file system on which `path` lies, which need not exist yet; None where the system does not say.
 
-    Not from statfs, to which every file system in user space is the same.
+    statfs is of no use here, since it does not distinguish file systems in user space.
 
     Args:
-        mounts: text of the form of /proc/self/mountinfo; None: that of this process.
+        mounts: text in the form of /proc/self/mountinfo; None for that of this process.
     """
     if mounts is None:
         try:

@@ -1,8 +1,8 @@
-"""Claims of runs: who has which run, for how long, and what becomes of it when its process dies.
+"""Claims of runs: which process has a run, for how long, and what happens when that process dies.
 
 A run is claimed by one UPDATE … RETURNING, which also gives the number of the attempt. Every transaction of the worker
-then begins with an UPDATE that matches (owner, attempt), see `held`; when it matches nothing, somebody else has the
-run, and `Fenced` stops the worker before it writes a thing. So a worker that hung past its lease cannot spoil the run
+then begins with an UPDATE that matches (owner, attempt), see `held`; when it matches nothing, another process has the
+run, and `Fenced` stops the worker before it writes anything. So a worker that hung past its lease cannot spoil the run
 that another one took over.
 
 Each of `claim`, `renew` and `abandon` is one transaction.
@@ -19,30 +19,30 @@ from kdx.store.records import LONGEST_LEASE, LOST, RunState
 from kdx.store.schema import attempt, now, run
 
 STALLS = 3
-"""So many attempts in a row that died without coming further make a run fail: it would kill its worker for ever.
+"""A run fails after so many attempts in a row that died without progress, since it would go on killing its workers.
 
-Only a death that its sweep lived to see counts. Where the sweep died too, somebody killed both, or the machine stopped.
+A death counts only if the sweep survived it; if the sweep died too, both were killed, or the machine stopped.
 
-Further is a row of a higher step, or a later checkpoint to go on from, where a run that began anew has yet to reach the
-rows of before.
+Progress is a row of a higher step, or a later checkpoint to resume from, since a run that began again has yet to reach
+its former rows.
 """
 
 
 class Fenced(Exception):
-    """This attempt no longer has the run: its lease lapsed and another claimed it, or the run was ended."""
+    """This attempt no longer has the run: its lease lapsed and another process claimed it, or the run was ended."""
 
 
 def claim(
     database: Database, run_id: int, owner: str, lease_seconds: float, dead_owners: Iterable[str] = ()
 ) -> int | None:
-    """Takes a run for `owner`; the number of the attempt, or None when it is not to be had.
+    """Claims a run for `owner` and returns the number of the attempt, or None when the run cannot be claimed.
 
-    To be had are pending and interrupted runs, and running ones whose lease has lapsed or whose owner is known to be
-    dead. The attempt that these lost is closed first.
+    Pending and interrupted runs can be claimed, and running ones whose lease has lapsed or whose owner is known to be
+    dead. Their lost attempt is closed first.
     """
-    left = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
+    available = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
     with database.write() as connection:
-        _lose(connection, run_id, left, "the process of the run died without a word", stalled=False)
+        _lose(connection, run_id, available, "the process of the run died without a word", stalled=False)
         number = connection.scalar(
             update(run)
             .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
@@ -65,7 +65,7 @@ def claim(
 
 
 def renew(database: Database, owner: str, lease_seconds: float) -> int:
-    """Extends the lease of every run that `owner` has to `lease_seconds` from now; how many it has."""
+    """Extends the lease of every run of `owner` to `lease_seconds` from now and returns the number of runs."""
     with database.write() as connection:
         renewed = connection.execute(
             update(run)
@@ -85,15 +85,15 @@ def abandon(
     only_lapsed: bool = False,
     stalled: bool = True,
 ) -> RunState | None:
-    """Ends an attempt whose process died without a word; the state that the run is left in.
+    """Ends an attempt whose process died without a word and returns the new state of the run.
 
-    Interrupted, or failed for that reason after `STALLS` such attempts without progress. None: the attempt had already
-    ended, or its lease has not lapsed, and nothing was changed.
+    The run is interrupted, or failed for that reason after `STALLS` such attempts without progress. None means that the
+    attempt had already ended, or that its lease has not lapsed, and that nothing was changed.
 
     Args:
-        only_lapsed: the death is not known, only that the lease had lapsed.
-        stalled: whether the attempt counts as one of these; not where what it died of is known to be no fault of its
-            run, or where its owner is gone too.
+        only_lapsed: ends the attempt only if its lease has lapsed, for a caller that does not know of the death.
+        stalled: whether the attempt counts as one without progress; not if the run is known not to have caused the
+            death, or if its owner died too.
     """
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
@@ -104,10 +104,10 @@ def abandon(
 
 @contextmanager
 def held(database: Database, run_id: int, owner: str, number: int, **columns: Any) -> Iterator[Connection]:
-    """A transaction of an attempt, which begins by checking the claim, and in which nobody else can claim the run.
+    """A transaction of an attempt that begins by checking the claim, and during which nobody else can claim the run.
 
     Args:
-        columns: of the run, to be set.
+        columns: columns of the run to set.
 
     Raises:
         Fenced: the attempt no longer has the run; nothing was changed.
@@ -125,7 +125,7 @@ def held(database: Database, run_id: int, owner: str, number: int, **columns: An
 
 
 def stalls_after(last_step: int, without_progress: int) -> ColumnElement[int]:
-    """Stalls of a run whose attempt ends now: 0 when it came further than those before, else so many more."""
+    """The stalls of a run whose attempt ends now: 0 if it made progress, else `without_progress` more than before."""
     before = (
         select(attempt.c.first_step)
         .where(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
@@ -136,14 +136,14 @@ def stalls_after(last_step: int, without_progress: int) -> ColumnElement[int]:
 
 
 def progress_of(step: int) -> ColumnElement[int]:
-    """The run's progress, which a replay from an earlier checkpoint does not lower."""
+    """The progress of the run, which a replay from an earlier checkpoint does not lower."""
     return case((run.c.progress_step < step, step), else_=run.c.progress_step)
 
 
 def _lose(
     connection: Connection, run_id: int, which: ColumnElement[bool], reason: str, *, stalled: bool
 ) -> RunState | None:
-    """Ends the running attempt at a run if `which` holds of the run's row; the state that the run is left in."""
+    """Ends the running attempt of a run if `which` holds for the run's row, and returns the new state of the run."""
     stalls = stalls_after(0, without_progress=int(stalled))
     lost = connection.execute(
         update(run)
@@ -161,7 +161,7 @@ def _lose(
         update(attempt)
         .where(attempt.c.run_id == run_id, attempt.c.number == lost.attempt)
         .values(
-            # It cannot have lived longer than its lease; who finds it may come days later.
+            # The attempt cannot have lived longer than its lease, but may be found days later.
             ended=case((now() > (lost.lease_until or 0.0), lost.lease_until), else_=now()),
             outcome=LOST,
             last_step=lost.progress_step,
@@ -172,6 +172,6 @@ def _lose(
 
 
 def _lapsed() -> ColumnElement[bool]:
-    """Of a running run: whether its lease is over, or is none that kdx gives, which nobody would live to see end."""
+    """Whether the lease of a running run is over, or is longer than any that kdx gives and would never end."""
     left = run.c.lease_until - now()
     return or_(run.c.lease_until.is_(None), left < 0, left > LONGEST_LEASE)

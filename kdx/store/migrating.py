@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this kdx: once, in one transaction, by whoever opens it to write first."""
+"""Migrates a database to the schema of this kdx, in one transaction of the first process that opens it to write."""
 
 import re
 from contextlib import suppress
@@ -15,10 +15,10 @@ MIGRATIONS = "kdx.store:migrations"
 
 
 def revision_of(connection: Connection, backend: Backend) -> str | None:
-    """The schema that a database has; None: it is empty.
+    """The schema of a database; None if the database is empty.
 
     Raises:
-        DatabaseError: it has no tables of kdx, or those of a newer one.
+        DatabaseError: the database has no tables of kdx, or those of a newer kdx.
     """
     tables = backend.tables(connection)
     if not tables:
@@ -39,19 +39,19 @@ def revision_of(connection: Connection, backend: Backend) -> str | None:
 
 
 def migrate(backend: Backend) -> Path | None:
-    """Runs the migrations that a database lacks; the copy of it that was made before, if there was anything to copy.
+    """Runs the missing migrations and returns the copy that was made before, if there was anything to copy.
 
     Raises:
         DatabaseError, StorageError: nothing was changed.
     """
-    # Imported here: Alembic costs 0.2 s and is seldom needed.
+    # Imported here, since Alembic takes 0.2 s to import and is seldom needed.
     from alembic import command
     from alembic.config import Config
 
     copy: Path | None = None
     try:
         with backend.migrating() as connection:
-            # Asked again under the lock, for another process may have come first.
+            # Checked again under the lock, since another process may have been first.
             revision = revision_of(connection, backend)
             if revision == REVISION:
                 return None

@@ -1,4 +1,4 @@
-"""A sweep as the database remembers it, as a plan again."""
+"""Rebuilds the plan of a sweep from its records."""
 
 from pydantic import ValidationError
 
@@ -11,7 +11,7 @@ def plan_of(sweep: SweepRecord) -> Plan:
     """The plan that was registered, without its grid file.
 
     Raises:
-        KdxError: a cell or a table has what this kdx does not know, so that it cannot run it.
+        KdxError: a cell or a table has something that this kdx does not know and so cannot run.
     """
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
@@ -33,7 +33,7 @@ def plan_of(sweep: SweepRecord) -> Plan:
         tables=tables,
         axes=tuple(sweep.grid["axes"]),
         description=sweep.grid["description"],
-        command=sweep.grid.get("command", ""),  # which older ones lack
+        command=sweep.grid.get("command", ""),  # missing in older records
         file=sweep.grid.get("file", ""),  # likewise
     )
 

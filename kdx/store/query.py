@@ -1,6 +1,7 @@
-"""One question in SQL, answered without ever writing.
+"""Answers one query in SQL without writing.
 
-The answer is taken in one short transaction and kept: whoever reads it at leisure, as in a pager, holds up no sweep.
+The answer is read in one short transaction and kept, so that a user who reads it slowly, as in a pager, blocks no
+sweep.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def query(address: str | Path, statement: str, values: tuple[Any, ...] = ()) -> Rows:
-    """The rows that one SELECT gives: numbers, texts, bytes or None. Text that is none has surrogates.
+    """The rows of one SELECT: numbers, texts, bytes or None; invalid text is decoded with surrogates.
 
     Args:
         address: as for `kdx.store.database.open_database`.
-        values: of the `?` in the statement.
+        values: the values for each `?` in the statement.
 
     Raises:
         KdxError: the statement is not understood, or is anything but a SELECT.
@@ -34,10 +35,10 @@ def query(address: str | Path, statement: str, values: tuple[Any, ...] = ()) -> 
 
 
 def query_within(database: "Database", statement: str, values: Mapping[str, Any]) -> Rows:
-    """The rows of one of kdx's own SELECTs, of the state that others in a transaction of `database.read` are of.
+    """The rows of one of kdx's own SELECTs, in the transaction of an enclosing `database.read` if there is one.
 
     Args:
-        values: of `:name` in the statement.
+        values: parameter `:name` in the statement → value.
 
     Raises:
         StorageError: there is no room for the answer.
@@ -48,8 +49,8 @@ def query_within(database: "Database", statement: str, values: Mapping[str, Any]
 
 @contextmanager
 def _mended(backend: Backend) -> Iterator[None]:
-    """Opening a database mends what can be mended, and tells what is wrong."""
-    from kdx.store.database import open_database  # slow to import, and hardly ever called for
+    """Repairs a database by opening it, or raises what is wrong with it."""
+    from kdx.store.database import open_database  # slow to import, and seldom needed
 
     with open_database(backend.location, write=False) as opened, opened.translate_errors():
         yield

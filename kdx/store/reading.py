@@ -1,4 +1,4 @@
-"""What reads the database: frozen records out of one short transaction, never a query per row."""
+"""Reads the database: each function returns frozen records from one short transaction, without a query per row."""
 
 import hashlib
 import json
@@ -60,16 +60,16 @@ from kdx.store.schema import (
 )
 
 CODE = "code"
-"""Key of an environment: the modules of kdx that decide what a run computes, each with its hash."""
+"""Key of an environment that holds the modules of kdx on which a run's result depends, each with its hash."""
 MOST_TEXT = 1 << 30
-"""Bytes of the texts of a run, unpacked."""
+"""Largest size of the texts of a run in bytes, unpacked."""
 
 _AT_A_TIME = 1000
-"""Rows that are held at once of a result that is not kept."""
+"""Number of rows that are held in memory at once."""
 
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
-    """Every sweep with its runs counted by state, the last planned first."""
+    """Every sweep with the number of its runs in each state, the last planned sweep first."""
     each = _generations().subquery()
     counted = (
         select(sweep_run.c.sweep_id, each.c.state, func.count().label("runs"))
@@ -87,20 +87,20 @@ def sweeps(database: Database) -> tuple[SweepSummary, ...]:
 
 
 def runs(database: Database, sweep_id: int) -> tuple[RunRecord, ...]:
-    """The newest generation of each run that the sweep plans, in the order in which they were first planned."""
+    """The newest generation of each planned run of the sweep, in the order of their first plan."""
     with database.read() as connection:
         return _records(connection, _planned_in(sweep_id))
 
 
 def recorded(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
-    """(cell id, seed) → the newest generation of that run, for every run of these cells, whatever sweep planned it."""
+    """(cell id, seed) → the newest generation of that run, for every run of these cells in any sweep."""
     with database.read() as connection:
         records = _records(connection, run.c.cell_id.in_(list(cell_ids)))
     return {(record.cell_id, record.seed): record for record in records}
 
 
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
-    """A sweep with all that a report needs of it, as one state of the database.
+    """A sweep with all that a report needs, from one state of the database.
 
     Args:
         name_or_id: None for the sweep that was planned last.
@@ -113,7 +113,7 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
 
 
 def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
-    """Every sweep as `load_sweep` gives it, the last planned first, all as one state of the database."""
+    """Every sweep as `load_sweep` returns it, the last planned first, from one state of the database."""
     with database.read() as connection:
         return tuple(_sweep_record(connection, row) for row in connection.execute(_last_planned_first()).all())
 
@@ -133,7 +133,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         found = connection.execute(
             select(metric.c.run_id, metric.c.name, metric.c.bits)
             .where(of_runs, metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0")
-            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # as the key has them
+            .order_by(metric.c.run_id, metric.c.name, metric.c.step)  # the order of the key
         ).yield_per(_AT_A_TIME)
         for run_id, name, bits in found:
             if run_id in metrics:
@@ -151,7 +151,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
 
 
 def contents(database: Database, name: str) -> Contents | None:
-    """What the sweep of this name plans; None where there is none."""
+    """The planned contents of the sweep of this name; None where there is no such sweep."""
     with database.read() as connection:
         named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).first()
         if named is None:
@@ -164,12 +164,12 @@ def contents(database: Database, name: str) -> Contents | None:
         seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
         for row in cells:
             whole_cell(row.id, row.spec)
-    file = named.grid.get("file", "")  # which older ones lack
+    file = named.grid.get("file", "")  # missing in older records
     return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
 
 
 def grids(database: Database) -> dict[str, Mapping[str, Any]]:
-    """Sweep → the parts of its grid that concern no single cell, the last planned first."""
+    """Name of a sweep → the parts of its grid that concern no single cell, the last planned sweep first."""
     with database.read() as connection:
         return {row.name: row.grid for row in connection.execute(_last_planned_first())}
 
@@ -193,7 +193,7 @@ def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenanc
 
 
 def sweep_of(database: Database, run_id: int) -> str | None:
-    """The sweep that plans a run, of several the one planned last; None where none plans it any more."""
+    """The name of the last planned sweep that plans a run; None where no sweep plans it any more."""
     plans = select(run.c.id).where(
         run.c.id == run_id,
         sweep_run.c.sweep_id == sweep.c.id,
@@ -207,13 +207,13 @@ def sweep_of(database: Database, run_id: int) -> str | None:
 
 
 def place(database: Database) -> str | None:
-    """Where the database last kept files of its runs, as a SHA-256; None: nowhere, or an older kdx kept them."""
+    """SHA-256 of the place where the database last kept files of runs; None if it kept none, or an older kdx did."""
     with database.read() as connection:
         return connection.scalar(select(identity.c.place))
 
 
 def inventory(database: Database) -> Inventory:
-    """Every run in every generation, as one state of the database."""
+    """Every run in every generation, from one state of the database."""
     planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.planned).distinct()
     with database.read() as connection:
         return Inventory(
@@ -224,7 +224,7 @@ def inventory(database: Database) -> Inventory:
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
     kept = connection.execute(select(environment.c.id, environment.c.environment)).all()
-    # Recorded beside the rest of the environment, many cells share one; it is told apart from it.
+    # The modules are recorded with the environment, so that many cells share one row, but they are no part of it.
     modules = {row.id: row.environment.pop(CODE, None) for row in kept}
     environments = {row.id: row.environment for row in kept}
     rows = connection.execute(
@@ -249,7 +249,7 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     for row in connection.execute(changed.order_by(attempt.c.number)):
         changes.setdefault(row.run_id, []).append(f"{row.changes} from step {row.resumed_step} on")
 
-    # Thousands of runs share a few origins, and so do their records.
+    # Thousands of runs share a few origins, so the records share them too.
     @cache
     def origin(
         data: str | None,
@@ -260,8 +260,8 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
         changed: str | None,
     ) -> Provenance:
         columns = (run.c.definitions, definitions), (run.c.data_facts, facts)
-        told, known = (checked(column, text) if text else None for column, text in columns)
-        return Provenance(data, code, environments.get(where), told, changed, known, modules.get(where))
+        defined, known = (checked(column, text) if text else None for column, text in columns)
+        return Provenance(data, code, environments.get(where), defined, changed, known, modules.get(where))
 
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
@@ -278,8 +278,8 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
 
 
 def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
-    """Run id → metric → curve, for all runs of the sweep; a run or a metric without numbers is left out."""
-    # A row a curve: of a row a number, millions would hold up whoever writes.
+    """Run id → metric → curve, for all runs of the sweep; runs and metrics without numbers are left out."""
+    # One row for each curve, since millions of rows, one for each number, would block writers.
     rows = (
         select(
             metric.c.run_id,
@@ -291,13 +291,13 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
         .group_by(metric.c.run_id, metric.c.name)
     )
     found: dict[int, dict[str, CurveRecord]] = {}
-    # Text of steps → the steps, and where each stands in it; runs of a grid record at the same ones.
+    # Text of steps → the steps, and the index of each in the text; runs of a grid record at the same steps.
     shared: dict[str, tuple[array[int], list[int]]] = {}
     with database.read() as connection:
-        # Not all at once: a hundred thousand curves take several times as much as text.
+        # Read in batches, since a hundred thousand curves take several times as much memory as text.
         for row in connection.execute(rows).yield_per(_AT_A_TIME):
             if row.steps not in shared:
-                # The order within a group is the database's own affair.
+                # SQL does not define the order within a group.
                 unordered = _numbers(metric.c.step, row.steps)
                 order = sorted(range(len(unordered)), key=unordered.__getitem__)
                 shared[row.steps] = array("q", sorted(unordered)), order
@@ -309,14 +309,14 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
 
 
 def outputs(database: Database, run_id: int, name: str) -> list[str]:
-    """Texts that a run produced, such as `test/translations`; none when it has not (yet)."""
+    """Texts that a run produced, such as `test/translations`; empty if it has produced none."""
     with database.read() as connection:
         rows = connection.execute(select(output).where(output.c.run_id == run_id, output.c.name == name)).all()
         return [line for row in rows for line in texts_of(row)]
 
 
 def outputs_of(database: Database, run_ids: Iterable[int], name: str) -> dict[int, list[str]]:
-    """Run id → the texts that it produced, for those of these runs that have them."""
+    """Run id → the texts that it produced; runs without texts are left out."""
     with database.read() as connection:
         rows = connection.execute(select(output).where(output.c.run_id.in_(list(run_ids)), output.c.name == name)).all()
         return {row.run_id: texts_of(row) for row in rows}
@@ -326,7 +326,7 @@ def texts_of(row: Row[Any]) -> list[str]:
     """The texts in a row of `output`.
 
     Raises:
-        UnexpectedValueError: they do not match their checksum, or are none.
+        UnexpectedValueError: the texts do not match their checksum, or are invalid.
     """
     unpacking = zlib.decompressobj()
     try:
@@ -359,7 +359,7 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
 
 
 def whole_cell(cell_id: str, text: str) -> ResolvedSpec:
-    """The cell of its canonical JSON, which the id is the hash of."""
+    """Reads a cell from its canonical JSON, whose hash must be the id."""
     if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
         with suppress(ValueError):
             return ResolvedSpec.read(text)
@@ -367,7 +367,7 @@ def whole_cell(cell_id: str, text: str) -> ResolvedSpec:
 
 
 def _numbers(column: Column[int], text: str) -> list[int]:
-    """Of a column whose values were put together with commas between them."""
+    """The values of a column that a query joined by commas."""
     try:
         found = [int(number) for number in text.split(",")]
     except ValueError:
@@ -407,7 +407,7 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
     )
 
 
-# Read by `_provenance` alone: long, and one of them JSON to be parsed.
+# Columns that only `_provenance` reads; they are long, and some are JSON.
 _ORIGIN = frozenset(
     {
         "definitions",
@@ -422,7 +422,7 @@ _ORIGIN = frozenset(
 
 
 def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
-    """Runs in every generation, each beside the number of the newest one and of the newest final one."""
+    """Runs in every generation, each with the number of the newest generation and of the newest final one."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
     return select(
@@ -435,20 +435,20 @@ def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
 def _records(
     connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
 ) -> tuple[RunRecord, ...]:
-    """The newest generation of each of these runs; with `finals` the newest final one too; or `every` one."""
+    """The newest generation of each of these runs, with `finals` also the newest final one, or with `every` all."""
     each = _generations(which).subquery()
     wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
         wanted = or_(wanted, each.c.generation == each.c.newest_final)
-    # An attempt that has not ended adds NULL, so nothing, to the sum.
+    # An attempt that has not ended is NULL here, which the sum ignores.
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id == each.c.id)
-    made_of = {
+    derived = {
         "lease_left": case((each.c.state == RunState.RUNNING, each.c.lease_until - now())),
         "valid_score": each.c.valid_bits,
         "test_score": each.c.test_bits,
         "seconds": seconds.scalar_subquery(),
     }
-    columns = [made_of[name] if name in made_of else each.c[name] for name in RunRecord._fields]
+    columns = [derived[name] if name in derived else each.c[name] for name in RunRecord._fields]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
     valid, test = (RunRecord._fields.index(name) for name in ("valid_score", "test_score"))
     records = []

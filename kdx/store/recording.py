@@ -1,4 +1,4 @@
-"""What is recorded: plans, and what an attempt tells of its run. Each function and method is one transaction."""
+"""Records plans, and the progress and results of attempts. Each function and method is one transaction."""
 
 import hashlib
 import json
@@ -35,27 +35,27 @@ from kdx.store.schema import (
 )
 
 MOST_NAMES = 1000
-"""Metrics of one run; what makes up a name for every step or token would fill the disk with its rows."""
+"""Largest number of metrics of one run: code that invents a name for each step or token would fill the disk."""
 
 
 def settle(database: Database, place: str) -> None:
-    """Records where the database keeps the files of its runs from now on.
+    """Records the place where the database keeps the files of its runs from now on.
 
     Args:
-        place: SHA-256 of what tells one place from any other.
+        place: SHA-256 that identifies the place.
     """
     with database.write() as connection:
         connection.execute(update(identity).values(place=place))
 
 
 def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
-    """Records a plan under its name; the id of the sweep. Doing it again changes nothing.
+    """Records a plan under its name and returns the id of the sweep. Repeating it changes nothing.
 
-    Runs that another sweep already has are shared. What an earlier plan of this name had and this one lacks keeps its
-    rows, marked as no longer planned. The number of statements does not depend on the size of the plan.
+    Runs that another sweep already has are shared. Cells and runs of an earlier plan of this name that this one lacks
+    keep their rows and are marked as no longer planned. The number of statements does not depend on the plan's size.
 
     Args:
-        grid: what concerns no single cell, such as the tables; any JSON.
+        grid: the parts of the grid that concern no single cell, such as the tables; any JSON.
     """
     cells = [
         {"id": planned.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
@@ -108,7 +108,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
 
 
 def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
-    """Adds a pending generation to each of these runs that is final and has no newer one; the ids of the new runs."""
+    """Adds a pending generation to each of these runs that is final and the newest; returns the ids of the new runs."""
     newer = run.alias()
     again = select(
         run.c.cell_id,
@@ -132,7 +132,7 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
-    """Makes those of these runs that failed pending again; how many."""
+    """Makes the failed ones of these runs pending again and returns their number."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
@@ -143,15 +143,16 @@ def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
 
 
 class ComeTo(NamedTuple):
-    """How far a run has come, in optimiser steps."""
+    """The progress of a run, in optimiser steps."""
 
     rows: int
+    """The highest step of its rows."""
     checkpoint: int | None
-    """Of the newest checkpoint that was recorded; None: none was."""
+    """The step of the newest recorded checkpoint; None if there is none."""
 
 
 class RunWriter:
-    """The hand of one attempt: each method is one transaction, and raises `Fenced` when the attempt lost the run."""
+    """Writes for one attempt; each method is one transaction, and raises `Fenced` when the attempt lost the run."""
 
     def __init__(self, database: Database, run_id: int, owner: str, attempt: int) -> None:
         self.run_id = run_id
@@ -159,7 +160,7 @@ class RunWriter:
         self.attempt = attempt
         self._database = database
         self._names: set[str] = set()
-        """Metrics that were recorded, as far as they were looked up."""
+        """Known names of recorded metrics."""
 
     def begin(
         self,
@@ -170,13 +171,13 @@ class RunWriter:
         changes: str | None = None,
         data_facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Records with what the run is computed.
+        """Records the environment, data and code with which the run is computed.
 
         Args:
             environment_facts: library versions, processor, threads and the like; any JSON.
-            resumed_step: of the checkpoint that the attempt goes on from; 0: from the beginning.
-            changes: what of this is other than it was before; None: nothing.
-            data_facts: what the prepared data and the evaluation are; any JSON.
+            resumed_step: step of the checkpoint that the attempt resumes from; 0 for the beginning.
+            changes: what differs from the attempt before; None for nothing.
+            data_facts: facts on the prepared data and the evaluation; any JSON.
         """
         facts = json.dumps(environment_facts, sort_keys=True)
         key = hashlib.sha256(facts.encode()).hexdigest()[:32]
@@ -207,22 +208,22 @@ class RunWriter:
             )
 
     def checkpoint(self, step: int) -> None:
-        """Records that the run can go on from `step`, so that a checkpoint that is lost is missed."""
+        """Records that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
         with self._writing(checkpoint_step=step):
             pass
 
     @contextmanager
     def holding(self) -> Iterator[ComeTo]:
-        """A transaction in which nobody else can claim the run; how far it has come."""
+        """A transaction in which nobody else can claim the run; it gives the progress of the run."""
         with self._writing() as connection:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
             yield ComeTo(*connection.execute(steps).one())
 
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
-        """Records numbers, and that the run has come to `progress_step`.
+        """Records numbers, and the progress of the run up to `progress_step`.
 
-        A number that was recorded before is overwritten; `metric.writes` counts that, and `metric.differs` the times
-        that its bits changed.
+        A number that was recorded before is overwritten; `metric.writes` counts the writes, and `metric.differs` those
+        that changed its bits.
 
         Args:
             rows: (metric such as `valid/bleu`, optimiser step, value).
@@ -275,8 +276,8 @@ class RunWriter:
             )
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        """Keeps texts that the run produced, such as `test/translations`, in place of any of that name."""
-        # JSON, not lines: a text may hold any character, a line break too.
+        """Records texts that the run produced, such as `test/translations`, and replaces any of that name."""
+        # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         with self._writing() as connection:
@@ -293,17 +294,17 @@ class RunWriter:
         undertrained: str | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run with its scores; final. A run whose curves have holes fails instead.
+        """Ends the run with its scores, in a final state. A run whose curves have holes fails instead.
 
-        Such holes appear when a run goes on from a checkpoint that is newer than the database, as after taking the
-        database back from a copy.
+        Such holes appear when a run resumes from a checkpoint that is newer than the database, as after the database
+        was restored from a copy.
 
         Args:
             valid_score: best value of the selection metric, at optimiser step `valid_step`.
             test_score: the same metric on the test split, with those weights.
             definitions: metric → its definition or signature.
-            undertrained: one line: why it learned too little; None: it did not.
-            weights_sha256: of the file with the weights that were tested; None: there is none.
+            undertrained: one line on why the model learned too little; None if it learned enough.
+            weights_sha256: hash of the file with the tested weights; None if there is no file.
         """
         scores = _scores(valid_score, valid_step, test_score, definitions)
         self._end(RunState.COMPLETED, last_step, undertrained=undertrained, weights_sha256=weights_sha256, **scores)
@@ -318,7 +319,7 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as one that did not converge, with what scores it has; final."""
+        """Ends the run as diverged, with the scores that it has, in a final state."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
         self._end(RunState.DIVERGED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
@@ -331,7 +332,7 @@ class RunWriter:
         definitions: Mapping[str, str] | None = None,
         weights_sha256: str | None = None,
     ) -> None:
-        """Ends the run as one that was not worth going on with, with its best validation so far; final."""
+        """Ends the run as pruned, with its best validation so far, in a final state."""
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
@@ -340,7 +341,7 @@ class RunWriter:
         self._end(RunState.INTERRUPTED, last_step)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
-        """Ends the run with an exception: one line for lists, and the whole of it."""
+        """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
         self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
@@ -360,9 +361,9 @@ class RunWriter:
 
 
 def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
-    """What is wrong with the rows of a run that has come to its last step; None: they are all there.
+    """Describes the missing or surplus rows of a run at its last step; None if the rows are complete.
 
-    Judged by what every run records, its losses. A run that has none of a loss has not recorded it at all.
+    The check uses the losses, which every run records; a loss without any rows was not recorded at all and is skipped.
     """
     mine = metric.c.run_id == run_id
     above = connection.scalar(select(func.count()).where(mine, metric.c.step > last_step))
@@ -374,7 +375,7 @@ def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
         ("train/loss", training["record_every"], 1),
         ("valid/loss", training["validate_every"], last_step),
     ):
-        if every is None:  # once a pass over the text, whose length is not known here
+        if every is None:  # once for each pass over the text, whose length is not known here
             continue
         scheduled = {*range(every, last_step + 1, every), also}
         recorded = set(connection.scalars(select(metric.c.step).where(mine, metric.c.name == name)))

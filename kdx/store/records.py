@@ -1,4 +1,4 @@
-"""What the database hands out: frozen, detached values. Times are seconds since 1970, from the database's clock."""
+"""The records that the database returns: frozen, detached values. Times are seconds since 1970, by its clock."""
 
 import re
 from array import array
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RunState(StrEnum):
-    """Where a run stands. The last three of `FINAL` are outcomes: a run never leaves them."""
+    """The state of a run. Those in `FINAL`, the last three, are outcomes that a run never leaves."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -28,7 +28,7 @@ LOST = "lost"
 """Outcome of an attempt whose process died without a word."""
 
 LONGEST_LEASE = 3600.0
-"""Seconds. No kdx gives a longer one; a clock that was set back by more makes one of it."""
+"""Longest lease that kdx gives, in seconds; a longer one means that the clock was set back."""
 
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
@@ -38,24 +38,24 @@ _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate
 class RunRecord(NamedTuple):
     """One run: a cell with a seed, in a generation."""
 
-    # No dataclass: a frozen one takes several times as long to make, and a report reads thousands.
+    # A frozen dataclass would take several times as long to make, and a report reads thousands of records.
 
     id: int
     cell_id: str
     seed: int
     generation: int
-    """0 for the first; each deliberate repetition of a finished run adds one."""
+    """0 for the first run; each deliberate repetition of a finished run adds one."""
     state: RunState
     attempt: int
-    """Number of the last claim; it fences writes of earlier ones. 0: never claimed."""
+    """Number of the last claim, which fences writes of earlier ones; 0 if the run was never claimed."""
     owner: str | None
-    """Who claimed it: see `kdx.sweep.lease_holder`."""
+    """The process that claimed the run, see `kdx.sweep.lease_holder`."""
     lease_left: float | None
-    """Seconds until the claim lapses, negative when it has; None unless running."""
+    """Seconds until the claim lapses, negative if it has lapsed; None unless the run is running."""
     progress_step: int
-    """Last optimiser step known to the database."""
+    """Highest optimiser step that the database knows of."""
     stalls: int
-    """Attempts in a row that died without coming further."""
+    """Number of attempts in a row that died without progress."""
     valid_score: float | None
     """Best value of the cell's selection metric."""
     valid_step: int | None
@@ -63,40 +63,40 @@ class RunRecord(NamedTuple):
     test_score: float | None
     """The same metric on the test split, with those weights."""
     error: str | None
-    """One line: why it failed, diverged or was pruned."""
+    """One line on why the run failed, diverged or was pruned."""
     seconds: float | None
-    """Wall time of the attempts that ended, summed."""
+    """Sum of the wall times of the ended attempts."""
     undertrained: str | None = None
-    """One line, of a completed run: its final validation loss is not below the unigram distribution's; None: it is."""
+    """One line if a completed run's final validation loss is not below that of the unigram distribution, else None."""
     checkpoint_step: int | None = None
-    """Optimiser step of the newest checkpoint to go on from; None: none was made."""
+    """Optimiser step of the newest checkpoint to resume from; None if there is none."""
     weights_sha256: str | None = None
-    """Of the file with the weights that were tested; None: none was written, or an older kdx wrote it."""
+    """Hash of the file with the tested weights; None if no file was written, or by an older kdx."""
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether it failed because memory did not suffice, as far as its error tells."""
+        """Whether the run failed for lack of memory, judging by its error."""
         return self.state is RunState.FAILED and _MEMORY.search(self.error or "") is not None
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run was computed from, and where; all None before its first attempt."""
+    """The data, code and environment of a run; all None before its first attempt."""
 
     data: str | None
     """Hash of the prepared data."""
     code: str | None
-    """Hash of the code that decides what a run computes."""
+    """Hash of the code on which the run's result depends."""
     environment: Mapping[str, Any] | None
-    """Library versions, processor, threads and the like, of its last attempt; its code is apart."""
+    """Library versions, processor, threads and the like of its last attempt, without its code."""
     definitions: Mapping[str, str] | None
     """Metric → its definition or signature, once it has ended."""
     changes: str | None = None
-    """What changed while it was computed, so that it is not bit-exact; None: nothing."""
+    """What changed during training, so that the run is not bit-exact; None for nothing."""
     facts: Mapping[str, Any] | None = None
-    """What the prepared data and the evaluation were, see `kdx.data.reading.data_facts`; None: an older kdx ran it."""
+    """Facts on the data and the evaluation, see `kdx.data.reading.data_facts`; None for a run of an older kdx."""
     modules: Mapping[str, str] | None = None
-    """Module of kdx → hash of it, of all that decide what the run computes; None: an older kdx ran it."""
+    """Each module of kdx on which the result depends → its hash; None for a run of an older kdx."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class CellRecord:
     ordinal: int
     """Place in the sweep's plan, from 0."""
     labels: Mapping[str, str]
-    """Axis → the choice as the grid words it."""
+    """Axis → the choice in the grid's words."""
     spec: "ResolvedSpec"
-    """Every field of it, whatever words it holds."""
+    """The complete spec, with words that this kdx may not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class CurveRecord:
     steps: "array[int]"
     """Optimiser steps, ascending."""
     values: "array[float]"
-    """The number at each step, as it was recorded."""
+    """The recorded number at each step."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,19 @@ class AttemptRecord:
     owner: str
     started: float
     ended: float | None
-    """When it ended, or when its lease did; None: not yet."""
+    """When the attempt or its lease ended; None if it has not ended."""
     outcome: str | None
-    """The state that it left the run in, or `lost`: its process died without a word."""
+    """The state in which it left the run, or `lost` if its process died without a word."""
     first_step: int
-    """Highest step recorded before it."""
+    """Highest step that was recorded before it."""
     last_step: int | None
-    """Step that it reached."""
+    """The step that it reached."""
     traceback: str | None
     environment_id: str | None
     resumed_step: int | None
-    """Of the checkpoint that it went on from; 0: it began anew."""
+    """Step of the checkpoint from which it resumed; 0 if it began from the start."""
     changes: str | None
-    """What was other than under that checkpoint."""
+    """What differs from the conditions of that checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -154,24 +154,24 @@ class SweepSummary:
     name: str
     created: float
     updated: float
-    """When it was last planned."""
+    """When the sweep was last planned."""
     counts: Mapping[RunState, int]
     """State → planned runs whose newest generation is in it; states without runs are left out."""
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """All runs that there are."""
+    """All runs of a database."""
 
     runs: tuple[RunRecord, ...]
-    """Every generation of every run, whether it is planned or not."""
+    """Every generation of every run, planned or not."""
     planned: frozenset[tuple[str, int]]
-    """(cell id, seed) of what the newest plan of some sweep has."""
+    """(cell id, seed) of every run in the newest plan of some sweep."""
 
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """A named plan, with all that a report needs of it."""
+    """A named plan with all that a report needs."""
 
     id: int
     name: str

@@ -1,4 +1,4 @@
-"""The rows of an answer, kept in memory or, when they are many, in a temporary file."""
+"""Keeps the rows of an answer in memory or, if there are many, in a temporary file."""
 
 import pickle
 import tempfile
@@ -13,11 +13,11 @@ IN_MEMORY = 1 << 24  # bytes of an answer; a longer one goes to a file
 
 
 class Rows:
-    """An answer; it can be gone through more than once."""
+    """The rows of an answer, which can be iterated over more than once."""
 
     def __init__(self, columns: tuple[str, ...], kept: IO[bytes], count: int) -> None:
         self.columns = columns
-        """Their names, each once."""
+        """Names of the columns, made unique."""
         self.count = count
         self._kept = kept
 
@@ -43,12 +43,12 @@ class Cursor(Protocol):
 
 
 def kept(cursor: Cursor) -> Rows:
-    """All rows that a cursor still has.
+    """Keeps all remaining rows of a cursor.
 
     Raises:
         StorageError: there is no room for them.
     """
-    # Closed by Rows.
+    # Rows closes it.
     kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115
     count = 0
     try:

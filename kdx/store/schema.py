@@ -1,15 +1,15 @@
 """The tables of the results database, with the meaning and unit of every column.
 
-They are meant to be queried. A sweep plans cells and seeds (`sweep_cell`, `sweep_run`); a run is a cell with a seed in
-a generation and belongs to every sweep that plans it, so `run` and `sweep_run` meet on (cell_id, seed). What a newer
-plan of the same name leaves out keeps its rows, with `planned` false: nothing is deleted.
+Users may query the tables. A sweep plans cells and seeds (`sweep_cell`, `sweep_run`); a run is a cell with a seed in a
+generation and belongs to every sweep that plans it, so `run` and `sweep_run` are joined on (cell_id, seed). Cells and
+runs that a newer plan of the same name leaves out keep their rows, with `planned` false: nothing is deleted.
 
-Numbers live twice, as `value` to query and as `bits` to trust, because SQLite turns NaN into NULL and −0.0 into 0.0.
-Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
+Numbers are stored twice, as `value` for queries and as exact `bits`, because SQLite turns NaN into NULL and −0.0 into
+0.0. Times are seconds since 1970 by the clock of the database. The database itself refuses to take a run out of a final
 state.
 
-Migrations build these tables; a test holds the two equal. `VIEWS` are made of them for analysis, and their columns keep
-name and meaning from version to version, whatever becomes of the tables; there may be more of them.
+Migrations build these tables; a test holds the two equal. `VIEWS` are queries on them for analysis; their columns keep
+name and meaning from version to version even if the tables change, and more may be added.
 """
 
 import struct
@@ -49,7 +49,7 @@ from kdx.store.records import LOST, RunState
 class now(FunctionElement[float]):
     """Seconds since 1970 by the clock of the database, so that two hosts never compare their own clocks.
 
-    Of the moment, not of the start of the transaction, which may have waited for a lock.
+    It is the time of the call, since a transaction may have waited for a lock after its start.
     """
 
     type = Double()
@@ -70,18 +70,18 @@ def value_of(bits: int) -> float:
 
 
 NAME, LINE, TEXT = 1_000, 10_000, 10_000_000
-"""Most characters of a name, of what is told in one line, and of anything else."""
+"""Largest number of characters of a name, of a line, and of any other text."""
 
 PACKED = 1 << 28
-"""Most bytes of the texts of a run, compressed."""
+"""Largest size of the texts of a run in bytes, compressed."""
 
 
 _NUMBERS = frozenset({"vocabulary_size", "unknown_rate", "longest_context"})
-"""Facts of data that are counted with, of whatever split."""
+"""Facts on data that are numbers, for every split."""
 
 
 def _is_grid(found: dict[str, Any]) -> bool:
-    """Of the parts that are there; older ones lack some."""
+    """Whether the parts of a grid have their types; older records lack some parts."""
     lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int}
     listed = (isinstance(found.get(name, []), list) for name in lists)
     words = (isinstance(found.get(name, ""), str) for name in ("description", "command", "file"))
@@ -144,7 +144,7 @@ identity = Table(
         Hash(64),
         comment="hash of the machine and the path at which it last kept files of runs; NULL: none, or by an older kdx",
     ),
-    comment="one row, by which this database is told from any other; its copies have the same",
+    comment="one row that identifies this database; its copies have the same",
 )
 
 sweep = Table(
@@ -316,20 +316,20 @@ for _table in metadata.tables.values():
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
             _check = CheckConstraint(Holds(_column.name, _column.type), name=_column.name)
-            # Where columns have strict types of their own, they need no more.
+            # Other databases enforce the types of columns themselves.
             _table.append_constraint(_check.ddl_if(dialect="sqlite"))
 
 
 @dataclass(frozen=True)
 class View:
-    """A query that the database keeps under a name; the migrations have its text."""
+    """A named query in the database; the migrations have its text."""
 
     name: str
     comment: str
     columns: Mapping[str, str]
     """Column → its meaning and unit."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Column with JSON → one of its fields, as an example of how to read one."""
+    """Column with JSON → one of its fields, for an example of how to read it."""
 
 
 _LABELS = (
@@ -429,4 +429,4 @@ VIEWS = (
         },
     ),
 )
-"""Made by the migrations."""
+"""The views that the migrations make."""

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,6 +19,8 @@ from kdx.grid.spec import CellSpec
 from kdx.store.backends import BACKENDS
 from kdx.store.database import Database, open_database
 from kdx.store.recording import register
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 PlanOf = Callable[..., Plan]
 InProcesses = Callable[..., list[str]]

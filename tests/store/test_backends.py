@@ -17,7 +17,7 @@ def test_every_scheme_has_a_backend_and_a_path_is_a_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("mysql://me:secret@host/runs", "mysql://me:***@host/runs: kdx does not open mysql"),
         ("postgresql://me:secret@host/runs", "postgresql://me:***@host/runs: kdx does not open postgresql"),
@@ -27,10 +27,10 @@ def test_every_scheme_has_a_backend_and_a_path_is_a_file(tmp_path: Path):
         ("postgresql://[::1", "postgresql://[::1: this is not a database URL"),
     ],
 )
-def test_what_kdx_does_not_open_is_told_without_its_password(address: str, told: str):
+def test_what_kdx_does_not_open_is_told_without_its_password(address: str, message: str):
     with pytest.raises(DatabaseError) as caught:
         backend_of(address)
-    assert str(caught.value) == f"{told}\n  allowed: a file, sqlite:///FILE"
+    assert str(caught.value) == f"{message}\n  allowed: a file, sqlite:///FILE"
     assert caught.value.exit_code == 3
 
 

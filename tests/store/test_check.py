@@ -51,5 +51,5 @@ def test_a_text_that_was_changed_is_found(backend, address: str, hand: RunWriter
 
 def test_a_cell_that_was_edited_is_found(backend, address: str, hand: RunWriter):
     backend.execute(address, "UPDATE cell SET spec = replace(spec, 'toy', 'joy') WHERE id = (SELECT min(id) FROM cell)")
-    (told,) = faults(address)
-    assert told.startswith("the cell ") and told.endswith(" is not what its id is the hash of")
+    (fault,) = faults(address)
+    assert fault.startswith("the cell ") and fault.endswith(" is not what its id is the hash of")

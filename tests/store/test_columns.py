@@ -7,7 +7,7 @@ from kdx.store.schema import run
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "quoted"),
     [
         ("0/../../precious", "'0/../../precious'"),
         (-1, "-1"),
@@ -16,11 +16,11 @@ from kdx.store.schema import run
         (b"\0", r"b'\x00'"),
     ],
 )
-def test_a_refusal_names_column_value_and_what_is_allowed(value, told):
+def test_a_refusal_names_column_value_and_what_is_allowed(value, quoted):
     with pytest.raises(UnexpectedValueError) as caught:
         checked(run.c.generation, value)
     assert str(caught.value) == (
-        f"run.generation is {told}, which kdx never writes there; allowed: a whole number from 0 to 1,000,000,000"
+        f"run.generation is {quoted}, which kdx never writes there; allowed: a whole number from 0 to 1,000,000,000"
     )
 
 

@@ -7,30 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import insert, select
+from stored import CELL, add_cell, cells, refusal
 
 from kdx.errors import DatabaseError
 from kdx.store import database as module
 from kdx.store.database import Database, id_of, open_database
 from kdx.store.schema import cell
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def refusal(address: str, **options: bool) -> str:
-    with pytest.raises(DatabaseError) as caught:
-        open_database(address, **{"write": False, **options})
-    assert caught.value.exit_code == 3
-    return str(caught.value)
 
 
 def test_opening_again_keeps_what_is_there(database: Database, address: str):

@@ -3,40 +3,13 @@ import os
 import time
 
 import pytest
-from sqlalchemy import select, update
+from stored import lapse, record, start, state
 
 from kdx.store import leases, reading
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter, register
-from kdx.store.records import RunRecord, RunState
-from kdx.store.schema import run
-
-
-def rows(database: Database, table) -> list:
-    with database.read() as connection:
-        return connection.execute(select(table)).all()
-
-
-def record(database: Database, run_id: int = 1) -> RunRecord:
-    return next(each for each in reading.runs(database, 1) if each.id == run_id)
-
-
-def state(database: Database, run_id: int = 1) -> RunState:
-    return record(database, run_id).state
-
-
-def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
-    """As if so many seconds had passed since the lease ended."""
-    with database.write() as connection:
-        connection.execute(update(run).where(run.c.id == run_id).values(lease_until=time.time() - seconds))
-
-
-def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
-    number = leases.claim(database, run_id, owner, 60)
-    assert number is not None
-    return RunWriter(database, run_id, owner, number)
-
+from kdx.store.records import RunState
 
 # Claiming
 

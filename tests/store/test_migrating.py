@@ -6,31 +6,11 @@ import sys
 import textwrap
 
 import pytest
-from sqlalchemy import insert, inspect, select
+from sqlalchemy import inspect
+from stored import add_cell, cells, refusal
 
-from kdx.errors import DatabaseError
 from kdx.store.database import Database, open_database
-from kdx.store.schema import cell
 from kdx.store.version import REVISION
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def refusal(address: str, **options: bool) -> str:
-    with pytest.raises(DatabaseError) as caught:
-        open_database(address, **{"write": False, **options})
-    assert caught.value.exit_code == 3
-    return str(caught.value)
 
 
 def test_eight_processes_make_one_database_at_once(nowhere: str, in_processes):

@@ -226,7 +226,7 @@ MINE = {
 
 @pytest.mark.parametrize("key", MINE)
 def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Database, plan_of, address: str, key):
-    value, told = MINE[key]
+    value, unknown = MINE[key]
     recording.register(database, plan_of(2, 1), {})
     finish(database, 1)
     with database.write() as connection:
@@ -241,11 +241,11 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
     other, known_cell = reading.load_sweep(database).cells
     other_spec, known_spec = other.spec.plain, known_cell.spec.plain
     assert other_spec == known_spec | {"data": other_spec["data"], key: value}
-    assert (other.spec.unknown, known_cell.spec.unknown) == ((told,), ())
+    assert (other.spec.unknown, known_cell.spec.unknown) == ((unknown,), ())
     shown = backend_of(address).field("spec", key)
     with query(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
         assert next(iter(rows))[0] == value
-    assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (told,)
+    assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (unknown,)
 
 
 def test_the_curves_of_a_sweep_come_in_one_query_bit_for_bit(database: Database, plan_of, queries):

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select, update
+from stored import record, rows, start, state
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, cell_id
@@ -18,7 +18,7 @@ from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
 from kdx.store.database import Database
 from kdx.store.recording import RunWriter
-from kdx.store.records import RunRecord, RunState
+from kdx.store.records import RunState
 from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
 
 FLOATS = st.floats() | st.integers(-(2**63), 2**63 - 1).map(value_of)
@@ -27,31 +27,6 @@ SPECIAL = [float("nan"), -float("nan"), float("inf"), -float("inf"), -0.0, 0.0, 
 
 def pattern(value: float) -> bytes:
     return struct.pack("<d", value)
-
-
-def rows(database: Database, table) -> list:
-    with database.read() as connection:
-        return connection.execute(select(table)).all()
-
-
-def record(database: Database, run_id: int = 1) -> RunRecord:
-    return next(each for each in reading.runs(database, 1) if each.id == run_id)
-
-
-def state(database: Database, run_id: int = 1) -> RunState:
-    return record(database, run_id).state
-
-
-def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
-    """As if so many seconds had passed since the lease ended."""
-    with database.write() as connection:
-        connection.execute(update(run).where(run.c.id == run_id).values(lease_until=time.time() - seconds))
-
-
-def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
-    number = leases.claim(database, run_id, owner, 60)
-    assert number is not None
-    return RunWriter(database, run_id, owner, number)
 
 
 # Planning
@@ -335,7 +310,7 @@ def test_a_run_with_all_its_rows_is_completed(database: Database, sweep_id: int)
 
 
 @pytest.mark.parametrize(
-    ("recorded", "told"),
+    ("recorded", "problem"),
     [
         (curve(20), "3 of 6 rows of train/loss are missing"),
         (curve(50)[2:], "2 of 6 rows of train/loss are missing"),
@@ -343,7 +318,7 @@ def test_a_run_with_all_its_rows_is_completed(database: Database, sweep_id: int)
     ],
     ids=["end", "beginning", "above"],
 )
-def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id: int, recorded, told: str):
+def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id: int, recorded, problem: str):
     """As when the database was taken back from a copy while the checkpoints were not."""
     hand = start(database)
     hand.record(recorded, 50)
@@ -351,7 +326,7 @@ def test_a_run_whose_curve_has_a_hole_fails_instead(database: Database, sweep_id
     ended = record(database)
     assert (ended.state, ended.error, ended.test_score) == (
         RunState.FAILED,
-        f"incomplete metrics: {told}",
+        f"incomplete metrics: {problem}",
         1.0,
     )
     (attempt,) = reading.attempts(database, 1)

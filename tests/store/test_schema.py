@@ -192,8 +192,8 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
 
 
 def test_views_tell_factors_as_a_grid_words_them(database: Database, sweep_id: int):
-    told = "SELECT sweep, labels, task, kernel, position, placement, value_function, metric, direction FROM cells"
-    assert of_view(database, f"{told} WHERE ordinal = 1") == [
+    query = "SELECT sweep, labels, task, kernel, position, placement, value_function, metric, direction FROM cells"
+    assert of_view(database, f"{query} WHERE ordinal = 1") == [
         (
             "demo",
             '{"kernel":"exponential"}',
@@ -236,8 +236,8 @@ def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database
             whole["training"]["learning_rate"],
             whole["data"]["corpus"],
         )
-        told = json.loads(labels)
-        assert {axis: word(axis, value) for axis, value in told.items()} == {
+        recorded = json.loads(labels)
+        assert {axis: word(axis, value) for axis, value in recorded.items()} == {
             axis: factor_value(planned.labels, ResolvedSpec(whole), axis) for axis in planned.labels
         }
     shown = of_view(database, "SELECT ordinal, labels FROM cells")
@@ -259,7 +259,7 @@ def test_a_label_has_the_value_of_its_field_and_of_any_other_axis_the_word(datab
         'a "word" of. mine': "so",
     }
     register(database, Plan("demo", (PlannedCell(cell_id(spec), 0, labels, spec),), (0,)), {"tables": []})
-    told = {
+    expected = {
         "clip": None,
         "position": "product+alibi",
         "placement": "encoder-self/encoder-decoder/decoder-self",
@@ -271,7 +271,7 @@ def test_a_label_has_the_value_of_its_field_and_of_any_other_axis_the_word(datab
     }
     for view in ("cells", "runs"):
         ((found,),) = of_view(database, f"SELECT labels FROM {view}")
-        assert list(json.loads(found).items()) == list(told.items())
+        assert list(json.loads(found).items()) == list(expected.items())
 
 
 def test_runs_have_whole_parameters_and_the_facts_of_their_data(database: Database, sweep_id: int):

@@ -1,4 +1,4 @@
-"""What the schema asks for in SQL, as PostgreSQL spells it."""
+"""The schema's own SQL expressions in the dialect of PostgreSQL."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""SQLite as the backend of a results database: all that is SQLite's own, and nothing that is not.
+"""The SQLite backend of a results database: everything that is specific to SQLite.
 
-It runs with journal_mode=TRUNCATE and synchronous=FULL: a commit survives a power cut, and the write-ahead log is
-avoided, whose reset could corrupt a file that several processes write (SQLite 3.7.0 to 3.51.2, and other programs open
-the file with whatever SQLite they carry). Readers hold up writers in this mode.
+It runs with journal_mode=TRUNCATE and synchronous=FULL, so that a commit survives a power cut. It avoids the
+write-ahead log, whose reset could corrupt a file that several processes write (SQLite 3.7.0 to 3.51.2; other programs
+open the file with any version). Readers block writers in this mode.
 """

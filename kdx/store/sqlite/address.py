@@ -1,4 +1,4 @@
-"""Which file an address means."""
+"""Finds the file of an address."""
 
 from pathlib import Path
 

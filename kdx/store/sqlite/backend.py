@@ -1,4 +1,4 @@
-"""The promises of `kdx.store.backend.Backend`, kept by SQLite."""
+"""Implements `kdx.store.backend.Backend` for SQLite."""
 
 import os
 import sqlite3
@@ -68,7 +68,7 @@ class Sqlite:
 
     @contextmanager
     def migrating(self) -> "Iterator[Connection]":
-        # A table that others refer to is made anew; the references are by name and hold again at the end.
+        # Recreates tables that others refer to; references are by name and are valid again at the end.
         self._check_references = False
         try:
             with self.writing.begin() as connection:
@@ -91,7 +91,7 @@ class Sqlite:
         return f"json_extract({column}, '$.{path}')"
 
     def translate(self, error: BaseException) -> KdxError | None:
-        error = getattr(error, "orig", None) or error  # of SQLAlchemy's
+        error = getattr(error, "orig", None) or error  # SQLAlchemy keeps the driver's error there
         return errors.translate(error, self._file, self.patience) if isinstance(error, sqlite3.Error) else None
 
     def query(
@@ -140,18 +140,18 @@ class Sqlite:
         self._refuse_another_database(driver)
 
     def _commit(self, driver: sqlite3.Connection) -> None:
-        # A reader holds up a commit; the transaction stands, and can be committed later.
+        # A reader can block a commit; the transaction stays open and can be committed later.
         patiently(lambda: driver.execute("COMMIT"), self.patience)
 
     @contextmanager
     def _begun(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, in a transaction that reads."""
+        """A separate connection in a transaction that reads."""
         with closing(self._connect()) as driver:
             patiently(lambda: lock(driver, "BEGIN"), self.patience)
             yield driver
 
     def _refuse_another_database(self, driver: sqlite3.Connection) -> None:
-        """Raises DatabaseError when another database was put into the file that was opened."""
+        """Raises DatabaseError if the opened file now holds another database."""
         if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
             raise self._file.gone()
 

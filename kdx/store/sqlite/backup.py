@@ -1,4 +1,4 @@
-"""Copies of a database that is in use."""
+"""Copies a database that is in use."""
 
 import itertools
 import os
@@ -14,15 +14,15 @@ from kdx.store.sqlite.file import damaged
 
 
 def back_up(begun: Callable[[], AbstractContextManager[sqlite3.Connection]], target: Path) -> None:
-    """Copies what a transaction sees to a new file, see `kdx.store.backend.Backend.back_up`.
+    """Copies the state that a transaction sees to a new file, see `kdx.store.backend.Backend.back_up`.
 
     Args:
-        begun: a connection in a transaction, which holds what it sees.
+        begun: opens a connection in a transaction.
     """
-    there = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")
+    taken = KdxError("there is a file of this name", place=str(target), hint="name another; nothing is overwritten")
     try:
         if not is_free(target):
-            raise there
+            raise taken
         with filling(target.parent) as copy, begun() as source:
             try:
                 _copy(source, copy)
@@ -31,21 +31,21 @@ def back_up(begun: Callable[[], AbstractContextManager[sqlite3.Connection]], tar
             give_name(copy, target)
             fsync_directory(target.parent)
     except FileExistsError:
-        raise there from None
+        raise taken from None
     except OSError as error:
         raise _not_written(target, error) from error
 
 
 def unused_name(path: Path, revision: str) -> Path:
-    """Of a copy to be made before a migration; an earlier one, of a migration that was cut short, stays."""
+    """An unused name for the copy before a migration; a copy of an earlier, aborted migration stays."""
     numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
     names = (path.with_name(f"{path.name}.before-{revision}{number}.bak") for number in numbers)
     return next(name for name in names if not name.exists())
 
 
 def _copy(source: sqlite3.Connection, target: Path) -> None:
-    """Copies what the transaction of `source` sees, and forces it to disk."""
-    # Nobody else knows this file, and a network file system, where a copy may well go, might have no locks.
+    """Copies the state that the transaction of `source` sees, and syncs it to disk."""
+    # No other process knows this file, and the copy may go to a network file system without locks.
     with closing(sqlite3.connect(f"file:{quote(os.fsencode(target))}?nolock=1", uri=True)) as copy:
         copy.execute("PRAGMA journal_mode = OFF")
         source.backup(copy)

@@ -1,4 +1,4 @@
-"""What can be wrong with a file of SQLite below the rows of its tables."""
+"""Checks a file of SQLite below the rows of its tables."""
 
 import sqlite3
 from collections import Counter
@@ -9,7 +9,7 @@ from kdx.store.sqlite.foreign import FINAL_STATE_TRIGGER
 
 
 def faults(connection: sqlite3.Connection, most: int) -> Iterator[str]:
-    """Pages that contradict each other, references to nothing, and a trigger that is not there."""
+    """Describes pages that contradict each other, references to missing rows, and a missing trigger."""
     for (line,) in connection.execute(f"PRAGMA integrity_check({most})"):
         if line != "ok":
             yield f"the file is damaged: {line}"
@@ -22,13 +22,13 @@ def faults(connection: sqlite3.Connection, most: int) -> Iterator[str]:
 
 
 def stray_mode(connection: sqlite3.Connection) -> str | None:
-    """`wal` where another program put the file into it; opening it to write takes it back out."""
+    """`wal` if another program set this mode, which opening to write undoes; else None."""
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     return "wal" if mode == "wal" else None
 
 
 def software() -> Software:
-    """The SQLite that Python carries."""
+    """The SQLite that Python uses."""
     bug = has_wal_reset_bug()
     warning = "which is not safe in WAL mode; kdx uses none" if bug else ""
     return Software("sqlite", sqlite3.sqlite_version, {"wal_reset_bug": bug}, warning)

@@ -1,6 +1,6 @@
-"""Connections to a file, and how they wait for those of others.
+"""Connects to a file of SQLite, and waits while other processes lock it.
 
-A transaction waits in slices, between which signals are heard.
+A transaction waits in slices, between which Python handles signals.
 """
 
 import os
@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from kdx.store.sqlite.file import HeldFile
 
-SLICE = 1.0  # seconds; between two of them, Ctrl-C is heard
+SLICE = 1.0  # seconds; Ctrl-C is handled between two slices
 
 _T = TypeVar("_T")
 
 
 def patiently(do: Callable[[], _T], patience: float) -> _T:
-    """What `do` gives, once nobody else keeps the database locked, or after so many seconds its error."""
+    """Calls `do` until no other process locks the database; after `patience` seconds its error is raised."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -31,15 +31,15 @@ def patiently(do: Callable[[], _T], patience: float) -> _T:
 
 
 def connect_to_write(file: HeldFile, patience: float, *, check_references: bool) -> sqlite3.Connection:
-    """A connection whose commits survive a power cut.
+    """Opens a connection whose commits survive a power cut.
 
     Raises:
-        DatabaseError: the file is no longer the one that was opened, or has other names; it was not touched.
+        DatabaseError: the file is no longer the opened one, or has several names; it was not touched.
     """
     connection = _connect(file.real, "rw", patience)
     try:
         file.refuse_another()
-        # Per connection: SQLite does not keep these in the file.
+        # SQLite keeps these for each connection, not in the file.
         connection.execute("PRAGMA journal_mode = TRUNCATE")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if check_references else 'OFF'}")
@@ -50,7 +50,7 @@ def connect_to_write(file: HeldFile, patience: float, *, check_references: bool)
 
 
 def connect_to_read(file: HeldFile, patience: float) -> sqlite3.Connection:
-    """A connection that cannot write; what a killed writer left half-done is undone first, where that is permitted."""
+    """Opens a connection that cannot write; the half transaction of a killed writer is undone first, if permitted."""
     connection = _connect(file.real, "ro", patience)
     try:
         connection.execute("PRAGMA schema_version")
@@ -59,8 +59,8 @@ def connect_to_read(file: HeldFile, patience: float) -> sqlite3.Connection:
         undoable = os.access(file.real, os.W_OK) and os.access(file.real.parent, os.W_OK)
         if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK or not undoable:
             raise
-        # A writer was killed in mid-commit; nobody can read before its half transaction is undone, and SQLite undoes it
-        # at the first look by somebody who may write.
+        # A writer was killed during a commit. Nobody can read before its half transaction is undone, which SQLite does
+        # at the first read of a connection that may write.
         with closing(_connect(file.real, "rw", patience)) as other:
             other.execute("PRAGMA schema_version")
         return _connect(file.real, "ro", patience)
@@ -71,10 +71,10 @@ def connect_to_read(file: HeldFile, patience: float) -> sqlite3.Connection:
 
 
 def lock(connection: sqlite3.Connection, begin: str) -> None:
-    """Begins a transaction that will not have to wait again before its commit."""
+    """Begins a transaction that does not have to wait again before its commit."""
     connection.execute(begin)
     try:
-        # A plain BEGIN locks nothing before the first look.
+        # A plain BEGIN locks nothing before the first read.
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except BaseException:
         connection.execute("ROLLBACK")
@@ -86,6 +86,6 @@ def _connect(file: Path, mode: str, patience: float) -> sqlite3.Connection:
         f"file:{quote(os.fsencode(file))}?mode={mode}",
         uri=True,
         timeout=min(SLICE, patience),
-        # The driver begins no transaction of its own accord; it would do so late, and deferred.
+        # Else the driver would begin transactions itself, late and deferred.
         isolation_level=None,
     )

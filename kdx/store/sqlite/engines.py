@@ -1,4 +1,4 @@
-"""SQLAlchemy's side of SQLite: engines whose transactions begin and end as kdx has them."""
+"""SQLAlchemy engines for SQLite whose transactions begin and end as kdx needs it."""
 
 import sqlite3
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
-from kdx.store.sqlite import expressions  # noqa: F401, since it teaches SQLAlchemy how SQLite spells them
+from kdx.store.sqlite import expressions  # noqa: F401, since it registers SQLite's SQL with SQLAlchemy
 
 
 def engines(
@@ -14,11 +14,11 @@ def engines(
     begin: Callable[[sqlite3.Connection, str], None],
     commit: Callable[[sqlite3.Connection], None],
 ) -> tuple[Engine, Engine]:
-    """One engine for transactions that read, and one for those that write.
+    """The engine for transactions that read, and the one for transactions that write.
 
     Args:
         begin: called with a connection and the statement that begins a transaction.
-        commit: called with a connection, to end one.
+        commit: called with a connection to commit its transaction.
     """
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
@@ -35,7 +35,7 @@ def engines(
 
 
 def driver_of(connection: Connection) -> sqlite3.Connection:
-    """The driver's own connection."""
+    """The driver's connection."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver

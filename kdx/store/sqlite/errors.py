@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for whoever runs kdx."""
+"""Translates SQLite's errors into errors of kdx."""
 
 import os
 import sqlite3
@@ -7,11 +7,11 @@ from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.store.sqlite.file import HeldFile, damaged, no_database, not_writable
 
 _NOT_OF_KDX = ("malformed JSON", "bad JSON path", "integer overflow", "string or blob too big", "Could not decode")
-"""How SQLite begins to tell of a value that it cannot make sense of in a statement of kdx."""
+"""Beginnings of SQLite's messages on a value that a statement of kdx cannot use."""
 
 
 def translate(error: sqlite3.Error, file: HeldFile, patience: float) -> KdxError | None:
-    """What to tell of an error; None: it is a fault of kdx."""
+    """The error of kdx for an error of SQLite; None if it is a fault of kdx."""
     code = getattr(error, "sqlite_errorcode", None)
     place = str(file.path)
     match code and code & 0xFF:  # the low byte is the kind, the rest its detail

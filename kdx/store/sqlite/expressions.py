@@ -1,6 +1,6 @@
-"""What the schema asks for in SQL, as SQLite spells it.
+"""The schema's own SQL expressions in the dialect of SQLite.
 
-SQLite lets any column hold any type, so what a column holds begins with `typeof`.
+A column of SQLite can hold any type, so each condition begins with `typeof`.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def _holds(element: Holds, compiler: Any, **options: Any) -> str:
 
 
 def condition_of(kind: Strict, name: str) -> str:
-    """SQL that holds of every value but NULL which may stand in the column of this name."""
+    """SQL that is true for every value, except NULL, that the column of this name may hold."""
     match kind:
         case Whole(least=least, most=most):
             at_least = f" AND {name} >= {least}" if least >= -LARGEST else ""
@@ -57,7 +57,7 @@ def condition_of(kind: Strict, name: str) -> str:
         case Packed(most=most):
             return f"typeof({name}) = 'blob' AND length({name}) <= {most}"
         case Json(most=most):
-            # The length first: what is long is not parsed.
+            # The length comes first, so that long texts are not parsed.
             return (
                 f"typeof({name}) = 'text' AND length({name}) <= {most}"
                 f" AND CASE WHEN json_valid({name}) THEN json_type({name}) = 'object' ELSE 0 END"

@@ -1,4 +1,4 @@
-"""The file of a database: what of it is not opened, and that it stays the one that was opened."""
+"""The file of a database: refuses files that kdx must not open, and notices when an open one is replaced."""
 
 import os
 from pathlib import Path
@@ -11,35 +11,35 @@ from kdx.store.sqlite.foreign import refuse_foreign_journal
 from kdx.store.sqlite.header import APPLICATION_ID, application_of
 
 ALLOW_NETWORK = "KDX_ALLOW_NETWORK"
-"""Set in the environment, kdx writes a database on a network file system too: somebody knows that its locks hold."""
+"""Environment variable that lets kdx write a database on a network file system whose locks are known to work."""
 
 RECOVERY = "sqlite3 FILE .recover"
 
 
 class HeldFile:
-    """The file of a database that is open to write: nobody puts another in its place unnoticed."""
+    """The file of an open database, which notices when another file takes its place."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # The working directory may change, and a link may; the file that was opened does not.
+        # The working directory or a link may change; the opened file does not.
         self.real = Path(os.path.realpath(path))
         self._held: int | None = None
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Releases the file."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
 
     def refuse_another(self) -> None:
-        """Raises DatabaseError when the file of this name is no longer the one that was opened, or has other names."""
+        """Raises DatabaseError if the file of this name is no longer the opened one, or has several names."""
         try:
             found = self.real.stat()
         except FileNotFoundError:
             raise self.gone() from None
         if self._held is None:
-            # Held, its inode goes to no other file. Not by an ordinary descriptor: to close that would let go of the
-            # locks that SQLite has on the file [POSIX fcntl].
+            # While it is held, its inode goes to no other file. Closing an ordinary descriptor would release the locks
+            # that SQLite has on the file [POSIX fcntl].
             self._held = os.open(self.real, os.O_PATH)
         held = os.fstat(self._held)
         if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
@@ -52,7 +52,7 @@ class HeldFile:
             )
 
     def gone(self) -> DatabaseError:
-        """What is told when the database is not in the file any more."""
+        """The error for a file that was deleted or replaced while it was open."""
         if self._held is None:
             return _absent(self.path)
         return DatabaseError(
@@ -63,24 +63,24 @@ class HeldFile:
 
 
 def prepare(path: Path, *, write: bool, create: bool) -> None:
-    """Refuses a file that is not to be opened so, without opening it in SQLite; makes an empty one where asked to.
+    """Refuses a file that cannot be opened in this way, without opening it in SQLite, and creates an empty one.
 
     Raises:
-        DatabaseError: absent, out of reach, no database, of another application, not to be written by this user, or on
-            a network file system.
-        StorageError: it cannot be made.
+        DatabaseError: the file is absent, out of reach, no database, of another application, not writable for this
+            user, or on a network file system.
+        StorageError: it cannot be created.
     """
-    there = True
+    exists = True
     try:
         what = not_a_file(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        there, what = False, None
+        exists, what = False, None
     except OSError as error:
         raise DatabaseError(f"this file cannot be reached: {error.strerror}", place=str(path)) from error
     if what:
-        # A named pipe would be waited for, and a device written to.
+        # Opening would wait for a named pipe, and write to a device.
         raise DatabaseError(f"this is {what}, not a database", place=str(path), hint=OTHER_DATABASE)
-    if there:
+    if exists:
         if not os.access(path, os.R_OK):
             raise DatabaseError("no permission to read this file", place=str(path), hint="look at its owner and mode")
         if write and not os.access(path, os.W_OK):
@@ -102,18 +102,18 @@ def prepare(path: Path, *, write: bool, create: bool) -> None:
             hint=f"name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
             f"{ALLOW_NETWORK}=1 if you know that the locks hold",
         )
-    if not there:
+    if not exists:
         try:
             path.touch()
         except OSError as error:
             raise StorageError(f"this file cannot be made: {error.strerror}", place=str(path)) from error
-    # Before SQLite opens it: that may play back a journal, and to write may change the mode of a foreign file.
+    # This comes before SQLite opens the file, which may play back a journal or change the mode of a foreign file.
     if _refuse_foreign(path) is None and not create:
         raise DatabaseError("this file is empty, not a results database", place=str(path), hint=OTHER_DATABASE)
 
 
 def _refuse_foreign(path: Path) -> int | None:
-    """The application that the header names, which is kdx; None: the file is empty."""
+    """Refuses a file of another application; returns the application id of kdx, or None if the file is empty."""
     try:
         application = application_of(path)
     except ValueError as error:
@@ -127,7 +127,7 @@ def _refuse_foreign(path: Path) -> int | None:
 
 
 def damaged(path: Path) -> DamagedDatabaseError:
-    """What is told of pages that contradict each other."""
+    """The error for pages that contradict each other."""
     return DamagedDatabaseError(
         "the database is damaged",
         place=str(path),
@@ -136,12 +136,12 @@ def damaged(path: Path) -> DamagedDatabaseError:
 
 
 def no_database(path: Path) -> DatabaseError:
-    """What is told of a file of another kind."""
+    """The error for a file that is no database."""
     return DatabaseError("this file is not a database", place=str(path), hint=OTHER_DATABASE)
 
 
 def not_writable(path: Path) -> DatabaseError:
-    """What is told where somebody may only read."""
+    """The error for a file that the user may only read."""
     return DatabaseError(
         "no permission to write this file",
         place=str(path),

@@ -1,8 +1,8 @@
-"""What a SQLite file from elsewhere could do beside holding rows, and is not let do.
+"""Refuses SQLite files from elsewhere that could do more than hold rows.
 
-Its views answer questions, its triggers act when it is written, and its journal is played back, and may name another
-file to be removed, before anything is read. So views and triggers of kdx must be those of kdx, word by word, there are
-no others to act, and no journal names a file.
+Views answer queries, triggers act on writes, and a journal is played back before anything is read and may name another
+file to remove. So the views and triggers of kdx must match word by word, other triggers are refused, and a journal must
+not name a file.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from kdx.errors import DatabaseError
 
 FINAL_STATE_TRIGGER = "run_final_state"
-"""Refuses to take a run out of a final state."""
+"""Name of the trigger that keeps runs in their final state."""
 
 OBJECTS = {
     "view cells": "de404d9638d6192f",
@@ -30,20 +30,20 @@ TABLES = frozenset({
 })  # fmt: skip
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""At the end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
+"""The end of a journal that names a super-journal [sqlite.org/fileformat2.html, 3]."""
 
 
 def digest(sql: str) -> str:
-    """Of the text of a view or a trigger."""
+    """The digest of the text of a view or a trigger."""
     return hashlib.sha256(sql.encode()).hexdigest()[:16]
 
 
 def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
-    """Looks at what the schema holds beside plain tables; nothing of it has run by then.
+    """Checks all objects of the schema, before any of them runs.
 
     Raises:
-        DatabaseError: a view or a trigger of kdx is another, there is a trigger that kdx has not made, or what should
-            be a table is none.
+        DatabaseError: a view or a trigger of kdx has another text, there is a trigger of somebody else, or a table of
+            kdx is no plain table.
     """
     rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
     for kind, name, sql in rows:
@@ -58,11 +58,11 @@ def refuse_foreign_objects(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def refuse_foreign_journal(path: Path) -> None:
-    """Looks at what lies beside a database, before SQLite does, which would remove a file that its journal names.
+    """Checks the files beside a database before SQLite opens it and removes a file that its journal names.
 
     Raises:
-        DatabaseError: the journal names one, as those of kdx, which writes one database at a time, never do; or it is
-            no plain file.
+        DatabaseError: the journal names a file, which no journal of kdx does, since kdx writes one database at a time;
+            or it is no plain file.
     """
     for suffix in ("journal", "wal", "shm"):
         beside = path.with_name(f"{path.name}-{suffix}")

@@ -1,20 +1,20 @@
-"""What the header of a file tells of whose database it is; read without SQLite."""
+"""Reads the application from the header of a SQLite file, without SQLite."""
 
 from pathlib import Path
 
 from kdx.files import read_start
 
 APPLICATION_ID = 0x6B647831
-"""In the header of a SQLite file, "kdx1": the file is a results database of kdx."""
+"""Application id "kdx1" in the header of a results database."""
 
 _MAGIC = b"SQLite format 3\0"
 
 
 def application_of(path: Path) -> int | None:
-    """The application that the header of a SQLite file names, 0 for none; None: the file is empty.
+    """The application id in the header of a SQLite file, 0 for none; None if the file is empty.
 
-    Not even a lock is taken: SQLite itself may put files beside a database that it only looks at, and may find the half
-    transaction of a killed writer, which is to be undone and not to be judged.
+    It takes no lock. SQLite itself could create files beside the database, and could find the half transaction of a
+    killed writer, which has to be undone and is no reason to refuse the file.
 
     Raises:
         ValueError: the file is no SQLite database.

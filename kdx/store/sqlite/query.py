@@ -1,7 +1,7 @@
-"""One SELECT of somebody's own, asked of SQLite in a transaction that can do nothing but read.
+"""Answers one SELECT of a user in a transaction that can only read.
 
-No library stands between here and SQLite, so that a question is answered before SQLAlchemy would have been imported; it
-is needed only where the file is not as it should be.
+It uses SQLite without SQLAlchemy, so that a query is answered before SQLAlchemy would have been imported; SQLAlchemy is
+needed only where the file is not in order.
 """
 
 import os
@@ -19,10 +19,10 @@ from kdx.store.sqlite.foreign import refuse_foreign_journal, refuse_foreign_obje
 from kdx.store.sqlite.header import APPLICATION_ID, application_of
 from kdx.store.version import REVISION, VERSION_TABLE
 
-HEARD = 100_000  # steps of SQLite between two chances for Ctrl-C
+SIGNAL_STEPS = 100_000  # steps of SQLite between two chances for Ctrl-C
 
 _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-# Kinds of error that lie in the statement, not in the file.
+# Kinds of errors in the statement, not in the file.
 _OF_STATEMENT = {
     sqlite3.SQLITE_ERROR,
     sqlite3.SQLITE_MISMATCH,
@@ -44,12 +44,12 @@ def query(
                 raise KdxError("this is no statement that gives rows", allowed="one SELECT")
             return kept(cursor)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            _tell(error, connection, backend)
+            _raise_for_user(error, connection, backend)
 
 
 @contextmanager
 def any_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """Reads text that is no UTF-8 with surrogates."""
+    """Decodes text that is not UTF-8 with surrogates."""
     before, connection.text_factory = connection.text_factory, _text
     try:
         yield
@@ -62,7 +62,7 @@ def _text(text: bytes) -> str:
 
 
 def _begun(backend: Backend, mended: Callable[[], AbstractContextManager[None]]) -> sqlite3.Connection:
-    """A connection that may only read, in a transaction."""
+    """Opens a connection that may only read, in a transaction; repairs the database where that fails."""
     try:
         return _connect(backend.location)
     except (sqlite3.Error, OSError, ValueError):
@@ -71,7 +71,7 @@ def _begun(backend: Backend, mended: Callable[[], AbstractContextManager[None]])
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Raises ValueError for a file that is not of kdx, or not of this schema."""
+    """Opens a connection; raises ValueError for a file that is not of kdx, or not of this schema."""
     if application_of(path) != APPLICATION_ID:
         raise ValueError("not of kdx")
     refuse_foreign_journal(path)
@@ -86,19 +86,19 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise ValueError("of another schema")
         refuse_foreign_objects(connection, path)
         connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY)
-        # Python hears a signal when it is called.
-        connection.set_progress_handler(lambda: None, HEARD)
+        # Python handles signals when it is called.
+        connection.set_progress_handler(lambda: None, SIGNAL_STEPS)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _tell(error: Exception, connection: sqlite3.Connection, backend: Backend) -> NoReturn:
+def _raise_for_user(error: Exception, connection: sqlite3.Connection, backend: Backend) -> NoReturn:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_INTERRUPT:
         raise KeyboardInterrupt from error
-    # Of a function that is not allowed, the code is that of any error.
+    # A forbidden function has the code of any error.
     if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
         raise KdxError(
             "kdx query only reads, and this would do something else; nothing was changed",

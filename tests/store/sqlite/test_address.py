@@ -3,30 +3,9 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from stored import CELL, add_cell, cells, refusal
 
-from kdx.errors import DatabaseError
 from kdx.store.database import Database, open_database
-from kdx.store.schema import cell
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def refusal(path: str | Path, **options: bool) -> str:
-    with pytest.raises(DatabaseError) as caught:
-        open_database(path, **{"write": False, **options})
-    assert caught.value.exit_code == 3
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:///{}", "sqlite+pysqlite:///{}"])

@@ -1,7 +1,6 @@
 """Copies of a database, asked for or made before a migration."""
 
 import errno
-import hashlib
 import multiprocessing
 import os
 import shutil
@@ -14,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event, insert, select
+from sqlalchemy import Engine, event, insert
+from stored import CELL, add_cell, cells, digest
 
 from kdx.errors import KdxError, StorageError
 from kdx.store import database as opening
@@ -25,22 +25,6 @@ from kdx.store.schema import cell
 from kdx.store.sqlite import backup as module
 from kdx.store.sqlite.header import APPLICATION_ID
 from kdx.store.version import REVISION
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def pragma(database: Database, name: str) -> object:
@@ -148,8 +132,8 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(database: Database, path: 
             except StorageError as error:
                 print(error)
     """
-    told = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
-    assert told.startswith(f"{tmp_path / 'copy.db'}: no copy of the database can be written: ")
+    message = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
+    assert message.startswith(f"{tmp_path / 'copy.db'}: no copy of the database can be written: ")
     assert {file.name for file in tmp_path.iterdir()} == {path.name, f"{path.name}-journal"}
     with pytest.raises(StorageError, match="no copy of the database can be written: No such file or directory"):
         database.back_up(tmp_path / "absent" / "copy.db")

@@ -90,7 +90,7 @@ APART = "1 rows of run have another number"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ("UPDATE run SET generation = '0/../x' WHERE id = 2", ("run.generation is '0/../x' where id is '2'",)),
         ("UPDATE run SET state = 'lost' WHERE id = 2", ("run.state is 'lost' where id is '2'",)),
@@ -101,6 +101,6 @@ APART = "1 rows of run have another number"
         ("UPDATE run SET test_score = 3 WHERE id = 2", (f"{APART} as test_score than as test_bits",)),
     ],
 )
-def test_a_value_that_kdx_never_writes_is_found(database: Database, path: Path, hand: RunWriter, change, told):
+def test_a_value_that_kdx_never_writes_is_found(database: Database, path: Path, hand: RunWriter, change, expected):
     spoil(path, "PRAGMA ignore_check_constraints = ON", change)
-    assert faults(path) == told
+    assert faults(path) == expected

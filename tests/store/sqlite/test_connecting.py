@@ -1,6 +1,5 @@
 """What connections do to a file, and how long they wait for it."""
 
-import hashlib
 import shutil
 import signal
 import sqlite3
@@ -12,7 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert
+from stored import CELL, add_cell, cells, digest, refusal
 
 from kdx.errors import DatabaseError
 from kdx.store import database as opening
@@ -20,29 +20,6 @@ from kdx.store.database import Database, open_database
 from kdx.store.schema import cell
 from kdx.store.sqlite import connecting
 from kdx.store.sqlite.header import APPLICATION_ID
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def refusal(path: str | Path, **options: bool) -> str:
-    with pytest.raises(DatabaseError) as caught:
-        open_database(path, **{"write": False, **options})
-    assert caught.value.exit_code == 3
-    return str(caught.value)
 
 
 def pragma(database: Database, name: str) -> object:
@@ -135,9 +112,9 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(common_folder: Path,
         with open_database(path, write=False) as database:
             return cells(database)
 
-    (told,) = in_processes(read, unprivileged=True)
-    assert told == str([CELL])
-    figure(f"a stranger reads {told}")
+    (answer,) = in_processes(read, unprivileged=True)
+    assert answer == str([CELL])
+    figure(f"a stranger reads {answer}")
 
 
 def killed_in_mid_write(path: Path, copy: Path) -> None:

@@ -6,23 +6,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, insert, select
+from sqlalchemy import event
+from stored import add_cell, cells
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
-from kdx.store.schema import cell
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
 
 
 def pragma(database: Database, name: str) -> object:
@@ -84,8 +72,8 @@ def test_a_failing_disk_is_told_and_what_was_recorded_stands(database: Database,
         except StorageError as error:
             print(written, error.exit_code, error, sep="\\n")
     """
-    told = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
-    written, exit_code, message = told.split("\n", 2)
+    output = subprocess.check_output([sys.executable, "-c", textwrap.dedent(code)], text=True)
+    written, exit_code, message = output.split("\n", 2)
     assert int(written) > 1
     assert exit_code == "74"
     assert message == (

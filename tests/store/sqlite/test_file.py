@@ -1,7 +1,6 @@
 """Files that are refused, each in full and untouched, and a file that does not stay the one that was opened."""
 
 import errno
-import hashlib
 import os
 import shutil
 import sqlite3
@@ -9,37 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from stored import CELL, add_cell, cells, digest, refusal
 
 from kdx.errors import DatabaseError, StorageError
 from kdx.store.database import Database, open_database
-from kdx.store.schema import cell
 from kdx.store.sqlite import file as module
 from kdx.store.sqlite.header import APPLICATION_ID
-
-CELL = "c" * 32
-
-
-def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
-    with database.write() as connection:
-        connection.execute(insert(cell).values(id=name, spec="x" * size))
-
-
-def cells(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def refusal(path: str | Path, **options: bool) -> str:
-    with pytest.raises(DatabaseError) as caught:
-        open_database(path, **{"write": False, **options})
-    assert caught.value.exit_code == 3
-    return str(caught.value)
-
 
 NAME_ANOTHER = "  hint: nothing was changed; name the results database with --db or KDX_DB"
 
@@ -155,14 +129,14 @@ def test_a_network_file_system_is_refused_for_writing_alone(
 ):
     monkeypatch.setattr(module, "filesystem", lambda path: "nfs4")
     before = digest(path)
-    told = (
+    message = (
         "it lies on a network file system (nfs4), whose locks cannot be trusted with a database\n"
         "  hint: name a file on a local disk with --db or KDX_DB, and copy it here with kdx db backup; "
         "KDX_ALLOW_NETWORK=1 if you know that the locks hold"
     )
-    assert refusal(path, write=True) == f"{path}: {told}"
+    assert refusal(path, write=True) == f"{path}: {message}"
     fresh = path.with_name("fresh.db")
-    assert refusal(fresh, write=True, create=True) == f"{fresh}: {told}"
+    assert refusal(fresh, write=True, create=True) == f"{fresh}: {message}"
     assert not fresh.exists() and digest(path) == before
     with open_database(path, write=False) as reader:
         reader.back_up(fresh)
@@ -233,8 +207,8 @@ def test_a_file_of_two_names_is_read_but_not_written(database: Database, path: P
     add_cell(database)
     (tmp_path / "other.db").hardlink_to(path)
     for name in ("runs.db", "other.db"):
-        told = refusal(tmp_path / name, write=True)
-        assert "the file has 2 names (hard links)" in told
+        message = refusal(tmp_path / name, write=True)
+        assert "the file has 2 names (hard links)" in message
         with open_database(tmp_path / name, write=False) as opened:
             assert cells(opened) == [CELL]
     with pytest.raises(DatabaseError, match="hard links"):

@@ -26,7 +26,7 @@ def spoiled(path: Path, *statements: str) -> None:
 
 def refusals(path: Path) -> list[str]:
     """By whatever opens it."""
-    told = []
+    problems = []
     for opening in (
         lambda: open_database(path, write=False),
         lambda: open_database(path, write=True),
@@ -34,8 +34,8 @@ def refusals(path: Path) -> list[str]:
     ):
         with pytest.raises(DatabaseError) as caught:
             opening()
-        told.append(caught.value.problem)
-    return told
+        problems.append(caught.value.problem)
+    return problems
 
 
 def test_views_and_triggers_are_those_that_migrations_make(database: Database):
@@ -47,7 +47,7 @@ def test_views_and_triggers_are_those_that_migrations_make(database: Database):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (
             ["DROP VIEW runs", f"CREATE VIEW runs AS {ENDLESS}"],
@@ -71,11 +71,11 @@ def test_views_and_triggers_are_those_that_migrations_make(database: Database):
         ),
     ],
 )  # fmt: skip
-def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database, path: Path, change, told, figure):
+def test_what_would_act_or_answer_in_place_of_kdx_is_refused(database: Database, path: Path, change, problem, figure):
     database.close()
     spoiled(path, *change)
-    assert refusals(path) == [f"this file was not made by kdx alone: {told}"] * 3
-    figure(f"refused three times: {told}")
+    assert refusals(path) == [f"this file was not made by kdx alone: {problem}"] * 3
+    figure(f"refused three times: {problem}")
 
 
 def test_views_tables_and_indices_of_ones_own_are_welcome(database: Database, path: Path):
@@ -122,4 +122,4 @@ def test_a_journal_that_is_no_file_is_refused_at_once(database: Database, path: 
     journal = Path(f"{path}-journal")
     journal.unlink(missing_ok=True)
     make(journal)
-    assert all("its journal is no plain file" in told for told in refusals(path))
+    assert all("its journal is no plain file" in problem for problem in refusals(path))

@@ -184,9 +184,9 @@ def test_databases_of_another_schema_are_told(filled, revision, problem):
     with closing(sqlite3.connect(filled)) as connection:
         connection.execute("UPDATE kdx_alembic_version SET version_num = ?", (revision,))
         connection.commit()
-    told = refusal(filled)
-    assert told.problem.startswith(f"{problem}: its schema is {revision}, this kdx ")
-    assert REVISION in told.problem
+    fault = refusal(filled)
+    assert fault.problem.startswith(f"{problem}: its schema is {revision}, this kdx ")
+    assert REVISION in fault.problem
 
 
 def test_an_address_names_a_file_too(filled):

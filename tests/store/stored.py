@@ -1,0 +1,65 @@
+"""What tests of the store write, read and refuse in common."""
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from kdx.errors import DatabaseError
+from kdx.store import leases, reading
+from kdx.store.database import Database, open_database
+from kdx.store.recording import RunWriter
+from kdx.store.records import RunRecord, RunState
+from kdx.store.schema import cell, run
+
+CELL = "c" * 32
+
+
+def add_cell(database: Database, name: str = CELL, size: int = 2) -> None:
+    with database.write() as connection:
+        connection.execute(insert(cell).values(id=name, spec="x" * size))
+
+
+def cells(database: Database) -> list[str]:
+    with database.read() as connection:
+        return list(connection.scalars(select(cell.c.id).order_by(cell.c.id)))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def refusal(address: str | Path, **options: bool) -> str:
+    """The message with which opening is refused."""
+    with pytest.raises(DatabaseError) as caught:
+        open_database(address, **{"write": False, **options})
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def rows(database: Database, table: Any) -> list[Any]:
+    with database.read() as connection:
+        return list(connection.execute(select(table)).all())
+
+
+def record(database: Database, run_id: int = 1) -> RunRecord:
+    return next(each for each in reading.runs(database, 1) if each.id == run_id)
+
+
+def state(database: Database, run_id: int = 1) -> RunState:
+    return record(database, run_id).state
+
+
+def lapse(database: Database, run_id: int = 1, seconds: float = 10) -> None:
+    """As if so many seconds had passed since the lease ended."""
+    with database.write() as connection:
+        connection.execute(update(run).where(run.c.id == run_id).values(lease_until=time.time() - seconds))
+
+
+def start(database: Database, run_id: int = 1, owner: str = "me") -> RunWriter:
+    number = leases.claim(database, run_id, owner, 60)
+    assert number is not None
+    return RunWriter(database, run_id, owner, number)
