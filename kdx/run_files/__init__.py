@@ -1,2 +1,2 @@
-"""The files of runs: where they lie (`files`), whose their folder is (`folder_ownership`), what is kept of them
-(`retention`), what is wrong with them (`repair`), and a run's model in Python (`load_run`)."""
+"""The files of runs: their names and places (`files`), the database that owns their folder (`folder_ownership`), which
+files are kept (`retention`), their faults (`repair`), and loading a run's model in Python (`load_run`)."""

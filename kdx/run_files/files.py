@@ -1,8 +1,8 @@
-"""The files of runs: what each is, and the few things that are done to them.
+"""Lists, reads, renames and removes the files of runs.
 
-They lie in one folder beside the database, in a folder for each run and generation, named by both. It belongs to one
-database (`kdx.run_files.folder_ownership`) and may be a link to another disk; no link below it is followed, and nothing
-that kdx did not name is ever touched.
+All files of a database lie in one folder beside it, with a subfolder for each run and generation. The folder belongs to
+one database (`kdx.run_files.folder_ownership`) and may be a link to another disk; links below it are not followed, and
+kdx never touches a file that it did not name.
 """
 
 import contextlib
@@ -20,26 +20,26 @@ from kdx.files import open_file
 from kdx.store.records import RunRecord
 
 _FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
-_TO_GO_ON = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
+_FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
 
 
 class Kind(StrEnum):
-    """What a file of a run is."""
+    """The kinds of files of a run."""
 
     CHECKPOINT = "checkpoint"
-    """To go on from, or needed for that."""
+    """The run can be resumed from it, or needs it for that."""
     WEIGHTS = "weights"
-    """What a finished run keeps: the weights that were tested."""
+    """The tested weights, which a finished run keeps."""
     HALF_WRITTEN = "half-written"
     SET_ASIDE = "set aside"
-    """It did not match its checksum."""
+    """The file did not match its checksum."""
     LOG = "log"
     REMOVED = "removed"
-    """Says that the weights were removed on purpose."""
+    """A note that the weights were removed on purpose."""
     OTHER = "other"
-    """Not of kdx."""
+    """A file that is not of kdx."""
 
 
 @dataclass(frozen=True, order=True)
@@ -47,32 +47,32 @@ class RunFile:
     """A file in the folder of a run."""
 
     folder: str
-    """Name of that folder."""
+    """The name of the run's folder."""
     name: str
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
     @property
     def checkpoint(self) -> CheckpointName | None:
-        """What its name says; None where it is no checkpoint's."""
+        """The parsed name; None if it is not that of a checkpoint."""
         return CheckpointName.parse(self.name)
 
     @property
     def sha256(self) -> str | None:
-        """Of its content, as its name tells; None where it tells none."""
+        """The hash of the content that is in the name; None if the name has none."""
         return self.checkpoint and self.checkpoint.sha256
 
     @property
     def resume_step(self) -> int | None:
-        """The step that a run can go on from by it; None where it can not."""
+        """The step from which a run can be resumed with this file; None if it cannot."""
         name = self.checkpoint
         return name.step if name and name.kind is CheckpointKind.STEP else None
 
     @property
     def kind(self) -> Kind:
-        """By its name."""
+        """The kind of the file, by its name."""
         if name := self.checkpoint:
-            return Kind.CHECKPOINT if name.kind in _TO_GO_ON else Kind.WEIGHTS
+            return Kind.CHECKPOINT if name.kind in _FOR_RESUMING else Kind.WEIGHTS
         if is_set_aside(self.name):
             return Kind.SET_ASIDE
         if is_half_written(self.name):
@@ -81,9 +81,9 @@ class RunFile:
 
 
 def files_beside(database: Path) -> Path:
-    """The folder of the files of a database's runs: `a.files` of `a.db`, `a.sqlite-files` of `a.sqlite`.
+    """The folder with the files of a database's runs: `a.files` for `a.db`, `a.sqlite-files` for `a.sqlite`.
 
-    It lies beside the file itself, whatever links lead to it.
+    It lies beside the file itself, not beside a link to it.
     """
     if database.is_symlink():
         database = Path(os.path.realpath(database))
@@ -91,10 +91,10 @@ def files_beside(database: Path) -> Path:
 
 
 def folder_of(run: RunRecord) -> str:
-    """Name of the folder of a run, which lies below the folder of files whatever the record says.
+    """The name of a run's folder; it is checked, so that no record can lead out of the folder of files.
 
     Raises:
-        KdxError: the record is not one of kdx.
+        KdxError: kdx never writes such a record.
     """
     name = f"{run.cell_id}-{run.seed}-{run.generation}"
     if not _FOLDER.fullmatch(name):
@@ -103,29 +103,30 @@ def folder_of(run: RunRecord) -> str:
 
 
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
-    """The file with the weights that a finished run was tested with; None where it has none, or none any more."""
+    """The file with the tested weights of a finished run; None if it has no such file."""
     return next((file for file in _listing_of(files, folder_of(run)) if is_of(file, run)), None)
 
 
 def is_of(file: RunFile, run: RunRecord) -> bool:
-    """Whether a file holds the weights that this run was tested with, as far as the run knows."""
+    """Whether a file holds the tested weights of this run, as far as the record shows."""
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
 
 
 def resume_step(files: Path, run: RunRecord) -> int | None:
-    """The step of the newest checkpoint that a run can go on from, as the names of its files tell; None: it has none.
+    """The step of the newest checkpoint from which a run can be resumed, by the names of its files; None without one.
 
-    One beyond the rows of the run is not counted; it belongs to a newer copy of the database.
+    A checkpoint beyond the rows of the run does not count, since it belongs to a newer copy of the database.
     """
     steps = (file.resume_step for file in _listing_of(files, folder_of(run)))
     return max((step for step in steps if step is not None and step <= run.progress_step), default=None)
 
 
 def content(files: Path, file: RunFile) -> Iterator[bytes]:
-    """What a checkpoint or weights file holds, in parts.
+    """Reads a checkpoint or weights file in parts.
 
     Raises:
-        StorageError: it cannot be read, or, told after the last part, it does not match the checksum in its name.
+        StorageError: the file cannot be read, or does not match the checksum in its name; the latter is raised after
+            the last part.
     """
     path, digest = files / file.folder / file.name, hashlib.sha256()
     try:
@@ -140,7 +141,7 @@ def content(files: Path, file: RunFile) -> Iterator[bytes]:
 
 
 def listing(files: Path) -> tuple[RunFile, ...]:
-    """Every file of every run, sorted; what vanishes meanwhile is left out."""
+    """Every file of every run, sorted; files that vanish meanwhile are left out."""
     found: list[RunFile] = []
     for folder in _entries(files):
         if not _FOLDER.fullmatch(folder.name) or not folder.is_dir(follow_symlinks=False):
@@ -150,7 +151,7 @@ def listing(files: Path) -> tuple[RunFile, ...]:
 
 
 def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
-    """Those whose content does not match the checksum in their name, or cannot be read at all."""
+    """The files whose content does not match the checksum in their name, or cannot be read."""
     bad = set()
     for each in listed:
         if each.sha256 is None:
@@ -168,7 +169,7 @@ def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:
 
 
 def set_aside(files: Path, file: RunFile) -> None:
-    """Keeps the file for whoever wants to know; no run will read it again.
+    """Renames the file so that it stays for inspection and no run reads it again.
 
     Raises:
         StorageError: it cannot be renamed.
@@ -179,10 +180,10 @@ def set_aside(files: Path, file: RunFile) -> None:
 
 
 def remove(files: Path, file: RunFile, *, leave_word: bool) -> None:
-    """Removes the file, and its folder with the last one.
+    """Removes the file, and with the last file its folder.
 
     Args:
-        leave_word: whether weights leave a file behind that says that they were removed on purpose.
+        leave_word: whether to leave a note that weights were removed on purpose.
 
     Raises:
         StorageError: it cannot be removed.
@@ -205,7 +206,7 @@ def _listing_of(files: Path, folder: str) -> Iterator[RunFile]:
 
 @contextlib.contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raises AccessError or StorageError where something in the block cannot be done to the file."""
+    """Raises AccessError or StorageError for an OSError in the block."""
     try:
         yield
     except OSError as error:

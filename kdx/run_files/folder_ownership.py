@@ -1,6 +1,6 @@
-"""Whose the folder of run files is: a note in it names one database, by its own id and its path.
+"""Ownership of the folder of run files: a note in it names one database by id and path.
 
-Two databases on one folder would remove each other's files, and hand out each other's weights.
+Two databases with one folder would remove each other's files and load each other's weights.
 """
 
 import hashlib
@@ -23,22 +23,22 @@ _LONGEST = 1 << 16  # bytes; a path is no longer than 4096
 
 
 class Owner(NamedTuple):
-    """A database, as the note in a folder names it."""
+    """A database that owns a folder, by the note in it."""
 
     id: str
     path: Path
 
 
 def take(database: Database) -> str | None:
-    """Makes the folder of a database's files and notes in it whose it is; what there is to say of that.
+    """Creates the folder of a database's files with a note of its owner; returns a message for the user, or None.
 
-    A folder of another database that stood here before is moved aside whole, for its weights may be all that is left.
+    The folder of another database that was here before is moved aside, since its weights may be all that is left of it.
 
     Raises:
-        DatabaseError: another database uses it.
-        StorageError: it cannot be written.
+        DatabaseError: another database uses the folder.
+        StorageError: the folder cannot be written.
     """
-    files, said = files_beside(database.location), None
+    files, message = files_beside(database.location), None
     refuse_shared(database)
     if not settled_here(database):
         recording.settle(database, _place(database))
@@ -51,19 +51,19 @@ def take(database: Database) -> str | None:
             names = (files.with_name(f"{files.name}-of-{owner.id[:8]}{number}") for number in more)
             aside = next(name for name in names if not os.path.lexists(name))
             files.rename(aside)
-            said = f"{files} held files of another database that was here before; they are in {aside} now"
+            message = f"{files} held files of another database that was here before; they are in {aside} now"
         files.mkdir(exist_ok=True)
         write_whole(files / NOTE, json.dumps({"id": own.id, "path": str(own.path)}).encode())
-    return said
+    return message
 
 
 def settled_here(database: Database) -> bool:
-    """Whether it last kept its files beside where it lies now, and was not passed on since."""
+    """Whether the database last kept its files at its present place, so that it was not passed on since."""
     return reading.place(database) == _place(database)
 
 
 def stranger(database: Database) -> Owner | None:
-    """The other database that the folder beside this one belongs to, or that uses it too; None: there is none."""
+    """The other database that owns the folder beside this one, or uses it too; None if there is none."""
     owner, own = _owner(files_beside(database.location)), _named(database)
     if owner is None or owner == own or not (owner.id != own.id or _uses(owner, files_beside(database.location))):
         return None
@@ -71,7 +71,7 @@ def stranger(database: Database) -> Owner | None:
 
 
 def refuse_shared(database: Database) -> None:
-    """Raises DatabaseError where another database uses the folder of this one's files."""
+    """Raises DatabaseError if another database uses the folder of this database's files."""
     files = files_beside(database.location)
     owner = stranger(database)
     if owner and _uses(owner, files):
@@ -83,7 +83,7 @@ def refuse_shared(database: Database) -> None:
 
 
 def refuse_stranger(database: Database) -> None:
-    """Raises DatabaseError where the folder beside this database is another's, so that no file in it is one's own."""
+    """Raises DatabaseError if another database owns the folder beside this one, so that its files are not ours."""
     if owner := stranger(database):
         raise DatabaseError(
             f"these are the files of another database, which was at {owner.path}",
@@ -98,21 +98,21 @@ def _named(database: Database) -> Owner:
 
 
 def _place(database: Database) -> str:
-    # A hash, for databases are passed on, and paths are nobody else's business.
+    # A hash, since databases are passed on and paths are private.
     return hashlib.sha256(f"{machine()} {os.path.realpath(database.location)}".encode()).hexdigest()
 
 
 def _owner(files: Path) -> Owner | None:
-    """None where nobody has noted anything, as an older kdx did not."""
+    """The owner by the note in the folder; None without a note, which an older kdx did not write."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         found = json.loads(read_file(files / NOTE, _LONGEST, follow=False))
-        # Half of the id becomes a file name.
+        # The id becomes part of a file name, so it must be hexadecimal.
         return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]))
     return None
 
 
 def _uses(owner: Owner, files: Path) -> bool:
-    """Whether that database is still there, and has its files in this folder."""
+    """Whether that database still exists and has its files in this folder."""
     try:
         return owner.path.is_file() and id_of(owner.path) == owner.id and files_beside(owner.path).samefile(files)
     except (OSError, ValueError):

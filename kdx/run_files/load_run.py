@@ -1,4 +1,4 @@
-"""A run of the database as a model in Python."""
+"""Loads a run of the database as a model in Python."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +23,16 @@ class LoadedRun(Trained):
 
 
 def load_run(database: str | Path, run: int, *, home: Path | None = None) -> LoadedRun:
-    """The model of a finished run, with the weights that were tested.
+    """The model of a finished run with its tested weights.
 
     Args:
-        run: its id, which `kdx trace` and `kdx query` tell.
-        home: folder of prepared corpora; None: the user's.
+        run: the id of the run, which `kdx trace` and `kdx query` show.
+        home: folder of prepared corpora; None for that of the user.
 
     Raises:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
             kdx does not know.
-        DatabaseError: see `kdx.store.database.open_database`; or the files beside it are another database's.
+        DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
     with open_database(database, write=False) as opened:

@@ -1,7 +1,7 @@
-"""What is wrong with runs and their files, and what would mend it: a pure function of both.
+"""Diagnoses faults of runs and their files, and proposes repairs, as a pure function of both.
 
-Nothing here deletes a result. A run whose process is gone is given back, a damaged file is set aside under another
-name, and only what a writer that was killed left half-written is removed.
+No repair deletes a result. A run whose process is gone is given back, a damaged file is set aside under another name,
+and only the half-written files of a killed writer are removed.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -20,7 +20,7 @@ ANEW = "put its files back; kdx resume begins it anew else"
 
 
 class Repair(StrEnum):
-    """What `kdx doctor --fix` does."""
+    """The repairs of `kdx doctor --fix`."""
 
     GIVE_BACK = "give the run back, so that kdx resume goes on with it"
     SET_ASIDE = "set the file aside"
@@ -30,15 +30,15 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong."""
+    """One fault."""
 
     place: str
     """The run, or the file within the folder of files."""
     problem: str
     repair: Repair | None = None
-    """None: kdx cannot mend it."""
+    """None if kdx cannot repair the fault."""
     hint: str | None = None
-    """What to do about it, where there is no repair."""
+    """What the user can do, where there is no repair."""
     run: RunRecord | None = None
     file: RunFile | None = None
 
@@ -49,13 +49,13 @@ def diagnose(
     damaged: Set[RunFile],
     why_lost: Callable[[RunRecord], str | None],
 ) -> tuple[Finding, ...]:
-    """Everything that is wrong, runs first, then files.
+    """All faults, first those of runs, then those of files.
 
     Args:
-        listed: the files of runs; none where a database was passed on without, which is no fault; None: there are none
-            left of those that this database had.
-        damaged: those of them that do not match their checksum.
-        why_lost: why nobody works at a running run any more; None: somebody does.
+        listed: the files of runs; empty for a database that was passed on without them, which is no fault; None if the
+            files that this database had are gone.
+        damaged: the listed files that do not match their checksum.
+        why_lost: why no process works at a running run any more; None if one does.
     """
     runs = {folder_of(run): run for run in sorted(inventory.runs, key=lambda run: run.generation)}
     held = {name for name, run in runs.items() if run.state is RunState.RUNNING and why_lost(run) is None}
@@ -87,7 +87,7 @@ def diagnose(
         ]
     for file in files:
         place = f"{file.folder}/{file.name}"
-        # What a live process has in hand is its own to mend.
+        # A live process repairs its own files.
         if file.folder not in runs or file.folder in held:
             continue
         if file in damaged:

@@ -1,7 +1,7 @@
-"""What a run keeps of its files, and under which rule each of the others may go: a pure function of both.
+"""Decides which files of runs are kept, and by which rule others may be removed, as a pure function of both.
 
-A run that is not finished keeps everything. A finished one (completed, diverged or pruned) keeps the weights that were
-tested and its log; what it needed to go on from may go. The rest goes only when it is asked for by name.
+A run that is not finished keeps everything. A finished run (completed, diverged or pruned) keeps its tested weights and
+its log; its checkpoints may be removed. Other files are removed only when the user names their rule.
 """
 
 from collections.abc import Iterable, Set
@@ -12,7 +12,7 @@ from kdx.store.records import FINAL, Inventory, RunRecord, RunState
 
 
 class RetentionRule(StrEnum):
-    """Why a file may go. A file falls under one rule at most."""
+    """Why a file may be removed. At most one rule applies to a file."""
 
     CHECKPOINTS = "checkpoints of finished runs"
     LEFTOVERS = "half-written and damaged files of finished runs"
@@ -23,7 +23,7 @@ class RetentionRule(StrEnum):
 
 
 class Retention(StrEnum):
-    """Whose weights are kept."""
+    """The runs whose weights are kept."""
 
     ALL = "all"
     SELECTED = "selected"
@@ -31,7 +31,7 @@ class Retention(StrEnum):
 
 
 def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[RetentionRule]:
-    """The rules that are in force; those of the first line always are."""
+    """The rules in force; those for checkpoints and leftovers always are."""
     rules = {RetentionRule.CHECKPOINTS, RetentionRule.LEFTOVERS}
     rules |= {RetentionRule.NOT_SELECTED} if retention is not Retention.ALL else set()
     rules |= {RetentionRule.SELECTED} if retention is Retention.NONE else set()
@@ -42,10 +42,10 @@ def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozens
 def removable(
     inventory: Inventory, selected: Set[int], listed: Iterable[RunFile]
 ) -> dict[RetentionRule, list[RunFile]]:
-    """RetentionRule → the files that it lets go; what falls under no rule stays under all of them.
+    """Rule → the files that may be removed by it; a file without a rule always stays.
 
     Args:
-        selected: ids of the runs whose score stands in some table.
+        selected: ids of the runs whose score is in some table.
     """
     runs = {folder_of(run): run for run in inventory.runs}
     found: dict[RetentionRule, list[RunFile]] = {rule: [] for rule in RetentionRule}

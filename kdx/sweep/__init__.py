@@ -1,2 +1,2 @@
-"""From a plan to recorded runs: what to do (`decide`), who has it done (`supervisor`, through one of `hosts`), who does
-it (`worker`), and who holds what (`lease_holder`, `held_leases`)."""
+"""Runs a plan: `decide` chooses what to do with each run, `supervisor` has it done through one of `hosts`, `worker`
+does it, and `lease_holder` and `held_leases` keep the claims of runs."""

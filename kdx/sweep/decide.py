@@ -1,6 +1,6 @@
-"""What to do with each run of a plan, and why: a pure function of the plan and the records.
+"""Decides what to do with each run of a plan, and why, as a pure function of the plan and the records.
 
-It is asked anew after every event, so whatever shall steer a sweep, from more seeds to budgets, belongs here.
+It is called again after every event, so whatever steers a sweep, from more seeds to budgets, belongs here.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from kdx.sweep.lease_holder import Liveness
 
 
 class Action(StrEnum):
-    """What a sweep does with a run next."""
+    """The next action of a sweep for a run."""
 
     START = "start"
     CONTINUE = "continue"
@@ -23,7 +23,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """One run, what to do with it, and the reason in a few words."""
+    """The action for one run, and the reason in a few words."""
 
     run: PlannedRun
     record: RunRecord | None
@@ -41,8 +41,8 @@ def decide(
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        liveness: what is known of a lease holder.
-        checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
+        liveness: returns what is known about a lease holder.
+        checkpoint: returns the step of the newest checkpoint from which a run can be resumed; None without one.
     """
     return tuple(
         Decision(run, record, *_decide(record, liveness, checkpoint))
@@ -52,11 +52,11 @@ def decide(
 
 
 def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:
-    """Why nobody works at a running run any more; None: somebody does."""
+    """Why no process works at a running run any more; None if one does."""
     holder = liveness(run.owner) if run.owner else Liveness.GONE
     if holder is Liveness.GONE:
         return "its process is gone"
-    # Of a machine that slept, or whose clock jumped, every lease has lapsed and every holder is there.
+    # After a machine slept, or its clock jumped, every lease has lapsed although every holder is alive.
     if holder is not Liveness.HERE and (run.lease_left is None or not 0 <= run.lease_left <= LONGEST_LEASE):
         return "its lease has lapsed"
     return None
@@ -93,7 +93,7 @@ def _decide(
 
 
 def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | None]) -> tuple[Action, str]:
-    """Of a run that had been started: from where it goes on."""
+    """The action for a run that had been started, with the step from which it continues."""
     reached, step = f"{why} step {record.progress_step}", checkpoint(record)
     if step is None:
         return Action.START, f"begins again: {reached}, but no checkpoint is left"

@@ -1,4 +1,4 @@
-"""The leases that this process holds: runs are claimed, leases renewed, and runs given up under one name."""
+"""The leases that this process holds: it claims runs, renews their leases and abandons them under one name."""
 
 import time
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ RENEW_EVERY = 10.0  # seconds
 
 @dataclass
 class HeldLeases:
-    """Whoever runs the processes of runs holds their leases; it calls `renew` at least every few seconds."""
+    """The leases of the process that runs the processes of runs; it calls `renew` at least every few seconds."""
 
     database: Database
     holder: str = field(default_factory=lease_holder)
@@ -23,18 +23,18 @@ class HeldLeases:
         self._renewed = time.monotonic()
 
     def claim(self, run: RunRecord) -> int | None:
-        """The number of the attempt; None: the run is not to be had, as somebody else holds it."""
+        """Claims a run and returns the number of the attempt; None if another process holds the run."""
         gone = (run.owner,) if run.owner and liveness(run.owner) is Liveness.GONE else ()
         return leases.claim(self.database, run.id, self.holder, LEASE, gone)
 
     def renew(self) -> None:
-        """Extends all leases, when it is time to."""
+        """Extends all leases, if the last time was long enough ago."""
         if time.monotonic() - self._renewed > RENEW_EVERY:
             leases.renew(self.database, self.holder, LEASE)
             self._renewed = time.monotonic()
 
     def abandon(self, run_id: int, attempt: int, reason: str, *, stalled: bool) -> RunState | None:
-        """Gives up an attempt whose process has ended; None: it had recorded its own end, and nothing was changed.
+        """Ends an attempt whose process has ended; None if it had recorded its own end, and nothing was changed.
 
         Args:
             stalled: see `kdx.store.leases.abandon`.

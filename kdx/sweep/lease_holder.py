@@ -1,10 +1,10 @@
-"""Who holds a lease: a name for this process that cannot be mistaken for another, and the proof that it is gone.
+"""Names the holder of a lease uniquely, and finds out whether that process still lives.
 
-A process id alone is reused, so the name carries the machine, its boot, the id and the start time. Of another machine
-nothing can be proved; there only the lease counts. Nor does it prove anything that something cannot be read.
+Process ids are reused, so the name also has the machine, its boot and the start time. Nothing can be proved about a
+process on another machine, or one whose data cannot be read; then only the lease counts.
 
-The start is read from /proc and not by psutil, which makes of its ticks since boot, which databases hold and nothing
-moves, seconds since 1970, which move with the clock.
+The start time is read from /proc in ticks since boot, which never change. psutil would convert it to seconds since
+1970, which change with the clock.
 """
 
 import os
@@ -16,43 +16,43 @@ from kdx.machine import machine
 
 
 class Liveness(Enum):
-    """What is known of a lease holder from here."""
+    """What is known about a lease holder."""
 
     HERE = "here"
-    """It is on this machine and works, or could."""
+    """The process runs on this machine."""
     GONE = "gone"
-    """It has ended."""
+    """The process has ended."""
     UNKNOWN = "unknown"
-    """It is elsewhere or stopped, or cannot be seen: its lease decides."""
+    """The process is on another machine, stopped or hidden, so its lease decides."""
 
 
 _UNREAD = "-"
 
 
 def lease_holder() -> str:
-    """This process, as claims name it: machine/boot/namespace/pid/start/random."""
+    """The name of this process in claims: machine/boot/namespace/pid/start/random."""
     pid = os.getpid()
     _, start = _look(pid)
     return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
 def liveness(name: str) -> Liveness:
-    """What is known of the lease holder of this name."""
+    """What is known about the lease holder of this name."""
     parts = name.split("/")
     if len(parts) != 6 or parts[0] != machine():
         return Liveness.UNKNOWN
     _, boot, namespace, pid, start, _ = parts
     if _differ(boot, _boot()):
         return Liveness.GONE
-    # Containers share the boot but not the process ids.
+    # Containers share the boot, but have process ids of their own.
     if namespace != _namespace():
         return Liveness.UNKNOWN
     state, found = _look(int(pid))
     if state == _UNREAD:
         return Liveness.GONE if _ended(int(pid)) else Liveness.UNKNOWN
-    if state in "ZX" or _differ(start, found):  # a zombie does nothing any more
+    if state in "ZX" or _differ(start, found):  # a zombie has ended
         return Liveness.GONE
-    # One that was stopped, as by Ctrl-Z, may be so for days.
+    # A process may stay stopped, as by Ctrl-Z, for days.
     return Liveness.UNKNOWN if state in "Tt" or start == _UNREAD else Liveness.HERE
 
 
@@ -71,7 +71,7 @@ def _namespace() -> str:
 
 
 def _look(pid: int) -> tuple[str, str]:
-    """State of a process, and its start in clock ticks since boot (fields 3 and 22 of its stat)."""
+    """The state of a process, and its start in clock ticks since boot (fields 3 and 22 of its stat)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -80,7 +80,7 @@ def _look(pid: int) -> tuple[str, str]:
 
 
 def _ended(pid: int) -> bool:
-    """Whether there is certainly no process of this id; processes of others are hidden in many a /proc."""
+    """Whether there is certainly no process of this id; /proc often hides processes of other users."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

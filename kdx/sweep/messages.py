@@ -1,11 +1,11 @@
-"""The messages between a sweep and the processes of its runs: one JSON object a packet.
+"""The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
-To the host's process: a run to start, or a signal for one worker or all. From the workers: `progress`, `alive` where a
-step takes long, `note`, what whoever watches is to know, and `trouble`, what made a run stop that is no fault of its
-own. From the host's process: `exit` of a worker.
+The sweep sends to the host's process: a run to start, or a signal for one worker or all. Workers send: `progress`,
+`alive` during a long step, `note`, a text for the user, and `trouble`, a fault outside the run that made it stop. The
+host's process sends: `exit` of a worker.
 
-A packet holds no more than a socket's buffer does (212,992 bytes by Linux's default), and a cell may be larger. What is
-large lies in memory of its own, a file without a name, and its packet carries the descriptor of that.
+A packet holds no more than a socket's buffer (212,992 bytes by Linux's default), and a cell may be larger. A large
+message lies in an anonymous file in memory, and its packet carries the file's descriptor.
 """
 
 import array
@@ -31,33 +31,33 @@ _KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, K
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ClaimedRun:
-    """A claimed run, with all that a worker process needs to do it.
+    """A claimed run with everything that a worker process needs.
 
     Raises:
-        pydantic.ValidationError: what it is made of is not of these types, as in a message of another kdx.
+        pydantic.ValidationError: the values are not of these types, as in a message of another kdx.
     """
 
     run_id: int
     attempt: int
     lease_holder: str
-    """Who claimed it, see `kdx.sweep.lease_holder`."""
+    """The process that claimed the run, see `kdx.sweep.lease_holder`."""
     database: str
     """Path or address of the results database."""
     spec: str
     """The cell's canonical JSON."""
     seed: int
     folder: str
-    """Where the run's checkpoints and log are."""
+    """The folder of the run's checkpoints and log."""
     options: RunOptions = RunOptions()
     gpu: str | None = None
-    """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
+    """The only GPU that the worker may see, as `CUDA_VISIBLE_DEVICES` names it; None for all GPUs."""
 
 
 def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> None:
-    """One object; waits while the other side is behind, as long as the timeout of the channel allows.
+    """Sends one object; waits up to the timeout of the channel while the other side does not read.
 
     Raises:
-        OSError: the other side has ended, or is behind and the timeout is over.
+        OSError: the other side has ended, or did not read in time.
     """
     packet = json.dumps(message).encode()
     if len(packet) <= LARGEST_PACKET:
@@ -66,7 +66,7 @@ def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> 
     with os.fdopen(os.memfd_create("kdx"), "w+b") as file:
         file.write(packet)
         file.flush()
-        # As socket.send_fds does, which takes flags and forgets them.
+        # The same as socket.send_fds, which ignores its flags.
         channel.sendmsg([_IN_FILE], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))], flags)
 
 
@@ -75,7 +75,7 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
     try:
         packet, descriptors, _, _ = socket.recv_fds(channel, LARGEST_PACKET, 1)
     except ConnectionResetError:
-        # It ended with packets of ours unread, which is told once; what it sent before is still to come.
+        # The other side ended with unread packets, which is reported once; its last messages are still to come.
         packet, descriptors, _, _ = socket.recv_fds(channel, LARGEST_PACKET, 1)
     if packet == _IN_FILE:
         with os.fdopen(descriptors[0], "rb") as file:
@@ -93,7 +93,7 @@ def claimed_run(message: Mapping[str, Any]) -> ClaimedRun:
     """The run of a `start`.
 
     Raises:
-        pydantic.ValidationError: it is not one that this kdx sends.
+        pydantic.ValidationError: this kdx sends no such message.
     """
     return ClaimedRun(**message["claimed"])
 
@@ -104,7 +104,7 @@ def forward(signum: int, run_id: int | None) -> dict[str, Any]:
 
 
 def trouble(run_id: int, error: KdxError) -> dict[str, Any]:
-    """The message that tells why a run cannot go on, though it could elsewhere or later."""
+    """The message with the error that keeps a run from continuing, though it could elsewhere or later."""
     place = None if error.place is None else str(error.place)
     kind = next(kind for kind in _KINDS if isinstance(error, kind)).__name__
     fields = {"problem": error.problem, "place": place, "allowed": error.allowed, "hint": error.hint}
@@ -119,10 +119,10 @@ def error_of(message: Mapping[str, Any]) -> KdxError:
 
 
 def describe_exit(code: int) -> str:
-    """How a process ended, from its exit code: of a signal negative, as of subprocess."""
+    """How a process ended, from its exit code, which is negative for a signal as in subprocess."""
     if code >= 0:
         return f"ended with code {code}"
     try:
         return f"killed by {signal.Signals(-code).name}"
-    except ValueError:  # the real-time signals but two have no name
+    except ValueError:  # most real-time signals have no name
         return f"killed by signal {-code}"

@@ -1,4 +1,4 @@
-"""What does a plan: claims runs, has a host start them, listens, and asks `decide` again after every event."""
+"""Runs a plan: claims runs, has a host start them, listens, and calls `decide` again after every event."""
 
 import signal
 import time
@@ -23,16 +23,16 @@ from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.lease_holder import liveness
 from kdx.sweep.messages import STOPPED, ClaimedRun, describe_exit, error_of
 
-LOOK_AGAIN = 2.0  # seconds, while another kdx holds what is left
-HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point all the same
-HOSTS = 3  # times that all of a host's processes are killed, with no run finished in between, before it is given up
+LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
+HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
+HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
 
 
 class Listener(Protocol):
-    """Hears what happens in a sweep; the command line shows it."""
+    """Receives the events of a sweep; the command line shows them."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
-        """At the start and after every event."""
+        """Decisions were made, at the start and after every event."""
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         """A run was claimed and handed to a worker."""
@@ -41,52 +41,52 @@ class Listener(Protocol):
         """A worker has done another step."""
 
     def noted(self, run: PlannedRun, text: str) -> None:
-        """A worker has something to say of its run, such as that it goes on from an older checkpoint."""
+        """A worker has a note on its run, such as that it resumes from an older checkpoint."""
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
-        """A worker has ended; the record tells how."""
+        """A worker has ended; the record shows how."""
 
     def host_lost(self, problem: str) -> None:
-        """All workers of the host were killed, and it begins anew."""
+        """All workers of the host were killed, and the host starts again."""
 
     def stopping(self) -> None:
         """The sweep was asked to stop, or cannot go on, and waits for its workers."""
 
     def hung(self, run: PlannedRun, seconds: float) -> None:
-        """A worker gave no sign of life for so long and is being ended."""
+        """A worker gave no sign of life for so many seconds and is being ended."""
 
 
 @dataclass
 class _Running:
-    """A run that a worker of this sweep has."""
+    """A run that a worker of this sweep computes."""
 
     run: PlannedRun
     attempt: int
     gpu: str | None
-    """Which it has alone or with others."""
+    """The GPU that it uses, alone or with other runs."""
     heard: float
-    """When its worker last gave a sign of life, by the monotonic clock."""
+    """When the worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
-    """When it was asked to end because it gave none."""
+    """When the worker was asked to end because it gave none."""
 
 
 @dataclass
 class Supervisor:
-    """One plan, through one host, into the database that it is registered in; several may share a plan."""
+    """Runs one plan on one host, with results in the plan's database; several supervisors may share a plan."""
 
     plan: Plan
     database: Database
     address: str
-    """Of the database, as workers open it."""
+    """Address with which workers open the database."""
     files: Path
     """Folder of the runs' checkpoints and logs."""
     workers: int
     listener: Listener
     host: Host
-    """It is closed when the plan is done."""
+    """The host, which is closed when the plan is done."""
     options: RunOptions = RunOptions()
     gpus: tuple[str, ...] = ()
-    """As `CUDA_VISIBLE_DEVICES` names them; each run gets one. Empty: runs take what they find."""
+    """GPUs as `CUDA_VISIBLE_DEVICES` names them; each run gets one. If empty, runs use any GPU that they find."""
 
     def __post_init__(self) -> None:
         self._leases = HeldLeases(self.database)
@@ -94,31 +94,31 @@ class Supervisor:
         self._stop_passed_on = False
         self._at_once = False
         self._hosts_lost = 0
-        """How often in a row, since a run was last finished."""
+        """How often in a row the host was lost since a run was last finished."""
         self._trouble: KdxError | None = None
         self._active: dict[int, _Running] = {}
         self._looked = time.monotonic()
 
     def run(self) -> int | None:
-        """Until nothing is left to do here; the signal that stopped it before that, or None.
+        """Runs until nothing is left to do; returns the signal that stopped it before that, or None.
 
         Raises:
             DatabaseError: workers could no longer write the database.
             AccessError: they may no longer read or write a file.
             StorageError: they could no longer write the disk.
-            ChangedError: a run began under other conditions, and that is to be refused. In each of these cases the
-                runs at work are interrupted.
+            ChangedError: a run began under other conditions, and the options refuse that. In each of these cases the
+                active runs are interrupted.
             ServerError: the host's processes were killed again and again, or the system gives no process.
-            ServerEndedError: the host ended of its own accord, as it never should.
+            ServerEndedError: the host ended without being told to, which should never happen.
         """
         try:
             while True:
                 try:
-                    if self._goes_on():
+                    if self._advance():
                         continue
                     return self._stopping
                 except HostLost as lost:
-                    self._go_on_without(lost)
+                    self._recover(lost)
         except KeyboardInterrupt:
             self.host.signal(signal.SIGKILL)
             if self._stopping is None:
@@ -128,21 +128,21 @@ class Supervisor:
             self.host.close(at_once=self._at_once)
 
     def stop(self, signum: int) -> None:
-        """Claim nothing more and let the runs stop at a safe point; asked twice, end at once. Safe in a handler."""
+        """Stops claiming runs and lets active ones reach a safe point; a second call ends at once. Signal-safe."""
         if self._stopping is None:
             self._stopping = signum
             self.host.wake()
-        # A terminal that closes says so several times: by its shell and by the system.
+        # A terminal that closes sends the signal several times: from its shell and from the system.
         elif signum != signal.SIGHUP and not self._at_once:
             self._at_once = True
             raise KeyboardInterrupt
 
     def dump(self) -> None:
-        """Have every worker write the stacks of its threads to its log."""
+        """Makes every worker write the stacks of its threads to its log."""
         self.host.signal(signal.SIGUSR1)
 
-    def _goes_on(self) -> bool:
-        """Decides, starts what is to be started, and listens for a while; whether there is more to do."""
+    def _advance(self) -> bool:
+        """Decides, starts runs, and listens for a while; returns whether there is more to do."""
         decisions = self._decide()
         if self._stopping is None and self._trouble is None:
             self._start(decisions)
@@ -150,7 +150,7 @@ class Supervisor:
             if self._trouble is not None:
                 raise self._trouble
             if not _unfinished(decisions):
-                self._stopping = None  # done when it was asked
+                self._stopping = None  # the sweep was done when it was asked to stop
                 return False
             if self._stopping is not None:
                 return False
@@ -181,7 +181,7 @@ class Supervisor:
             if decision.action not in (Action.START, Action.CONTINUE):
                 continue
             if record.id in self._active:
-                # Its lease lapsed while this machine slept, yet nobody took it: it is still ours.
+                # Its lease lapsed while this machine slept, but no other process claimed it.
                 continue
             attempt = self._leases.claim(record)
             if attempt is None:
@@ -206,7 +206,7 @@ class Supervisor:
                 return
 
     def _listen(self, seconds: float) -> None:
-        """Takes messages until one calls for a decision, `seconds` at most."""
+        """Receives messages until one calls for a decision, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             message = self.host.listen(left)
@@ -220,7 +220,7 @@ class Supervisor:
                 return
 
     def _hear(self, message: Mapping[str, Any]) -> bool:
-        """Whether the event calls for a decision."""
+        """Handles a message and returns whether it calls for a decision."""
         running = self._active.get(message["run"])
         if running is None:
             return False
@@ -238,7 +238,7 @@ class Supervisor:
         return False
 
     def _give_up(self, trouble: KdxError) -> None:
-        """What one worker cannot write, none can: the others stop where they can go on later."""
+        """Stops all workers at safe points, since a file that one worker cannot write no other can."""
         if self._trouble is None:
             self._trouble = trouble
             self.host.signal(signal.SIGTERM)
@@ -247,24 +247,24 @@ class Supervisor:
     def _ended(self, run_id: int, running: _Running, code: int) -> None:
         hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
         reason = describe_exit(code) if running.hung_since is None else hung
-        # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
+        # This changes nothing if the worker recorded its own end, so that the run is no longer `running`.
         if self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
             self._hosts_lost = 0
 
     def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
-        """What is recorded of the run now."""
+        """Ends an attempt and returns the record of its run."""
         self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
         record = self._records()[running.run.key]
         self.listener.ended(running.run, record)
         return record
 
     def _end_hung(self) -> None:
-        """A heartbeat proves a process, not its progress: one that does nothing would hold its run for ever."""
+        """Ends workers without progress; a lease alone would let a hung worker hold its run for ever."""
         now = time.monotonic()
         slept, self._looked = now - self._looked, now
         for run_id, running in self._active.items():
             if slept > LOOK_AGAIN + 5:
-                # This process was stopped, and its workers perhaps with it: their silence proves nothing.
+                # This process was stopped, perhaps with its workers, so their silence proves nothing.
                 running.heard += slept
             if running.hung_since is None and now - running.heard > self.options.hang_after:
                 running.hung_since = now
@@ -275,14 +275,14 @@ class Supervisor:
                 self.host.signal(signal.SIGKILL, run_id)
 
     def _records(self) -> dict[tuple[str, int], RunRecord]:
-        """By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan."""
+        """The records by cell and seed; under the sweep's name another kdx may have registered another plan."""
         return reading.recorded(self.database, {cell.id for cell in self.plan.cells})
 
-    def _go_on_without(self, lost: HostLost) -> None:
-        """Gives up the runs that the host had; it begins anew with them, unless that is of no use."""
+    def _recover(self, lost: HostLost) -> None:
+        """Abandons the host's runs, which are started again unless that would not help."""
         for run_id, running in [*self._active.items()]:
             del self._active[run_id]
-            # No fault of theirs.
+            # The runs did not cause the loss.
             self._abandon(run_id, running, lost.of_a_run, stalled=False)
         if self._stopping is not None or self._trouble is not None:
             return

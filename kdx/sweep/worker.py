@@ -1,4 +1,4 @@
-"""One claimed run, in a process of its own: from the claim to the run's final state in the database."""
+"""Computes one claimed run in its own process, up to the run's final state in the database."""
 
 import contextlib
 import faulthandler
@@ -28,16 +28,16 @@ from kdx.training.stopping import Stopped, StopRequest
 FLUSH_EVERY = 1.0  # seconds
 PROGRESS_EVERY = 0.2  # seconds
 
-# What would stop any run here and now, so that the one it met is not recorded as failed.
+# Errors that would stop any run here and now, so that the run is not recorded as failed.
 _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
 def work(claimed: ClaimedRun, channel: socket.socket) -> int:
-    """Do the run and record how it ended; the exit code of the process."""
+    """Computes the run, records how it ended, and returns the exit code of the process."""
     stop = StopRequest()
     stop.listen()
     faulthandler.register(signal.SIGUSR1, file=2)
-    # Blocked since before the fork, so that a signal that came early waited for its handler.
+    # They were blocked since before the fork, so that an early signal waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         with open_database(claimed.database, write=True, patient=True) as database:
@@ -55,7 +55,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
     writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt)
     recorder = DatabaseRecorder(writer, claimed.run_id, channel)
     try:
-        # A message may come late, when another attempt already has the run, and its files.
+        # The message may come late, when another attempt already has the run and its files.
         with writer.holding() as come_to:
             if folder.is_symlink():
                 raise KdxError(
@@ -64,7 +64,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
                     hint="remove the link, then kdx resume --failed",
                 )
             if claimed.attempt == 1 and folder.exists():
-                # Left by a run of a database that is gone; going on from it would give curves without a beginning.
+                # Left by a run of a lost database; resuming from it would give curves without a beginning.
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
             for above in (folder.parent, folder.parent.parent):
@@ -95,7 +95,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             writer.diverge(outcome.diverged, test_score=outcome.test_score, **scores)
         else:
             writer.complete(test_score=outcome.test_score, undertrained=outcome.undertrained, **scores)
-        # Not before: until then this is all that another attempt could go on from. What stays, kdx gc removes.
+        # Not earlier, since another attempt could resume only from these. kdx gc removes what stays.
         with contextlib.suppress(OSError):
             delete_resume_checkpoints(folder)
         return DONE
@@ -107,14 +107,14 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
     except Exception as error:
         translated = of_the_machine(error, claimed.folder) if isinstance(error, OSError) else error
         if isinstance(translated, _OF_THE_MACHINE):
-            # Where not even this can be written, the sweep does it once it can.
+            # If not even this can be written, the sweep records it later.
             with contextlib.suppress(Fenced, KdxError):
                 writer.interrupt(recorder.step)
             raise translated from error
         trace = traceback.format_exc()
         with contextlib.suppress(OSError):  # the database has it too
             print(trace, file=sys.stderr, flush=True)
-        # It may be a row that cannot be recorded which ended the run; then it still cannot.
+        # The run may have ended because a row cannot be recorded; then it still cannot.
         with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
         writer.fail(_describe(error), trace, recorder.step)
@@ -122,16 +122,16 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
 
 
 def _describe(error: Exception) -> str:
-    """In one line."""
+    """The error in one line."""
     text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
     line = text.partition("\n")[0]
-    # torch has a class of its own for the memory of a GPU alone, but words for both.
+    # torch has a class only for the memory of a GPU, but the message says so for both.
     refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
     return f"out of memory: {line}" if refused else line
 
 
 class DatabaseRecorder:
-    """Keeps rows in memory for a second at most, then in the database; progress goes to the sweep as it comes."""
+    """A recorder that writes rows to the database every second and sends progress to the sweep at once."""
 
     def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
         self.writer = writer
@@ -174,7 +174,7 @@ class DatabaseRecorder:
         now = time.monotonic()
         if now - self._said >= PROGRESS_EVERY:
             self._said = now
-            # A sweep that is behind must not hold up training, and one that is gone is noticed by the server.
+            # A slow sweep must not block training; the server notices one that is gone.
             with contextlib.suppress(OSError):
                 send(self.channel, message, socket.MSG_DONTWAIT)
 
@@ -195,8 +195,8 @@ class DatabaseRecorder:
 
 
 def _log_to(path: Path) -> None:
-    """What libraries print belongs to the run, not to the sweep's terminal."""
-    # Neither through a link nor waiting for somebody to read a pipe.
+    """Sends what libraries print to the run's log instead of the sweep's terminal."""
+    # Do not write through a link, or wait for a reader of a pipe.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o644)
     os.dup2(descriptor, 1)

@@ -21,7 +21,7 @@ def liveness(owner: str) -> Liveness:
 lost = partial(why_lost, liveness=liveness)
 
 
-def told(*arguments, **options) -> list[tuple[str, str, Repair | None]]:
+def diagnosed(*arguments, **options) -> list[tuple[str, str, Repair | None]]:
     return [(one.place, one.problem, one.repair) for one in diagnose(*arguments, why_lost=lost, **options)]
 
 
@@ -31,13 +31,13 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be():
     slept = run(5, RunState.RUNNING, owner="here", lease_left=-5.0)
     waiting, stopped = run(3, RunState.PENDING), run(4, RunState.INTERRUPTED)
     listed = files(done, (BEST, "log.txt")) + files(alive) + files(slept) + files(stopped, (NAMES[0],))
-    assert told(inventory(done, alive, slept, waiting, stopped), listed, set()) == []
+    assert diagnosed(inventory(done, alive, slept, waiting, stopped), listed, set()) == []
 
 
 def test_a_run_whose_process_is_gone_or_whose_lease_has_lapsed_is_given_back():
     gone = run(1, RunState.RUNNING, owner="gone", lease_left=5.0)
     lapsed = run(2, RunState.RUNNING, owner="elsewhere", lease_left=-1.0)
-    assert told(inventory(gone, lapsed), [], set()) == [
+    assert diagnosed(inventory(gone, lapsed), [], set()) == [
         ("run 1 (00000000, seed 1)", "running, but its process is gone", Repair.GIVE_BACK),
         ("run 2 (00000000, seed 2)", "running, but its lease has lapsed", Repair.GIVE_BACK),
     ]
@@ -46,7 +46,7 @@ def test_a_run_whose_process_is_gone_or_whose_lease_has_lapsed_is_given_back():
 def test_a_damaged_file_is_set_aside_and_a_half_written_one_removed():
     one = run(1, RunState.INTERRUPTED)
     listed = files(one)
-    found = told(inventory(one), listed, {listed[0]})
+    found = diagnosed(inventory(one), listed, {listed[0]})
     folder = folder_of(one)
     assert found == [
         (f"{folder}/{NAMES[0]}", "does not match its checksum", Repair.SET_ASIDE),
@@ -58,9 +58,9 @@ def test_a_completed_run_without_its_weights_is_told_and_cannot_be_mended():
     lost, kept = run(1), run(2)
     listed = files(kept, (BEST,)) + files(lost, ("log.txt",))
     missing = [("run 1 (00000000, seed 1)", "completed, but its weights are not there", None)]
-    assert told(inventory(lost, kept), listed, set()) == missing
+    assert diagnosed(inventory(lost, kept), listed, set()) == missing
     damaged = files(lost, (BEST,))
-    assert told(inventory(lost, kept), [*listed, *damaged], set(damaged))[0] == missing[0]
+    assert diagnosed(inventory(lost, kept), [*listed, *damaged], set(damaged))[0] == missing[0]
 
 
 def test_weights_that_nobody_needs_are_not_missed():
@@ -69,8 +69,8 @@ def test_weights_that_nobody_needs_are_not_missed():
     removed, diverged, older = run(1), run(2, RunState.DIVERGED), run(3, generation=0)
     newer = run(4, seed=3, generation=1)
     listed = there + files(removed, ("weights-removed.txt",)) + files(newer, (BEST,))
-    assert told(inventory(kept, removed, diverged, newer, older), listed, set()) == []
-    assert told(inventory(run(5), planned=False), there, set()) == []
+    assert diagnosed(inventory(kept, removed, diverged, newer, older), listed, set()) == []
+    assert diagnosed(inventory(run(5), planned=False), there, set()) == []
 
 
 @given(listings())
@@ -99,11 +99,11 @@ def test_every_damaged_file_of_a_run_at_rest_is_found_once(case):
 
 def test_where_all_files_are_gone_that_is_one_finding():
     stopped = run(2, RunState.INTERRUPTED, checkpoint_step=5)
-    (found,) = told(inventory(run(1), stopped), None, set())
+    (found,) = diagnosed(inventory(run(1), stopped), None, set())
     assert found[1] == "is gone, with the weights of 1 runs and the checkpoints of 1"
-    assert told(inventory(run(3, RunState.PENDING)), None, set()) == []
+    assert diagnosed(inventory(run(3, RunState.PENDING)), None, set()) == []
     # One that was passed on without its files.
-    assert told(inventory(run(1), stopped), [], set()) == []
+    assert diagnosed(inventory(run(1), stopped), [], set()) == []
 
 
 def test_a_checkpoint_that_is_recorded_and_not_there_is_missed():
@@ -111,13 +111,13 @@ def test_a_checkpoint_that_is_recorded_and_not_there_is_missed():
     never = run(3, RunState.INTERRUPTED, progress_step=7)
     listed = files(kept, (NAMES[0],)) + files(lost, ("log.txt",)) + files(never, ("log.txt",))
     problem = "interrupted at step 7, but it has no checkpoint left"
-    assert told(inventory(kept, lost, never), listed, set()) == [("run 2 (00000000, seed 2)", problem, None)]
+    assert diagnosed(inventory(kept, lost, never), listed, set()) == [("run 2 (00000000, seed 2)", problem, None)]
 
 
 def test_weights_that_a_run_was_not_tested_with_are_set_aside():
     own, other = run(1, weights_sha256=SHA), run(2, weights_sha256="cd" * 32)
     listed = files(own, (BEST,)) + files(other, (BEST,))
-    assert told(inventory(own, other), listed, set()) == [
+    assert diagnosed(inventory(own, other), listed, set()) == [
         ("run 2 (00000000, seed 2)", "completed, but its weights are not there", None),
         (f"{folder_of(other)}/{BEST}", "are not the weights that this run was tested with", Repair.SET_ASIDE),
     ]

@@ -84,11 +84,11 @@ def test_a_side_that_does_not_wait_is_told_that_the_other_is_behind():
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "text"),
     [(-9, "killed by SIGKILL"), (-40, "killed by signal 40"), (-34, "killed by SIGRTMIN"), (70, "ended with code 70")],
 )
-def test_how_a_worker_ended_is_told_whatever_the_signal(code, told):
-    assert describe_exit(code) == told
+def test_how_a_worker_ended_is_told_whatever_the_signal(code, text):
+    assert describe_exit(code) == text
 
 
 @pytest.mark.parametrize(

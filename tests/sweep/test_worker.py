@@ -147,20 +147,20 @@ def test_a_stopped_run_is_interrupted_where_it_was(does, claimed):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (ValueError("no\nway"), "ValueError: no"),
         (KdxError("no batch", place="training", hint="x"), "training: no batch"),
         (MemoryError(), "out of memory: MemoryError"),
     ],
 )
-def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed, database, capsys, error, told):
+def test_a_crash_is_recorded_with_its_rows_its_cause_and_its_trace(does, claimed, database, capsys, error, expected):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         recorder.metric("train/loss", 1, 2.0)
         raise error
 
     code, run = does(claimed, train)
-    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, told)
+    assert (code, run.state, run.error) == (worker.CRASHED, RunState.FAILED, expected)
     (attempt,) = reading.attempts(database, run.id)
     assert "in train" in attempt.traceback and type(error).__name__ in attempt.traceback
     assert attempt.traceback in capsys.readouterr().err  # which goes to the run's log
@@ -176,7 +176,7 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figur
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (OSError(errno.ENOSPC, "No space left", "/runs/x.ckpt"), "/runs/x.ckpt: the disk is full: No space left\n"),
         (OSError(errno.EDQUOT, "Quota exceeded"), "{folder}: the disk is full: Quota exceeded\n"),
@@ -188,7 +188,7 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figur
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
     ],
 )
-def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, channels, capsys, error, told):
+def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, channels, capsys, error, expected):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         recorder.flush(12)
         raise error
@@ -197,7 +197,7 @@ def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, 
     assert (code, run.state, run.progress_step) == (worker.STOPPED, RunState.INTERRUPTED, 12)
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
-    assert str(error_of(message)).startswith(told.format(folder=claimed.folder))
+    assert str(error_of(message)).startswith(expected.format(folder=claimed.folder))
 
 
 def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, claimed, database, figure):
@@ -314,7 +314,7 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "expected"),
     [
         ([("train/loss", 1, "much")], "TypeError: train/loss at step 1 is not one number"),
         (
@@ -324,7 +324,7 @@ def test_a_log_that_is_a_pipe_is_not_waited_for(claimed, database, channels, tmp
     ],
     ids=["no number", "too many names"],
 )
-def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed, rows, told):
+def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed, rows, expected):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed):
         for row in rows:
             recorder.metric(*row)
@@ -332,7 +332,7 @@ def test_a_run_whose_rows_cannot_be_recorded_fails_for_that_reason(does, claimed
 
     code, run = does(claimed, train)
     assert (code, run.state) == (worker.CRASHED, RunState.FAILED)
-    assert run.error.startswith(told)
+    assert run.error.startswith(expected)
 
 
 def test_a_stopped_run_that_was_taken_away_is_left_alone(does, claimed, database):
@@ -398,8 +398,8 @@ def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatc
     for step in range(2, 4):
         now += worker.PROGRESS_EVERY
         recorder.progress(step, 0.5)
-    told = [json.loads(there.recv(1000)) for _ in range(2)]
-    assert told == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
+    received = [json.loads(there.recv(1000)) for _ in range(2)]
+    assert received == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
     # Nobody reads; then nobody is there. Training goes on.
     for step in range(4, 3000):
         now += worker.PROGRESS_EVERY

@@ -1,1 +1,1 @@
-"""Where the processes of runs come from: what a sweep asks of a host (`host`), and the hosts that there are."""
+"""Hosts start the processes of runs: the interface (`host`) and its implementations."""

@@ -1,4 +1,4 @@
-"""Processes on this machine, forked from one that has imported torch: see `kdx.sweep.hosts.fork_server_process`."""
+"""Runs processes on this machine, forked from one that has imported torch (`fork_server_process`)."""
 
 import contextlib
 import os
@@ -18,12 +18,12 @@ from kdx.sweep.messages import ClaimedRun, describe_exit
 ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
 ENDS_AT_ONCE_WITHIN = 1.0  # seconds, where the workers are killed
 
-# What the process does not let end it; blocked until it says so itself.
-_TO_ALL = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
+# Signals that the process handles itself; they are blocked until it does.
+_HANDLED_BY_PROCESS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1}
 
 
 class ForkServer:
-    """A `Host`: its process is started with the first run, and again after it was lost."""
+    """A `Host` whose process is started with the first run, and again after it was lost."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,7 +34,7 @@ class ForkServer:
         try:
             if self._process is None:
                 self._start_process()
-            # One that was stopped reads nothing, and what it has not read is all that a socket holds.
+            # A stopped process reads nothing, and a socket holds only so much.
             woken, ready, _ = select.select([self._wake], [self._channel], [], within)
             if ready:
                 messages.send(self._channel, messages.start(claimed), socket.MSG_DONTWAIT)
@@ -59,41 +59,41 @@ class ForkServer:
         return message
 
     def wake(self) -> None:
-        with contextlib.suppress(OSError):  # it is full of wakes, or closed
+        with contextlib.suppress(OSError):  # the pipe is full of wakes, or closed
             os.write(self._wake_end, b"!")
 
     def signal(self, signum: int, run_id: int | None = None) -> None:
         if self._process:
-            # That the process is gone is told where it is listened to; one that was stopped has to be killed.
+            # `listen` reports a process that is gone; a stopped one has to be killed.
             with contextlib.suppress(OSError):
                 messages.send(self._channel, messages.forward(signum, run_id), socket.MSG_DONTWAIT)
 
     def close(self, *, at_once: bool) -> None:
         if self._process:
             self._end_process(ENDS_AT_ONCE_WITHIN if at_once else ENDS_WITHIN)
-        wake_end, self._wake_end = self._wake_end, -1  # a signal may come yet
+        wake_end, self._wake_end = self._wake_end, -1  # a signal may still come
         os.close(self._wake)
         os.close(wake_end)
 
     def _start_process(self) -> None:
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with there:
+        own_end, process_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with process_end:
             environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_BY_PROCESS)
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(there.fileno())],
-                    pass_fds=[there.fileno()],
+                    [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(process_end.fileno())],
+                    pass_fds=[process_end.fileno()],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     env=environment,
                 )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._channel = here
+        self._channel = own_end
 
     def _lost(self, error: OSError | None = None, *, at_once: bool = False) -> HostLost:
-        """That the process has ended, does not heed, or could not be started."""
+        """The error for a process that has ended, does not answer, or could not be started."""
         if self._process is None:
             how = f"could not be started: {error and error.strerror}"
             final: KdxError | None = ServerError(
@@ -110,7 +110,7 @@ class ForkServer:
         return HostLost(_problem(how), f"the process that it was forked from {how}", final)
 
     def _end_process(self, seconds: float) -> int:
-        """Ends the process, whose workers have so long to come to a safe point; its exit code."""
+        """Ends the process, whose workers have so many seconds to reach a safe point, and returns its exit code."""
         assert self._process is not None
         process, self._process = self._process, None
         self._channel.close()

@@ -1,9 +1,9 @@
-"""The process that workers are forked from: it has imported torch and Lightning, and done nothing else.
+"""The process from which workers are forked: it has imported torch and Lightning and done nothing else.
 
-A fresh import costs seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
-terminal's Ctrl-C does not reach it, and it heeds no signal that asks to end: a machine that shuts down, or a batch
+A fresh import takes seconds, a fork a tenth of one. The server is a child of the sweep in a session of its own, so the
+terminal's Ctrl-C does not reach it. It ignores signals that ask it to end: a machine that shuts down, or a batch
 system, sends one to every process, and without the server the workers would die before their safe points. When the
-sweep ends for whatever reason, the socket between them closes, and the server stops its workers and ends too.
+sweep ends for any reason, the socket between them closes, and the server stops its workers and ends too.
 """
 
 import contextlib
@@ -25,24 +25,24 @@ from kdx.sweep.messages import STOPPED, ClaimedRun, claimed_run, receive, send, 
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_WITHIN = 5.0  # seconds that the system has to give a process
-# Of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD and M_TOP_PAD, bytes.
+# Options of mallopt(3): M_MMAP_MAX, so that large tensors come from the heap too; M_TRIM_THRESHOLD, M_TOP_PAD in bytes.
 MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26}
-UNHEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(descriptor: int) -> NoReturn:
-    """Serve on an inherited socket until its other end closes."""
-    for signum in UNHEEDED:
+    """Serves on an inherited socket until its other end closes."""
+    for signum in IGNORED:
         signal.signal(signum, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)
-    # The sweep had them blocked, so that none came before this.
+    # The sweep blocked the signals, so that none came before this.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # The imports are the point of this process: every worker inherits them.
     from kdx.cell_code import read_code
     from kdx.sweep import worker
     from kdx.training.environment import commit
 
-    # Found once, where every worker inherits them: one reads the sources, the other asks git.
+    # Both are cached, and every worker inherits them: one reads the sources, the other calls git.
     read_code()
     commit()
     _keep_memory()
@@ -63,14 +63,14 @@ def main(descriptor: int) -> NoReturn:
             message = receive(channel)
             if message is None:
                 _end(children)
-            _obey(message, channel, children, worker)
+            _execute(message, channel, children, worker)
 
 
 def _keep_memory() -> None:
-    """Have the C library keep what is freed, in this process and its workers.
+    """Makes the C library keep freed memory, in this process and its workers.
 
-    Each step asks for the megabytes again that the last one freed, and the system hands out pages one by one, cleared:
-    a quarter of a step's time on a virtual machine (translation-mini). What a worker keeps ends with its run.
+    Each step allocates again what the last one freed, and the system hands out pages one by one, cleared, which takes a
+    quarter of a step's time on a virtual machine (translation-mini). A worker's memory is freed when its run ends.
     """
     glibc = ctypes.CDLL(None)
     if hasattr(glibc, "mallopt"):
@@ -78,7 +78,7 @@ def _keep_memory() -> None:
             glibc.mallopt(option, value)
 
 
-def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
+def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
         claimed = claimed_run(message)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
@@ -104,7 +104,7 @@ def _obey(message: dict[str, Any], channel: socket.socket, children: dict[int, i
 
 
 def _fork(channel: socket.socket, children: dict[int, int]) -> int:
-    """As os.fork; a system that has no process to give just now is asked again for a while."""
+    """Forks like os.fork, and retries for a while if the system has no process to give."""
     deadline = time.monotonic() + FORK_WITHIN
     while True:
         try:
@@ -112,7 +112,7 @@ def _fork(channel: socket.socket, children: dict[int, int]) -> int:
         except OSError:
             if time.monotonic() >= deadline:
                 raise
-            _reap(channel, children)  # one that has ended counts until then
+            _reap(channel, children)  # an ended process counts until it is reaped
             time.sleep(0.2)
 
 
@@ -123,7 +123,7 @@ def _become_worker(claimed: ClaimedRun, channel: socket.socket, worker: Any, ser
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with(server)
         if claimed.gpu is not None:
-            # In time: CUDA reads it when it is first used, and here nobody has used it yet.
+            # CUDA reads it when it is first used, which is still to come.
             os.environ["CUDA_VISIBLE_DEVICES"] = claimed.gpu
         code = worker.work(claimed, channel)
     except BaseException:
@@ -131,18 +131,18 @@ def _become_worker(claimed: ClaimedRun, channel: socket.socket, worker: Any, ser
         with contextlib.suppress(OSError):
             traceback.print_exc()
     finally:
-        with contextlib.suppress(OSError):  # what they lead to may be full
+        with contextlib.suppress(OSError):  # their disk may be full
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
 
 
 def _die_with(server: int) -> None:
-    """Should the server be killed, nobody could stop or reap this process any more."""
+    """Makes this process die with the server, without which nobody could stop or reap it."""
     set_parent_death_signal = 1
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != server:  # it was killed before that
+    if os.getppid() != server:  # the server was killed before that
         os._exit(70)
 
 
@@ -155,7 +155,7 @@ def _reap(channel: socket.socket, children: dict[int, int]) -> None:
 
 
 def _say(channel: socket.socket, message: Mapping[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # the sweep is gone, which is noticed where it is listened to
+    with contextlib.suppress(OSError):  # the sweep is gone; the main loop notices that
         send(channel, message)
 
 

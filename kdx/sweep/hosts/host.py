@@ -1,4 +1,4 @@
-"""What starts the processes of runs and tells how they fare, as a supervisor sees it."""
+"""The interface of a host, which starts the processes of runs and reports on them to a supervisor."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -8,52 +8,52 @@ from kdx.sweep.messages import ClaimedRun
 
 
 class Host(Protocol):
-    """Starts a process for a claimed run, tells what it says and when it ended, and passes signals on.
+    """Starts a process for a claimed run, receives its messages up to its exit, and forwards signals.
 
-    It holds no lease and reads no database: whoever uses it claims runs and renews their leases. It is used by one
-    thread; `wake` alone may be called by a signal handler.
+    It holds no lease and reads no database: its caller claims runs and renews their leases. Only one thread uses it,
+    but a signal handler may call `wake`.
     """
 
     def start(self, claimed: ClaimedRun, within: float) -> bool:
-        """Starts a process for the run, on the GPU that it names; False: woken before that could be done.
+        """Starts a process for the run, on the GPU that it names; False if it was woken before.
 
         Args:
             within: seconds that this may take.
 
         Raises:
-            HostLost: it cannot be done, or not in time.
+            HostLost: no process can be started, or not in time.
         """
 
     def listen(self, seconds: float) -> Mapping[str, Any] | None:
-        """The next message of a process: see `kdx.sweep.messages`; each process ends with an `exit`.
+        """The next message of a process, see `kdx.sweep.messages`; each process ends with an `exit`.
 
-        None: nothing was said for so long, or it was woken.
+        None means that no message came within `seconds`, or that it was woken.
 
         Raises:
             HostLost: all processes have ended without a word.
         """
 
     def wake(self) -> None:
-        """Has `start` or `listen` end, now or when it is next called. Safe in a signal handler."""
+        """Makes `start` or `listen` return, now or when it is next called. It is safe in a signal handler."""
 
     def signal(self, signum: int, run_id: int | None = None) -> None:
-        """Sends a signal to the process of a run, or to all; what is not there any more hears nothing."""
+        """Sends a signal to the process of a run, or to all; a process that has ended is skipped."""
 
     def close(self, *, at_once: bool) -> None:
-        """Ends all processes; it can start none any more.
+        """Ends all processes, and starts no more.
 
         Args:
-            at_once: whether they have no time to come to a safe point.
+            at_once: whether they get no time to reach a safe point.
         """
 
 
 class HostLost(Exception):
-    """All processes of a host are gone, or none can be started. The host begins anew when it is next asked to start.
+    """All processes of a host are gone, or none can be started. The next `start` of the host tries again.
 
     Args:
-        problem: what happened, in a clause.
-        of_a_run: the same of a run that was at work.
-        final: what to raise where beginning anew would be of no use; None: it may be.
+        problem: what happened, as a clause.
+        of_a_run: the same, as it is recorded for an active run.
+        final: the error to raise if trying again would not help; None if it may help.
     """
 
     def __init__(self, problem: str, of_a_run: str, final: KdxError | None = None) -> None:

@@ -31,9 +31,9 @@ def claimed(tmp_path):
 def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, claimed):
     assert host.start(claimed, 30.0)
     process = host._process
-    told = [host.listen(60.0), host.listen(60.0)]
-    assert [(message["event"], message["run"]) for message in told] == [("trouble", 7), ("exit", 7)]
-    assert told[1]["code"] == STOPPED
+    received = [host.listen(60.0), host.listen(60.0)]
+    assert [(message["event"], message["run"]) for message in received] == [("trouble", 7), ("exit", 7)]
+    assert received[1]["code"] == STOPPED
     host.signal(signal.SIGTERM, 7)  # nobody hears it
     assert host.start(claimed, 30.0) and host._process is process
     host._end_process(10.0)

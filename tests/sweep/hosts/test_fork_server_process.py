@@ -18,7 +18,7 @@ from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
 from kdx.sweep.hosts import fork_server_process as server
-from kdx.sweep.hosts.fork_server_process import _obey
+from kdx.sweep.hosts.fork_server_process import _execute
 from kdx.sweep.messages import ClaimedRun, receive, send, start
 
 
@@ -118,7 +118,7 @@ def test_a_worker_sees_the_gpu_of_its_run_alone(tmp_path, monkeypatch, gpu, seen
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     workers: dict[int, int] = {}
     with here, there:
-        _obey(start(claimed), there, workers, Worker)
+        _execute(start(claimed), there, workers, Worker)
     ((pid, run),) = workers.items()
     assert (os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), run) == (0, 1)
     assert (tmp_path / "seen").read_text() == seen
