@@ -1,5 +1,5 @@
-"""The command line: one command a file, assembled in `app`. Only here is anything printed, and only here exits.
+"""The command line: one file for each command, assembled in `app`. Only this package prints and exits.
 
-Modules of this package import nothing heavy at their top: help and completion must not wait for torch, SQLAlchemy or
-pydantic. What a command needs it imports when it runs.
+Its modules import nothing heavy at their top, since help and completion must not wait for torch, SQLAlchemy or
+pydantic. A command imports what it needs when it runs.
 """

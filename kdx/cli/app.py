@@ -1,4 +1,4 @@
-"""The `kdx` command, assembled from one file a command."""
+"""The `kdx` command, assembled from one file for each subcommand."""
 
 import gc as collector
 import os
@@ -36,7 +36,7 @@ app = typer.Typer(
     help="Dissect attention: a grid in YAML becomes runs, runs become rows, rows become the paper's table.",
     epilog="First steps: kdx sweep quickstart, then kdx report.",
     no_args_is_help=True,
-    # Read by way of pydantic before every command, too; they are of use on their own only.
+    # pydantic would read the completion options before every command, although they are only used alone.
     add_completion=len(sys.argv) < 2 or sys.argv[1].startswith("-"),
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,27 +77,27 @@ app.add_typer(db.app, name="db")
 
 
 def main() -> NoReturn:
-    """Run a command; what a user can mend is told in one message, with the exit code of its kind."""
-    # A command makes many objects and few cycles: with Python's 700, a tenth of a report's time goes into finding none.
+    """Runs a command; an error that a user can fix becomes one message, with the exit code of its kind."""
+    # A command makes many objects and few cycles: with Python's 700, a report spends a tenth of its time collecting.
     collector.set_threshold(100_000)
     prepare_streams()
-    # What kdx makes is for its user, and for their group where they say so, but never for all to change.
+    # Files of kdx are writable for the user, and for the group if the umask says so, but never for all.
     os.umask(os.umask(0o077) | 0o002)
     try:
         sys.exit(app())
     except KdxError as fault:
-        told: KdxError | None = fault
+        problem: KdxError | None = fault
     except OSError as fault:
-        told = of_the_machine(fault) or _without_a_folder(fault)
-        if told is None:
+        problem = of_the_machine(fault) or _without_a_folder(fault)
+        if problem is None:
             raise
-    assert told is not None
-    error(told)
-    sys.exit(told.exit_code)
+    assert problem is not None
+    error(problem)
+    sys.exit(problem.exit_code)
 
 
 def _without_a_folder(fault: OSError) -> KdxError | None:
-    """That the working folder is gone, where that is what is wrong."""
+    """The error for a missing working folder, if that is the cause."""
     if isinstance(fault, FileNotFoundError):
         try:
             os.getcwd()  # noqa: PTH109

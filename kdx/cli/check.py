@@ -1,4 +1,4 @@
-"""`kdx check`: do the numbers in a file still match the database?"""
+"""`kdx check`: compares the numbers in a file with the database."""
 
 import shlex
 from pathlib import Path
@@ -55,7 +55,7 @@ def check(
     from kdx.store.database import open_database
     from kdx.store.reading import outputs_of
 
-    # What the file shows is made again.
+    # The report is made again with the options of the file.
     asked = asked_in(file)
     sweep, against = sweep or asked.sweep, against or asked.paper
     paper = load_paper(against) if against else None
@@ -81,22 +81,22 @@ def check(
             out(sanitize_lines(f"{one.table}: {one.place}: {what}was {one.was}, is {one.now}"))
         for part in found.left_out:
             out(sanitize_lines(f"not compared: {part}"))
-    told = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
+    compared_values = f"{file}: {found.numbers} values of {', '.join(found.tables)}"
     absent = f"; not in it: {', '.join(found.absent)}" if found.absent else ""
     if not found.changes and not found.left_out:
-        say(f"{told} match sweep {record.name}{absent}")
+        say(f"{compared_values} match sweep {record.name}{absent}")
         return
     where = shlex.quote(record.name) + in_database(db)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)
         differ += f", {parts} part{'' if parts == 1 else 's'} could not be compared"
-    say(f"{told} compared, {differ}{absent}; as they are now: kdx report {where}")
+    say(f"{compared_values} compared, {differ}{absent}; as they are now: kdx report {where}")
     raise typer.Exit(FOUND)
 
 
 def _where_possible(randomise: "Randomise") -> "Randomise":
-    """The same, but where a randomisation cannot be made, as without the corpus, it is left out and said."""
+    """Leaves out a randomisation that cannot be made, as without the corpus, and says so."""
     from kdx.errors import KdxError
 
     def attempted(layout: "Layout", differences: "Sequence[Difference]") -> "Mapping[Address, Randomisation]":

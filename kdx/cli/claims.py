@@ -1,4 +1,4 @@
-"""`kdx claims`: what the runs say of a paper's claims."""
+"""`kdx claims`: decides a paper's claims from the runs."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,7 @@ def claims(
     format: TableFormat = Format.TEXT,
     json: Json = False,
 ) -> None:
-    """Tell what the runs say of a paper's claims: of each, in each setting, whether it holds.
+    """Show what the runs say about a paper's claims: whether each of them holds, in each setting.
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
@@ -114,7 +114,7 @@ def _counts(settings: "Sequence[SettingVerdict]") -> str:
 
     counts = {verdict: sum(one.verdict is verdict for one in settings) for verdict in Verdict}
     plural = {Verdict.HOLDS: "hold", Verdict.DOES_NOT_HOLD: "do not hold"}
-    told = ", ".join(
+    text = ", ".join(
         f"{count} {plural.get(verdict, verdict) if count != 1 else verdict}" for verdict, count in counts.items()
     )
-    return f"{len(settings)} verdict{'' if len(settings) == 1 else 's'}, one a claim and setting: {told}"
+    return f"{len(settings)} verdict{'' if len(settings) == 1 else 's'}, one a claim and setting: {text}"

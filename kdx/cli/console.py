@@ -1,7 +1,7 @@
-"""Data to stdout, talk to stderr.
+"""Writes data to stdout and messages to stderr.
 
-When nobody reads any more, as behind `head`, what is left goes nowhere and the command does its work to the end. Data
-that cannot be written for another reason are an error; messages never are: what cannot be delivered is dropped.
+When the reader of stdout has ended, as behind `head`, the rest is discarded and the command does its work to the end.
+Data that cannot be written for another reason are an error; messages that cannot be written are dropped.
 """
 
 import io
@@ -17,47 +17,47 @@ from typing import Any, TextIO
 from kdx.errors import Faults, KdxError
 from kdx.sanitize import sanitize_lines
 
-READS_WITHIN = 1.0  # seconds for a reader of messages to make room, before they count as not to be delivered
+READS_WITHIN = 1.0  # seconds that a message waits for a reader that is slow, before it is dropped
 
 
 def out(data: Any) -> None:
-    """The result: text as it is, or something rich can draw."""
+    """Writes a result: text, or something that rich can draw."""
     with _read_or_not(sys.stdout):
         text = data if isinstance(data, str) else _drawn(data)
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def out_lines(lines: Iterable[str]) -> None:
-    """The result, line by line; no more of them are made once nobody reads."""
+    """Writes a result line by line; the iteration ends once nobody reads."""
     out_parts(f"{line}\n" for line in lines)
 
 
 def out_parts(parts: Iterable[str]) -> None:
-    """The result, one part behind the other; no more of them are made once nobody reads."""
+    """Writes a result part by part; the iteration ends once nobody reads."""
     with _read_or_not(sys.stdout):
         for part in parts:
             sys.stdout.write(part)
 
 
 def is_terminal() -> bool:
-    """Whether somebody looks at the result as it comes."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def out_json(data: Any) -> None:
-    """The result, for programs; NaN and ±Inf, which JSON lacks, are null."""
+    """Writes a result as JSON; NaN and ±Inf, which JSON lacks, become null."""
     import orjson
 
     out(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
 
 
 def say(text: str) -> None:
-    """A message, without the control characters that a name may carry."""
+    """Writes a message, without the control characters that a name may contain."""
     print(sanitize_lines(text), file=sys.stderr, flush=True)
 
 
 def error(fault: KdxError) -> None:
-    """One problem, or all of a grid's, each led by its place, as editors read it."""
+    """Writes one problem, or all of a grid, each after its place in the form that editors understand."""
     say(str(fault) if isinstance(fault, Faults) else f"error: {fault}")
 
 
@@ -72,16 +72,16 @@ def _drawn(data: Any) -> str:
 
 @contextmanager
 def _read_or_not(stream: TextIO) -> Iterator[None]:
-    """Flushes what was written; once its reader has ended, `stream` leads nowhere.
+    """Flushes `stream`; if its reader has ended, it is redirected to the null device.
 
     Raises:
-        OSError: it cannot be written for another reason, such as a full disk.
+        OSError: the stream cannot be written for another reason, such as a full disk.
     """
     try:
         yield
         stream.flush()
     except OSError as error:
-        # Closing it would not do: what is still buffered is written once more at exit.
+        # Closing it is not enough, since Python writes the buffered rest again at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
@@ -90,14 +90,14 @@ def _read_or_not(stream: TextIO) -> Iterator[None]:
 
 
 class _Messages(io.RawIOBase):
-    """Messages on their way to a descriptor; writing them never fails, and waits only where that harms nothing."""
+    """A stream of messages to a descriptor; writing never fails, and waits only where that does no harm."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._way = _without_waiting(descriptor)
         self._stalled = False
         self.waits = math.inf
-        """Seconds for a reader that stalls."""
+        """Seconds to wait for a stalled reader."""
 
     def fileno(self) -> int:
         return self._descriptor
@@ -110,15 +110,15 @@ class _Messages(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         left = memoryview(data)
-        # One that stalled once is not waited for again before it reads.
+        # Do not wait again for a stalled reader before it reads.
         until = time.monotonic() + (0.0 if self._stalled else self.waits)
         try:
             while left:
                 wait = max(until - time.monotonic(), 0.0)
                 _, ready, _ = select.select([], [self._way], [], None if wait == math.inf else wait)
-                with suppress(BlockingIOError):  # a terminal with room for less than one sign
+                with suppress(BlockingIOError):  # a terminal with room for less than one character
                     if ready:
-                        # More than this would wait in a pipe that has room for some.
+                        # Larger writes would wait for a pipe with less room.
                         left = left[os.write(self._way, left[: select.PIPE_BUF]) :]
                         continue
                 if time.monotonic() >= until:
@@ -133,22 +133,22 @@ class _Messages(io.RawIOBase):
 
 
 def _without_waiting(descriptor: int) -> int:
-    """A terminal, opened once more so that writing does not wait; of anything else the descriptor as it is.
+    """Reopens a terminal so that writing does not wait; returns any other descriptor unchanged.
 
-    One that has room for a part of what is written makes the writer wait for the rest. And what `descriptor` itself is
-    set to holds for every process that has it, the shell too.
+    A terminal with room for a part of the text makes the writer wait for the rest. Flags of `descriptor` itself would
+    hold for every process that shares it, such as the shell.
     """
     if os.isatty(descriptor):
-        with suppress(OSError):  # somebody else's, as after su
+        with suppress(OSError):  # it belongs to another user, as after su
             return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     return descriptor
 
 
 def prepare_streams() -> None:
-    """Has all three standard streams lead somewhere, and makes writing messages safe.
+    """Opens closed standard streams, and makes writing messages safe.
 
-    Where one was closed, the next file to be opened would take its number: the database, for one. The processes that
-    kdx starts inherit them.
+    Else the next opened file, such as the database, would take the number of a closed stream. The processes that kdx
+    starts inherit the streams.
     """
     for descriptor in range(3):
         try:
@@ -158,7 +158,7 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Where the locale lacks a sign of ours, such as ×, a command goes on all the same.
+        # A command does not fail if the locale lacks a character, such as ×.
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stderr is sys.__stderr__:
         encoding = sys.stderr.encoding if sys.stderr else None
@@ -166,6 +166,6 @@ def prepare_streams() -> None:
 
 
 def never_wait_for_readers() -> None:
-    """From now on a reader of messages that stalls holds nothing up."""
+    """From now on a stalled reader of messages blocks nothing."""
     if isinstance(messages := getattr(sys.stderr, "buffer", None), _Messages):
         messages.waits = READS_WITHIN

@@ -1,4 +1,4 @@
-"""`kdx data`: prepare real text, list the corpora that there are, and tell of one."""
+"""`kdx data`: prepares real text, lists the corpora, and shows one."""
 
 import sys
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from kdx.cli.options import Json
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
-    from kdx.data.text import Told
+    from kdx.data.text import Progress
 
-MOST_TOLD = 1_000
-"""Characters of a path."""
+LONGEST_PATH = 1_000
+"""Largest number of characters of a path that is shown."""
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Prepare real text, list the corpora that a grid can name, and tell of one.",
+    help="Prepare real text, list the corpora that a grid can name, and show one.",
     epilog="Data lies in KDX_DATA, by default ~/.local/share/kdx.",
     no_args_is_help=True,
 )
@@ -31,7 +31,7 @@ def prepare(
     name: Annotated[
         str,
         typer.Argument(
-            help="What grids will call it; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked."
+            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked."
         ),
     ],
     source: Annotated[
@@ -68,9 +68,9 @@ def prepare(
     known = BUILT_IN.get(name)
     address = known.address if isinstance(known, KnownText) else None
     if source or address:
-        say(f"reading {str(source)[:MOST_TOLD]} …" if source else f"fetching {address} …")
-    with _progress() as told:
-        prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, told=told)
+        say(f"reading {str(source)[:LONGEST_PATH]} …" if source else f"fetching {address} …")
+    with _progress() as progress:
+        prepared = preparing.prepare_all(name, source or None, tokenised=tokenised, progress=progress)
     for about in prepared:
         out(str(corpus_folder(about.name)))
         for note in about.notes:
@@ -116,7 +116,7 @@ def info(
     name: Annotated[str, typer.Argument(help="A corpus of `kdx data list`, or wmt14 for both of its own.")],
     json: Json = False,
 ) -> None:
-    """Tell of one corpus: where it lies or how to get it, its licence, counts, hashes and notes.
+    """Show one corpus: its place or how to get it, its licence, counts, hashes and notes.
 
     Example: kdx data info iwslt14
     """
@@ -134,12 +134,12 @@ def info(
         out_json(found if name in FAMILIES else found[0])
         return
     for row in found:
-        _tell(row)
+        _show(row)
     if any(row["state"] == "not prepared" for row in found):
         say(f"next: {how_to_prepare(name)}")
 
 
-def _tell(row: dict[str, Any]) -> None:
+def _show(row: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -154,9 +154,9 @@ def _tell(row: dict[str, Any]) -> None:
         "how to get it": row.get("by_hand"),
     }
     table = Table(box=None, show_header=False, pad_edge=False)
-    for fact, told in facts.items():
-        if told:
-            table.add_row(fact, Text(sanitize_lines(told), overflow="fold"))
+    for fact, text in facts.items():
+        if text:
+            table.add_row(fact, Text(sanitize_lines(text), overflow="fold"))
     out(table)
     if "files" in row:
         files = Table("file", "lines", "words", "checksum", box=None, pad_edge=False)
@@ -196,7 +196,7 @@ def _rows() -> list[dict[str, Any]]:
             text = about or known
             assert text is not None
             files = {
-                file: {fact: told for fact, told in asdict(info).items() if told is not None and fact != "versions"}
+                file: {fact: value for fact, value in asdict(info).items() if value is not None and fact != "versions"}
                 for file, info in text.files.items()
             }
             row = {
@@ -226,12 +226,12 @@ def _direction(suffixes: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _progress() -> "Iterator[Told]":
-    """Bars for the long steps, on a terminal only."""
-    from kdx.data.text import untold
+def _progress() -> "Iterator[Progress]":
+    """Shows bars for long steps, on a terminal only."""
+    from kdx.data.text import no_progress
 
     if not sys.stderr.isatty():
-        yield untold
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -246,10 +246,10 @@ def _progress() -> "Iterator[Told]":
     )
     tasks: dict[str, TaskID] = {}
 
-    def told(step: str, done: int, total: int | None) -> None:
+    def update(step: str, done: int, total: int | None) -> None:
         if step not in tasks:
             tasks[step] = bars.add_task(sanitize_lines(step))
         bars.update(tasks[step], completed=done, total=total)
 
     with bars:
-        yield told
+        yield update

@@ -1,4 +1,4 @@
-"""`kdx db`: look after the results database itself."""
+"""`kdx db`: checks, copies and upgrades the results database."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdx.store.check import Checked
 
 FOUND = 5
-"""Exit code of a check that found something."""
+"""Exit code of a check that found a fault."""
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 @app.command()
 def check(db: Db = DATABASE, json: Json = False) -> None:
-    """Look the whole database through: pages, keys, tables, and the checksums of texts. Writes nothing.
+    """Check the whole database: pages, keys, tables, and the checksums of texts. Writes nothing.
 
     Exit code 5 when something is wrong with it.
 
@@ -95,7 +95,7 @@ def upgrade(db: Db = DATABASE) -> None:
 
 
 def look_through(db: str) -> "Checked":
-    """Check a database, also one that is too damaged to be opened."""
+    """Checks a database, even one that is too damaged to open."""
     from kdx.store.backend import DamagedDatabaseError
     from kdx.store.check import Checked
     from kdx.store.check import check as check_database

@@ -1,4 +1,4 @@
-"""`kdx doctor`: is everything well with the database, the runs and their files?"""
+"""`kdx doctor`: checks and repairs the database, the runs and their files."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdx.store.records import Inventory
 
 LIBRARIES = ("torch", "pytorch-lightning", "numpy", "sqlalchemy", "optuna")
-LEAST_FREE = 100_000_000  # bytes; three of the largest checkpoints where those are more
+LEAST_FREE = 100_000_000  # bytes; or three of the largest checkpoints if they are larger
 
 
 def doctor(
@@ -28,7 +28,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:
-    """Look the database, the runs and all their files through, and say what is wrong.
+    """Check the database, the runs and all their files, and say what is wrong.
 
     With --fix, runs whose process is gone are given back to kdx resume,
     damaged files are set aside, and what killed processes left
@@ -52,7 +52,7 @@ def doctor(
     files = files_beside(backend.location)
     runs = Inventory((), frozenset())
     if checked.faults:
-        # Nothing is concluded about runs and files from a database that cannot be trusted.
+        # A database that cannot be trusted says nothing about runs and files.
         listed: tuple[RunFile, ...] = ()
         rescue = f"take it back from a copy, or save what is left with: {backend.recovery}"
         found = [Finding(db, fault, hint=rescue) for fault in checked.faults]
@@ -64,10 +64,10 @@ def doctor(
         if other is not None:
             problem = f"these are the files of another database, which was at {other.path}"
             found.append(Finding(str(files), problem, hint="put the folder beside its own database"))
-        # After the records: what a run leaves when it ends is then there.
+        # Files are listed after the records are read, so that those of a run that just ended are included.
         listed = listing(files) if other is None else ()
-        there = listed if listed or not settled else None
-        found += diagnose(runs, there, damaged(files, listed), partial(why_lost, liveness=liveness))
+        existing = listed if listed or not settled else None
+        found += diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
     software = backend.software()
@@ -85,7 +85,7 @@ def doctor(
 
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
-    """Does every repair that is still called for; what was mended."""
+    """Makes every repair that is still needed, and returns the repaired findings."""
     from kdx.run_files import files as run_files
     from kdx.run_files.repair import Repair, diagnose
     from kdx.store import leases, reading
@@ -97,19 +97,19 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     with open_database(db, write=True) as database:
         for one in found:
             if one.repair is Repair.NO_WAL:
-                mended.add(one)  # by opening it
+                mended.add(one)  # opening the database repaired it
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
                 now = liveness(one.run.owner)
                 if now is Liveness.HERE:
                     continue
                 reason = f"kdx doctor found it {one.problem}"
-                # Minutes may have passed over the checkpoints, and its owner may have renewed the lease meanwhile.
+                # Reading the checkpoints may have taken minutes, in which the owner may have renewed the lease.
                 whom = one.run.id, one.run.owner, one.run.attempt
                 if leases.abandon(database, *whom, reason, only_lapsed=now is not Liveness.GONE, stalled=False):
                     mended.add(one)
         files = run_files.files_beside(database.location)
         damaged = {one.file for one in found if one.file and one.repair is Repair.SET_ASIDE}
-        # While the database is locked nobody claims a run, so nobody begins to write where files are mended.
+        # While the database is locked nobody claims a run, so nobody begins to write files that are repaired.
         with database.write():
             listed = run_files.listing(files)
             lost = partial(why_lost, liveness=liveness)
@@ -207,7 +207,7 @@ def _text(facts: dict[str, Any], software: "Software") -> str:
     versions, database = facts["versions"], facts["database"]
     files, disk = facts["files"], facts["disk"]
     states = ", ".join(f"{count} {state}" for state, count in database["runs"].items()) or "none"
-    told = {
+    texts = {
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         software.name: ", ".join(filter(None, (software.version, software.warning))),
         "database": f"{database['name']}, schema {database['schema']}",
@@ -216,13 +216,13 @@ def _text(facts: dict[str, Any], software: "Software") -> str:
         "disk": f"{disk['file_system'] or 'of a kind not known'}, {size(disk['free_bytes'])} free",
     }
     if not database["sound"]:
-        told["runs"] = told["files"] = "not looked at, for the database is not sound"
+        texts["runs"] = texts["files"] = "not looked at, for the database is not sound"
     changed = database["numbers_that_a_replay_changed"]
     if changed:
-        told["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"
+        texts["runs"] += f"; {changed} numbers came out otherwise when a resumed run replayed them"
     leftovers = {"set aside as damaged": files["set_aside"], "of runs not in this database": files["of_unknown_runs"]}
-    told["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
-    return "\n".join(f"{name:9} {sanitize_lines(text)}" for name, text in told.items())
+    texts["files"] += "".join(f"; {count} {what}, see kdx gc" for what, count in leftovers.items() if count)
+    return "\n".join(f"{name:9} {sanitize_lines(text)}" for name, text in texts.items())
 
 
 def _line(one: "Finding", mended: bool) -> str:
@@ -247,10 +247,12 @@ def _closing(found: "list[Finding]", mended: "set[Finding]", db: str) -> str:
 
     if not found:
         return "nothing is wrong"
-    told = f"{len(found)} found"
-    told += f", {len(mended)} mended" if mended else ""
+    counts = f"{len(found)} found"
+    counts += f", {len(mended)} mended" if mended else ""
     if any(one.repair is Repair.GIVE_BACK for one in mended):
-        return f"{told}; next: kdx resume{in_database(db)}"
+        return f"{counts}; next: kdx resume{in_database(db)}"
     if not mended and any(one.repair for one in found):
-        return f"{told}; next: kdx doctor --fix{in_database(db)}"
-    return told if len(mended) == len(found) else f"{told}; kdx cannot mend {'it' if len(found) == 1 else 'the rest'}"
+        return f"{counts}; next: kdx doctor --fix{in_database(db)}"
+    return (
+        counts if len(mended) == len(found) else f"{counts}; kdx cannot mend {'it' if len(found) == 1 else 'the rest'}"
+    )

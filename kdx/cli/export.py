@@ -1,4 +1,4 @@
-"""`kdx export`: a sweep's numbers, weights and translations as files."""
+"""`kdx export`: writes a sweep's numbers, weights and translations to files."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -19,7 +19,7 @@ TEXTS = "test/translations"
 
 
 class ExportFormat(StrEnum):
-    """What tables are written as."""
+    """The formats of exported tables."""
 
     CSV = "csv"
     JSON = "json"
@@ -48,9 +48,9 @@ def export(
 ) -> None:
     """Write a sweep's cells, runs and curves to a new folder, with weights and translations where asked for.
 
-    Columns are those of kdx query --schema. Of weights and translations
-    it is the run with the best validation score of each cell, by the
-    number that it has in runs: weights/run-7.ckpt, outputs/run-7.txt.
+    Columns are those of kdx query --schema. Weights and translations are
+    those of the run with the best validation score in each cell; files
+    have the id of the run: weights/run-7.ckpt, outputs/run-7.txt.
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
@@ -66,7 +66,7 @@ def export(
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
     refuse_existing(to)
-    # All of it as one state of the database.
+    # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
         record = load_sweep(database, sweep)
         cells = _cells(record, cell or [])
@@ -92,7 +92,7 @@ def export(
 
 
 def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
-    """Ids of the cells that are meant, each told by its first digits; of all where none is told."""
+    """Ids of the cells that begin with the given digits; of all cells if none are given."""
     from kdx.errors import KdxError
 
     known = list(dict.fromkeys(one.id for one in sweep.cells))
@@ -103,7 +103,7 @@ def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:
 
 
 def _tables(database: "Database", sweep: str, asked: list[str]) -> "dict[str, Rows]":
-    """View → its rows of these cells, each told by the first digits of its id; of all where none is told."""
+    """View → its rows of the cells that begin with the given digits; of all cells if none are given."""
     from kdx.store.query import query_within
 
     starts = {f"start{number}": start for number, start in enumerate(asked)}
@@ -145,5 +145,5 @@ def _outputs(db: str, sweep: str, texts: dict[int, list[str]]) -> "Iterator[tupl
 
     if not texts:
         raise KdxError(f"no selected run of `{sweep}` has {TEXTS}", place=db, hint="leave --outputs out")
-    # A line each, whatever they hold.
+    # Each text is one line, whatever it contains.
     return ((f"outputs/run-{run}.txt", encoded(map(spelled_out, lines))) for run, lines in texts.items())

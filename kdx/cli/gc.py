@@ -1,4 +1,4 @@
-"""`kdx gc`: what may go of the files of runs."""
+"""`kdx gc`: lists and removes files of runs that are no longer needed."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def gc(
     db: Db = DATABASE,
     keep: Annotated[
-        Retention, typer.Option("--keep", help="Of which finished runs the weights are kept.")
+        Retention, typer.Option("--keep", help="The finished runs whose weights are kept.")
     ] = Retention.ALL,
     unplanned: Annotated[
         bool,
@@ -27,10 +27,10 @@ def gc(
         bool,
         typer.Option("--unknown", help="Also files of runs that are not in this database."),
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Remove what may go, not only say it.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove the files, instead of only listing them.")] = False,
     json: Json = False,
 ) -> None:
-    """Say which files of runs may go, by rule, and how to have them removed. Without --apply nothing is.
+    """Say which files of runs can be removed, by rule, and by which command. Without --apply nothing is removed.
 
     A finished run keeps the weights that were tested, and its log; an
     unfinished one keeps everything. Nothing in the database is removed.
@@ -49,7 +49,7 @@ def gc(
         refuse_stranger(database)
         files = files_beside(database.location)
         if apply:
-            # While the database is locked nobody claims a run, plans one or ends one: what is judged stays so.
+            # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
             with database.write():
                 found = _found(database)
                 for rule in rules:
@@ -88,7 +88,7 @@ def _selected(database: "Database") -> frozenset[int]:
     from kdx.report.selection.best_seed import selected_runs
     from kdx.store.reading import load_sweep, sweeps
 
-    # One sweep after the other, so that never all of them are in memory.
+    # Sweeps are loaded one at a time, so that they are never all in memory.
     records = (load_sweep(database, summary.id) for summary in sweeps(database))
     return frozenset(run.id for sweep in records for run in selected_runs(sweep).values())
 
@@ -98,7 +98,7 @@ def _bytes(listed: "list[RunFile]") -> int:
 
 
 def _text(found: "dict[RetentionRule, list[RunFile]]", rules: "frozenset[RetentionRule]", apply: bool, db: str) -> str:
-    """A line for each rule: files, bytes, and what removes them or that they are removed."""
+    """A line for each rule: files, bytes, and the command that removes them or that they are removed."""
     from kdx.cli.wording import size
     from kdx.run_files.retention import RetentionRule
 
@@ -119,11 +119,11 @@ def _text(found: "dict[RetentionRule, list[RunFile]]", rules: "frozenset[Retenti
 def _closing(listed: "list[RunFile]", apply: bool, keep: Retention, unplanned: bool, unknown: bool, db: str) -> str:
     from kdx.cli.wording import size
 
-    told = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
+    counts = f"{len(listed)} file{'' if len(listed) == 1 else 's'}, {size(_bytes(listed))}"
     if apply:
-        return f"removed {told}"
+        return f"removed {counts}"
     if not listed:
         return "nothing was removed, and by these rules nothing would be"
     options = f" --keep {keep}" if keep is not Retention.ALL else ""
     options += " --unplanned" * unplanned + " --unknown" * unknown
-    return f"nothing was removed; {told} would be by: kdx gc{options} --apply{in_database(db)}"
+    return f"nothing was removed; {counts} would be by: kdx gc{options} --apply{in_database(db)}"

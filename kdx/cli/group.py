@@ -8,8 +8,8 @@ from typer.core import TyperGroup
 class CommandGroup(TyperGroup):
     """Typer's group, whose own help option is False rather than None while it is not given.
 
-    Typer takes a boolean as it is but reads a None by way of pydantic, which costs more than all the rest of a
-    command's help.
+    Typer uses a boolean directly but converts a None with pydantic, which takes longer than all the rest of a command's
+    help.
     """
 
     def get_help_option(self, ctx: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`kdx init`: copy the shipped experiments out, to change and run them."""
+"""`kdx init`: copies the shipped experiments into a folder, to change and run them."""
 
 from typing import Annotated
 

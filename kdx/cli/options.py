@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on s
 
 
 class Format(StrEnum):
-    """What tables and claims are written as."""
+    """The formats of tables and claims."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -54,7 +54,7 @@ Seeds = Annotated[
 MaxRuns = Annotated[int, typer.Option("--max-runs", envvar="KDX_MAX_RUNS", min=1, help="Refuse a larger grid.")]
 Replace = Annotated[
     bool,
-    # Not in the environment: set there once, it would let every mistaken name through.
+    # Not in the environment, where it would let every mistaken name through.
     typer.Option("--replace", help="Take the place of another grid's sweep of the same name; nothing is deleted."),
 ]
 Workers = Annotated[
@@ -89,18 +89,18 @@ def run_options(
         IfChanged,
         typer.Option(
             "--if-changed",
-            # Not in the environment, as of --replace: restarting lets checkpoints go.
+            # Not in the environment, as for --replace, since restarting removes checkpoints.
             help="What to do with a run that began on another processor, or under other libraries, threads, data or "
             "code, so that its bits would differ: refuse, restart it, or continue and mark it as not bit-exact.",
         ),
     ] = RunOptions.if_changed,
 ) -> RunOptions:
-    """What every run of a command is told, from the flags that each command has that starts runs."""
+    """The options of all runs of a command, from the flags that every command has which starts runs."""
     return RunOptions(hang_after=hang_after, if_changed=if_changed)
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the flags of `run_options` in the place of its parameter `options`."""
+    """Gives a command the flags of `run_options` in place of its parameter `options`."""
     own, flags = inspect.signature(command), inspect.signature(run_options).parameters
 
     @functools.wraps(command)
@@ -111,19 +111,19 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters = [
         each for one in own.parameters.values() for each in (flags.values() if one.name == "options" else [one])
     ]
-    # What Typer reads.
+    # Typer reads these.
     with_flags.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_flags.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_flags
 
 
 def in_database(db: str) -> str:
-    """How a command that is suggested names the database; nothing where it is the default."""
+    """The option of a suggested command that names the database; empty for the default."""
     return "" if db == DATABASE else f" --db {shlex.quote(db)}"
 
 
 def seeds_of(text: str | None) -> tuple[int, ...] | None:
-    """`5` is seeds 0 to 4; `0,7` and `7,` are lists.
+    """Parses `--seeds`: `5` means seeds 0 to 4; `0,7` and `7,` are lists.
 
     Raises:
         KdxError: anything else.

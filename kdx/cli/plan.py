@@ -1,4 +1,4 @@
-"""`kdx plan`: what a sweep would do, run by run, and why."""
+"""`kdx plan`: shows what a sweep would do, run by run, and why."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,16 +70,16 @@ def plan(
         if note:
             say(f"note: {note}")
     counts = Counter(decision.action.value for decision in decisions)
-    told = ", ".join(f"{count} to {action}" for action, count in counts.items())
+    actions = ", ".join(f"{count} to {action}" for action, count in counts.items())
     shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
     options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
     options += " --replace" if replace else ""
-    say(f"{len(decisions)} runs of {shape}: {told}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
+    say(f"{len(decisions)} runs of {shape}: {actions}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
 
 
 def _leaving(change: "Difference | None") -> dict[str, Any]:
-    """What the newest plan of the sweep has and this one has not, and why."""
+    """What the newest plan of the sweep has and this one lacks, and why."""
     return {
         "runs": change.runs_gone if change else 0,
         "cells": change.cells_that_lose_runs if change else [],

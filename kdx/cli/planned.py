@@ -1,4 +1,4 @@
-"""A grid beside what the database has planned under its name, and what is said where they differ."""
+"""Compares a grid with the sweep of its name in the database, and describes the differences."""
 
 import shlex
 from dataclasses import replace
@@ -19,12 +19,12 @@ def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replace
     """What planning a grid changes in the sweep of its name; None where there is no such sweep yet.
 
     Args:
-        grid: as it was typed.
-        db: likewise.
-        replaces: whether the plan of another grid may go.
+        grid: as the user typed it.
+        db: as the user typed it.
+        replaces: whether the grid may replace the plan of another grid.
 
     Raises:
-        KdxError: that sweep is of another grid: they share no cell and came from different files, as far as is known.
+        KdxError: the sweep belongs to another grid: they share no cell and came from different files.
     """
     before, now = contents(database, plan.name), Contents.of(plan)
     if before is None:
@@ -41,13 +41,13 @@ def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replace
 
 
 def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
-    """What is said of the runs that leave a sweep because its grid was changed; None where none does."""
+    """The message on runs that leave a sweep because its grid was changed; None if no run does."""
     if not found.runs_gone:
         return None
     runs, cells = _count(found.runs_gone, "run"), _count(len(found.cells_that_lose_runs), "cell")
     name = plan.name.replace("'", "''")
     query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
-    # Of these the shell would make something else inside double quotes.
+    # The shell would expand these inside double quotes.
     quoted = shlex.quote(query) if set(query) & set('"$`\\!') else f'"{query}"'
     return (
         f"{runs} of {cells} leave{'s' if found.runs_gone == 1 else ''} sweep `{plan.name}` ({found});"
@@ -56,16 +56,16 @@ def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
 
 
 def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepRecord":
-    """The sweep that a grid has planned, with the tables, axes and labels that the grid has now.
+    """The sweep that a grid planned, with the present tables, axes and labels of the grid.
 
     It may have been planned with more seeds than the grid asks for.
 
     Args:
-        grid: as it was typed.
-        db: likewise.
+        grid: as the user typed it.
+        db: as the user typed it.
 
     Raises:
-        KdxError: no sweep of its name is recorded, or one with other cells or without its seeds.
+        KdxError: no sweep of this name is recorded, or it has other cells or lacks seeds.
     """
     before, now = contents(database, plan.name), Contents.of(plan)
     where = in_database(db)
@@ -82,12 +82,12 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     found = difference(before, now)
     if found.gone or found.new or found.seeds_new:
         only = {"the grid": found.new, "the sweep": found.gone}
-        told = ", ".join(f"{_count(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
+        differing = ", ".join(f"{_count(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
         if _are_others(found, before, now):
             run = f"{run}, under another `name:`,"
         raise KdxError(
             f"sweep `{plan.name}` in {db} was not planned from this grid as it is now:"
-            f" {f'{told} ({found})' if told else found}",
+            f" {f'{differing} ({found})' if differing else found}",
             place=grid,
             hint=f"{run} computes this grid; {show} shows what was planned",
         )
@@ -101,7 +101,7 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
 
 
 def _are_others(found: Difference, before: Contents, now: Contents) -> bool:
-    """Whether this is no change of a grid but another grid of the same name."""
+    """Whether the sweep belongs to another grid of the same name, not to an earlier version of this one."""
     return bool(before.cells) and not found.shared and before.file != now.file
 
 

@@ -1,4 +1,4 @@
-"""How a sweep goes: a live display on a terminal, one line an event elsewhere."""
+"""Shows the progress of a sweep: a live display on a terminal, one line for each event elsewhere."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ from kdx.sweep.decide import Action, Decision
 
 
 class Lines:
-    """A listener that says one line an event."""
+    """A listener that writes one line for each event."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -26,10 +26,10 @@ class Lines:
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
         self.reasons: dict[tuple[str, int], str] = {}
-        """Of runs that had been started before: from where they go on."""
+        """Run that had been started before → from where it continues."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
-        """Counts states; says at the start how much there is to do."""
+        """Counts states; the first call writes the number of runs."""
         states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in decisions)
         self.counts = {state.value: states[state] for state in RunState if states[state]}
         self.reasons = {
@@ -45,8 +45,8 @@ class Lines:
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()
-        told = ", ".join((f"attempt {attempt}", *filter(None, [self.reasons.get(run.key)])))
-        self.note(f"started {run_name(run)}" + (f" ({told})" if attempt > 1 else ""))
+        details = ", ".join((f"attempt {attempt}", *filter(None, [self.reasons.get(run.key)])))
+        self.note(f"started {run_name(run)}" + (f" ({details})" if attempt > 1 else ""))
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         pass
@@ -55,7 +55,7 @@ class Lines:
         self.note(f"{run_name(run)} {text}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
-        """Says how a run ended, with its scores or the reason."""
+        """Writes how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         if record.state in FINAL:
             self.seconds.append(took)
@@ -76,11 +76,11 @@ class Lines:
         self.note(f"{run_name(run)} gave no sign of life for {seconds:.0f} s: ending it; its log.txt has the stacks")
 
     def note(self, text: str) -> None:
-        """One line to stderr."""
+        """Writes one line to stderr."""
         say(text)
 
     def left(self, workers: int) -> float | None:
-        """Seconds to the end, by the mean duration of the runs that ended; None before the first."""
+        """Seconds to the end, from the mean duration of the ended runs; None before the first."""
         unfinished = sum(self.counts.get(state, 0) for state in ("pending", "running", "interrupted"))
         if not self.seconds:
             return None
@@ -88,7 +88,7 @@ class Lines:
 
 
 class Live(Lines):
-    """A listener with a display at the foot of the terminal: the whole sweep, then a line for each run at work."""
+    """A listener with a display at the foot of the terminal: the whole sweep, then a line for each active run."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -98,36 +98,36 @@ class Live(Lines):
 
         self.console = Console(stderr=True)
         self.bars = Progress(
-            # The name gives way when the terminal is narrow; the numbers do not.
+            # On a narrow terminal the name is cut, not the numbers.
             TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[status]}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             refresh_per_second=4,
             expand=True,
         )
-        self.whole = self.bars.add_task(sanitize_lines(plan.name), total=len(plan.runs), told="")
+        self.whole = self.bars.add_task(sanitize_lines(plan.name), total=len(plan.runs), status="")
         self.tasks: dict[tuple[str, int], TaskID] = {}
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
         over = sum(self.counts.get(state.value, 0) for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
         left = self.left(max(len(self.tasks), 1))
-        told = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
-        self.bars.update(self.whole, completed=over, told=told)
+        status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
+        self.bars.update(self.whole, completed=over, status=status)
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
-            super().started(run, attempt)  # for its bar does not tell from where it goes on
+            super().started(run, attempt)  # since its bar does not show from where it continues
         self.running[run.key] = time.monotonic()
         total = run.cell.spec.training.steps
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, told="starting")
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=total, status="starting")
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
         if run.key in self.tasks:
-            self.bars.update(self.tasks[run.key], completed=step, told=f"loss {loss:.3f}")
+            self.bars.update(self.tasks[run.key], completed=step, status=f"loss {loss:.3f}")
 
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         if run.key in self.tasks:
@@ -140,7 +140,7 @@ class Live(Lines):
 
 @contextmanager
 def progress(plan: Plan) -> Iterator[Lines]:
-    """The listener that fits where stderr goes."""
+    """The listener that fits stderr."""
     if not sys.stderr.isatty():
         yield Lines(plan)
         return

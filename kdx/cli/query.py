@@ -1,4 +1,4 @@
-"""`kdx query`: ask the results database in SQL."""
+"""`kdx query`: queries the results database in SQL."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kdx.store.rows import Rows
 
 MOST_SHOWN = 1000
-"""Rows on a terminal; elsewhere there is no limit."""
+"""Largest number of rows on a terminal; elsewhere there is no limit."""
 
 
 def query(
@@ -21,12 +21,12 @@ def query(
     csv: Annotated[bool, typer.Option("--csv", envvar="KDX_CSV", help="CSV on stdout.")] = False,
     json: Json = False,
     schema: Annotated[
-        bool, typer.Option("--schema", envvar="KDX_SCHEMA", help="Tell views, tables and columns instead.")
+        bool, typer.Option("--schema", envvar="KDX_SCHEMA", help="Show views, tables and columns instead.")
     ] = False,
 ) -> None:
-    """Ask the results database in SQL; it is only read.
+    """Query the results database in SQL; it is only read.
 
-    The views are made to be asked: runs, cells, and curves with every
+    The views are made for queries: runs, cells, and curves with every
     number that a run recorded.
 
     Example: kdx query "SELECT kernel, seed, test_score FROM runs WHERE selected"

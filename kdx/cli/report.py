@@ -1,4 +1,4 @@
-"""`kdx report`: the tables of a sweep."""
+"""`kdx report`: shows the tables of a sweep."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Notes(StrEnum):
-    """How much is said below a table."""
+    """The length of the notes below a table."""
 
     SHORT = "short"
     FULL = "full"
 
 
 def _verb_of_its_own(command: str) -> Callable[[bool], None]:
-    """Refuses what was an option of this command once."""
+    """Refuses a former option of this command that is now a command."""
 
     def refuse(given: bool) -> None:
         from kdx.errors import KdxError
@@ -47,9 +47,7 @@ def report(
         bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
     ] = False,
     paired_ar: PairedAr = False,
-    notes: Annotated[
-        Notes, typer.Option("--notes", envvar="KDX_NOTES", help="What is said below a table.")
-    ] = Notes.SHORT,
+    notes: Annotated[Notes, typer.Option("--notes", envvar="KDX_NOTES", help="The notes below a table.")] = Notes.SHORT,
     claims: Annotated[
         bool,
         typer.Option(
@@ -84,7 +82,7 @@ def report(
     plan = plan_in_file(sweep, "report")
     drawn: Curves = {}
     randomise = None
-    # All of it as one state of the database.
+    # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
         record = load_named(database, sweep, plan, db)
         if format is Format.HTML and not json:
@@ -140,7 +138,7 @@ def _write(
 
 
 def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
-    """What the tables hold, each cell counted once, and what to type next."""
+    """The last line: counts of cells, each counted once, and the next command."""
     import shlex
     from collections import Counter
 
@@ -148,15 +146,15 @@ def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
 
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
-    told = [f"{states[State.VALUE]} with a score"]
-    told += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
-    told += [f"{states[state]} {state}" for state in (State.OUT_OF_MEMORY, State.FAILED) if states[state]]
+    counts = [f"{states[State.VALUE]} with a score"]
+    counts += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
+    counts += [f"{states[state]} {state}" for state in (State.OUT_OF_MEMORY, State.FAILED) if states[state]]
     holes = states[State.HOLE]
-    told += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
+    counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
     where = shlex.quote(sweep) + in_database(db)
     following = ""
     if any(cell.unfinished for cell in cells):
         following = f"; next: kdx resume {where}"
     elif any(cell.failed for cell in cells):
         following = f"; next: kdx resume --failed {where}"
-    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(told)}{following}"
+    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

@@ -1,4 +1,4 @@
-"""`kdx resume`: go on with what is unfinished."""
+"""`kdx resume`: continues unfinished runs."""
 
 import shlex
 from typing import Annotated
@@ -20,7 +20,7 @@ def resume(
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
 
-    The exit code is 4 while failed runs stand, as 0 would say that all is done.
+    The exit code is 4 while there are failed runs, since 0 means that all is done.
 
     Example: kdx resume quickstart
     """
@@ -33,7 +33,7 @@ def resume(
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     codes = []
-    stand: set[int] = set()  # failed runs of sweeps with nothing else to do, which are not run
+    failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     with open_database(db, write=True) as database:
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
@@ -41,7 +41,7 @@ def resume(
                 recording.reset_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             if not unfinished & {each.state for each in record.runs}:
-                stand |= {each.id for each in record.runs if each.state is RunState.FAILED}
+                failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record)
             prepare_data(plan)
@@ -49,9 +49,9 @@ def resume(
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
-    if stand:
+    if failures:
         codes.append(FAILED)
-        say(f"{len(stand)} runs failed before; try them again with: kdx resume --failed{where}")
+        say(f"{len(failures)} runs failed before; try them again with: kdx resume --failed{where}")
     elif not codes:
         say(f"nothing is unfinished; next: kdx report{where}")
     raise typer.Exit(max(codes, default=0))

@@ -1,4 +1,4 @@
-"""`kdx retry`: do a run again."""
+"""`kdx retry`: repeats a run."""
 
 from typing import Annotated
 
@@ -10,17 +10,17 @@ from kdx.run_options import RunOptions
 
 @with_run_options
 def retry(
-    run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query tell it.")],
+    run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query show it.")],
     db: Db = DATABASE,
     workers: Workers = None,
     options: RunOptions = RunOptions(),
 ) -> None:
     """Do one run again, whether it failed or its weights were lost.
 
-    Of a finished run it is a new generation: the same cell and seed,
-    computed anew, whose numbers tables show once it has ended. The one
-    before stays in the database. A run that failed or was stopped goes
-    on from its last checkpoint.
+    A finished run gets a new generation: the same cell and seed,
+    computed anew. Tables show its numbers once it has ended; the earlier
+    generation stays in the database. A run that failed or was stopped
+    goes on from its last checkpoint.
 
     Example: kdx retry 7
     """
@@ -38,7 +38,7 @@ def retry(
         record, _, _ = reading.load_one(database, run)
         sweep = reading.sweep_of(database, run)
         whole = plan_of(reading.load_sweep(database, sweep)) if sweep else None
-        # Of several choices that come to this cell, the first.
+        # The first of several choices with the same cell.
         cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
         if whole is None or not cells:
             raise KdxError(f"no sweep plans run {run} any more", place=db, hint="add its cell and seed to a grid again")

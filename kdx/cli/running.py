@@ -1,4 +1,4 @@
-"""What the commands that start runs share: a registered plan is run to its end, and shown how it goes."""
+"""Runs a registered plan to its end and shows its progress, for all commands that start runs."""
 
 import faulthandler
 import os
@@ -19,15 +19,15 @@ from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.supervisor import Supervisor
 
 FAILED = 4
-"""Exit code of a sweep that went to its end, with runs that failed."""
+"""Exit code of a sweep that ended with failed runs."""
 
 
 def run_plan(plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions) -> int:
-    """Run a plan that is registered, or a part of one, to its end, showing how it goes; the exit code.
+    """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
     Args:
-        db: the database, as it was typed.
-        workers: runs at a time; None: as many as there are GPUs, or else cores.
+        db: the database, as the user typed it.
+        workers: number of concurrent runs; None for the number of GPUs, or else of cores.
     """
     never_wait_for_readers()
     gpus = visible_gpus()
@@ -41,11 +41,11 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
         def on_signal(signum: int, frame: FrameType | None) -> None:
             supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
 
-        heeded = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-            heeded.append(signal.SIGHUP)
-        before = {signum: signal.signal(signum, on_signal) for signum in heeded}
-        # Its own stacks even where it hangs too deep for a handler.
+        handled = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            handled.append(signal.SIGHUP)
+        before = {signum: signal.signal(signum, on_signal) for signum in handled}
+        # This dumps the stacks of this process even where a Python handler cannot run.
         faulthandler.register(signal.SIGUSR1, chain=True)
         try:
             stopped = supervisor.run()
@@ -57,14 +57,14 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
 
 
 def _close(counts: dict[str, int], stopped: int | None, sweep: str, db: str) -> int:
-    """The last line: what was done, and what to type next."""
-    told = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+    """Writes the last line, with counts of runs and the next command, and returns the exit code."""
+    summary = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
     where = shlex.quote(sweep) + in_database(db)
     if stopped is not None:
-        say(f"{told}; go on with: kdx resume {where}")
+        say(f"{summary}; go on with: kdx resume {where}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{told}; try them again with: kdx resume --failed {where}")
+        say(f"{summary}; try them again with: kdx resume --failed {where}")
         return FAILED
-    say(f"{told}; next: kdx report {where}")
+    say(f"{summary}; next: kdx report {where}")
     return 0

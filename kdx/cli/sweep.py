@@ -1,4 +1,4 @@
-"""`kdx sweep`: run a grid."""
+"""`kdx sweep`: runs a grid."""
 
 from typing import Annotated
 
@@ -45,12 +45,12 @@ def sweep(
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
-    # Before anything is made: a corpus that is missing, or that a cell does not fit, starts nothing.
+    # This comes first, so that a missing or unfit corpus is found before anything starts.
     for note in prepare_data(wanted):
         say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
         change = change_of(database, wanted, grid, db, replaces=replace)
-        if change and (told := leaving(change, wanted, db)):
-            say(f"note: {told}")
+        if change and (message := leaving(change, wanted, db)):
+            say(f"note: {message}")
         register(database, wanted, wanted.grid)
         raise typer.Exit(run_plan(wanted, database, db, workers, options))

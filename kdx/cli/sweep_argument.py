@@ -1,4 +1,4 @@
-"""A sweep as it is named on a command line: by its name, by its grid file, or not at all for the one planned last."""
+"""Finds the sweep of a command line: by its name, by its grid file, or the one planned last."""
 
 import shlex
 from pathlib import Path
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
-    """What a grid file plans; None: it is the name of a sweep, or none is said.
+    """The plan of a grid file; None if the argument is the name of a sweep, or missing.
 
     Args:
         verb: the command, for its hint.
 
     Raises:
-        KdxError: it is neither but a database.
+        KdxError: the argument is a database.
     """
     from kdx.errors import KdxError
     from kdx.store.backends import is_database_file
@@ -35,8 +35,8 @@ def load_named(database: "Database", sweep: str | None, plan: "Plan | None", db:
     """The sweep of this name, or of the grid in the file of this name, or the one planned last.
 
     Args:
-        plan: of the file, where it is one.
-        db: the database as it was typed.
+        plan: the plan of the grid file, if `sweep` is one.
+        db: the database, as the user typed it.
     """
     if plan and sweep:
         from kdx.cli.planned import record_of

@@ -1,4 +1,4 @@
-"""`kdx trace`: what stands behind a number of a table."""
+"""`kdx trace`: shows the runs, settings, data and code behind a number of a table."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kdx.report.trace import Trace, TracedRun
 
 AGAIN = "again"
-"""Of the grid and the database in which a number is computed again."""
+"""Name of the grid and the database in which a number is computed again."""
 
 
 def trace(
@@ -32,7 +32,7 @@ def trace(
     grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
     json: Json = False,
 ) -> None:
-    """Tell what stands behind a number of a table: runs, seeds, settings, data, code and machine, attempts by attempts.
+    """Show what is behind a number of a table: runs, seeds, settings, data, code, machine, and every attempt.
 
     Words of a nested header are joined by " / ".
 
@@ -66,10 +66,10 @@ def trace(
 
 
 def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Mapping[str, Any]]") -> "KdxError":
-    """That a sweep has no such table, and which one has."""
+    """The error for a missing table, which names a sweep that has it."""
     from kdx.errors import KdxError, did_you_mean
 
-    # The table that is made where a grid asks for none has the name of the sweep.
+    # If a grid asks for no table, its default table has the name of the sweep.
     named = {name: [one.get("name") for one in grid.get("tables") or [{"name": name}]] for name, grid in grids.items()}
     others = [name for name, tables in named.items() if table in tables]
     hint = f"sweep `{others[0]}` has it: --sweep {shlex.quote(others[0])}" if others else did_you_mean(table, known)
@@ -120,8 +120,8 @@ def _number(trace: "Trace") -> str:
 
     cell = trace.cell
     if cell.value is None:
-        told = words(cell, show_n=False)
-        return "  ".join(filter(None, (told.score, told.note)))
+        text = words(cell, show_n=False)
+        return "  ".join(filter(None, (text.score, text.note)))
     number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {cell.metric.recorded}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
@@ -147,7 +147,7 @@ def _attempts(one: "TracedRun") -> Iterator[tuple[str, ...]]:
 
     for attempt in one.attempts:
         started = datetime.fromtimestamp(attempt.started, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        # Of one that ended before it had begun, as of an older kdx, it is not known from where it went on.
+        # The step of the checkpoint is not known for an attempt that ended before it began, or one of an older kdx.
         first = attempt.first_step if attempt.resumed_step is None else attempt.resumed_step
         steps = f"{first}–{_value(attempt.last_step)}"
         outcome, changed = attempt.outcome or "running", attempt.changes or "nothing"

@@ -1,4 +1,4 @@
-"""The translations of selected runs, beside the references of the corpora that are here."""
+"""The translations of selected runs, with the references of the local corpora."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -11,11 +11,11 @@ from kdx.store.records import SweepRecord
 from kdx.vocabulary import Split
 
 TEXTS = "test/translations"
-"""The output of a run that holds them."""
+"""The name of a run's output with its translations."""
 
 
 def translations_of(sweep: SweepRecord, lines: Mapping[int, Sequence[str]]) -> Translations:
-    """What the selected runs of a sweep translated.
+    """The translations of a sweep's selected runs.
 
     Args:
         lines: run id → its translations.

@@ -1,4 +1,4 @@
-"""`kdx verify`: does attention, as built here, compute what the papers say?"""
+"""`kdx verify`: checks that attention computes what the papers say."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Device(StrEnum):
-    """Where the check is run."""
+    """The device of the check."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -30,8 +30,8 @@ def verify(
 ) -> None:
     """Check both paths of every attention against theory, and against vectors from elsewhere.
 
-    Prints the largest error of each proposition and of each variant, in roundings: how far float64 or float32 can be
-    off where the numbers are rounded that a result is computed from. Exit code 5 when one is above 32.
+    Prints the largest error of each proposition and of each variant, in roundings: how far a float64 or float32 result
+    can be off because its inputs are rounded. Exit code 5 when one is above 32.
 
     Example: kdx verify --vectors attention.npz
     """
@@ -59,8 +59,8 @@ def verify(
         if compared:
             out(_vectors(compared))
         out(_propositions(found))
-    told = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
-    say(f"{told}: {missed} missed" if missed else f"{told}: all hold")
+    counts = f"{len(compared)} comparisons with vectors, {len(found)} checks of propositions"
+    say(f"{counts}: {missed} missed" if missed else f"{counts}: all hold")
     if missed:
         raise typer.Exit(5)
 

@@ -1,4 +1,4 @@
-"""Arrays longer than memory: written to a file piece by piece, read where they lie."""
+"""Arrays larger than memory: written to a file in pieces, and mapped from it."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 
 CHUNK = 1 << 20
-"""Numbers that are held before they are written."""
+"""Number of values that are buffered before they are written."""
 
 
 class ArrayWriter:
-    """Numbers on their way into a .npy file."""
+    """Writes numbers into a .npy file."""
 
     def __init__(self, file: IO[bytes], kind: str, below: int) -> None:
         self.counts: Counts = np.zeros(below, np.int64)
-        """How often each number under `below` has come, once the file is whole."""
+        """How often each number below `below` occurs, once the file is complete."""
         self._file = file
         self._pending = array(kind)
         self._dtype = np.dtype(kind)
@@ -29,17 +29,17 @@ class ArrayWriter:
         self._write_header()
 
     def __len__(self) -> int:
-        """Numbers so far."""
+        """The number of values so far."""
         return self._length + len(self._pending)
 
     def extend(self, numbers: Iterable[int]) -> None:
-        """These come next."""
+        """Appends numbers."""
         self._pending.extend(numbers)
         if len(self._pending) >= CHUNK:
             self._write()
 
     def finish(self) -> None:
-        """Makes the file whole."""
+        """Completes the file."""
         self._write()
         self._file.seek(0)
         self._write_header()
@@ -52,13 +52,13 @@ class ArrayWriter:
         del self._pending[:]
 
     def _write_header(self) -> None:
-        # The format keeps room for the length to grow, so that this header can be written again in its place.
+        # The format pads the header for a longer length, so that it can be overwritten in place.
         description = npy.dtype_to_descr(self._dtype)
         npy.write_array_header_1_0(self._file, {"descr": description, "fortran_order": False, "shape": (self._length,)})
 
 
 class ListsWriter:
-    """Lists of numbers on their way into two files: the numbers end to end, and where each list begins."""
+    """Writes lists of numbers into two files: the concatenated numbers, and the offset of each list."""
 
     def __init__(self, flat: ArrayWriter, offsets: ArrayWriter) -> None:
         self._flat, self._offsets = flat, offsets
@@ -66,22 +66,22 @@ class ListsWriter:
 
     @property
     def counts(self) -> Counts:
-        """How often each number has come, once the files are whole."""
+        """How often each number occurs, once the files are complete."""
         return self._flat.counts
 
     def append(self, numbers: Iterable[int]) -> None:
-        """This list comes next."""
+        """Appends a list."""
         self._flat.extend(numbers)
         self._offsets.extend((len(self._flat),))
 
 
 @contextmanager
 def write_array(path: Path, *, kind: str = "i", below: int = 0) -> Iterator[ArrayWriter]:
-    """A .npy file, whole once the block ends well.
+    """Writes a .npy file, which is complete once the block ends without an exception.
 
     Args:
-        kind: as Python's `array` has it: `i` for 32 bits, `q` for 64.
-        below: all numbers are under it, and are counted; 0 counts none.
+        kind: type code of Python's `array`: `i` for 32 bits, `q` for 64.
+        below: upper bound of all numbers, which are counted; 0 counts none.
     """
     with path.open("wb") as file:
         writer = ArrayWriter(file, kind, below)
@@ -91,7 +91,7 @@ def write_array(path: Path, *, kind: str = "i", below: int = 0) -> Iterator[Arra
 
 @contextmanager
 def write_lists(stem: Path, *, below: int) -> Iterator[ListsWriter]:
-    """`<stem>.flat.npy` and `<stem>.offsets.npy`, whole once the block ends well; all numbers are under `below`."""
+    """Writes `<stem>.flat.npy` and `<stem>.offsets.npy`, complete once the block ends; `below` bounds all numbers."""
     with (
         write_array(stem.with_name(f"{stem.name}.flat.npy"), below=below) as flat,
         write_array(stem.with_name(f"{stem.name}.offsets.npy"), kind="q") as offsets,
@@ -100,11 +100,11 @@ def write_lists(stem: Path, *, below: int) -> Iterator[ListsWriter]:
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """The array in a .npy file, read only as far as it is used."""
-    # As a plain array: a slice of a memmap costs several times one of an array over the same memory.
+    """Maps the array in a .npy file, which is read only where it is used."""
+    # A plain array, since a slice of a memmap takes several times as long as one of an array over the same memory.
     return np.asarray(np.load(path, mmap_mode="r"))
 
 
 def map_lists(stem: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The numbers end to end, and where each list begins and the last one ends."""
+    """The concatenated numbers, and where each list begins and the last one ends."""
     return map_array(stem.with_name(f"{stem.name}.flat.npy")), map_array(stem.with_name(f"{stem.name}.offsets.npy"))

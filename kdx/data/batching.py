@@ -1,7 +1,7 @@
-"""Batches as pure functions of (seed, step), so that a run can go on from any step without replaying the ones before.
+"""Batches as pure functions of (seed, step), so that a run can resume at any step without replaying earlier ones.
 
-Letters: B sentences, streams or examples in a batch, Ts and Tt tokens of its longest source and target, T tokens of a
-stream in one batch. A step counts batches from 0 over all epochs.
+In shapes, B is the number of sentences, streams or examples in a batch, Ts and Tt are the tokens of its longest source
+and target, and T is the tokens of a stream in one batch. A step counts batches from 0 over all epochs.
 """
 
 import hashlib
@@ -33,26 +33,26 @@ class ParallelBatch(NamedTuple):
     target_in: Tensor
     """(B, Tt): begin, then the sentence."""
     target_out: Tensor
-    """(B, Tt): the sentence, then end; what `target_in` is to predict."""
-    index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is of no use here
-    """(B,): which pairs of the text these are."""
+    """(B, Tt): the sentence, then end; the targets of `target_in`."""
+    index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is not needed here
+    """(B,): indices of the pairs in the text."""
 
 
 class ParallelBatches:
-    """Pairs of like length together. Which pairs make a batch is fixed; an epoch shuffles the batches."""
+    """Batches of pairs of similar length. The pairs of a batch are fixed; an epoch shuffles the batches."""
 
     def __init__(self, text: ParallelText, batch_tokens: int, seed: int = 0) -> None:
-        """Neither side of a batch has more than `batch_tokens` tokens, padding included, unless it is a single pair."""
+        """Limits each side of a batch to `batch_tokens` tokens, padding included, except for a single longer pair."""
         self._text = text
         self._seed = seed
         self._batches = by_length(text.sources.lengths, text.targets.lengths, batch_tokens)
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """The number of batches in an epoch."""
         return len(self._batches)
 
     def batch(self, step: int) -> ParallelBatch:
-        """The batch of this step; each pair comes once an epoch."""
+        """The batch of this step; each pair occurs once in an epoch."""
         epoch, place = divmod(step, len(self))
         return self._collate(self._batches[shuffled(len(self), self._seed, epoch)[place]])
 
@@ -68,7 +68,7 @@ class ParallelBatches:
         return ParallelBatch(
             source=source,
             source_padding=source == PADDING,
-            # The end token is predicted, never read.
+            # The end token is predicted but never an input.
             target_in=before.masked_fill(before == END, PADDING),
             target_out=target,
             index=torch.from_numpy(index),
@@ -76,30 +76,30 @@ class ParallelBatches:
 
 
 class StreamBatch(NamedTuple):
-    """The same stretch of every stream."""
+    """The same segment of every stream."""
 
     inputs: Tensor
     """(B, T): the token before each target."""
     targets: Tensor
     """(B, T): the tokens to predict, in the order of the text; padding where a stream has ended."""
     begins: bool
-    """Whether the streams begin anew here, so that nothing before is of this text."""
+    """Whether the streams begin here, so that no earlier batch is of this text."""
 
 
 class StreamBatches:
-    """A text cut into so many equally long streams, which are read side by side, `length` tokens a batch."""
+    """A text that is cut into equally long streams, which are read in parallel, `length` tokens in each batch."""
 
     def __init__(self, stream: Tokens, streams: int, length: int) -> None:
-        """Takes the tokens of the text."""
+        """Cuts `stream`, the tokens of the text."""
         self._stream, self._streams, self._length = stream, streams, length
         self._each = len(stream) // streams
 
     def __len__(self) -> int:
-        """Batches in an epoch; what is left at the end of each stream, and of the text, is not in it."""
+        """The number of batches in an epoch, without the rest at the end of each stream and of the text."""
         return self._each // self._length
 
     def batch(self, step: int) -> StreamBatch:
-        """The batch of this step. Within an epoch each row goes on where it ended in the batch before.
+        """The batch of this step. Within an epoch each row continues where it ended in the batch before.
 
         Raises:
             KdxError: the text is too short for one batch.
@@ -114,26 +114,26 @@ class StreamBatches:
         return _stretch(self._stream, self._streams, self._each, start, start + self._length)
 
     def in_order(self) -> Iterator[StreamBatch]:
-        """For evaluation: read to the end, so that every token of the text is a target once."""
+        """All batches for an evaluation, up to the end, so that every token of the text is a target once."""
         each = stream_length(len(self._stream), self._streams)
         for start in range(0, each, self._length):
             yield _stretch(self._stream, self._streams, each, start, min(start + self._length, each))
 
 
 class ExampleBatch(NamedTuple):
-    """Examples that are no text."""
+    """Examples that are not text."""
 
     inputs: dict[str, Tensor]
-    """By the names of the model's arguments; B is the first dimension of each."""
+    """Argument of the model → tensor, whose first dimension is B."""
     targets: Tensor
-    """(B, T): the classes to be told."""
+    """(B, T): the classes to predict."""
 
 
 class ExampleBatches:
-    """Examples of one size. An epoch shuffles them, and leaves out what would not fill a batch."""
+    """Batches of `size` examples. An epoch shuffles the examples, and leaves out those that would not fill a batch."""
 
     def __init__(self, examples: Examples, size: int, seed: int = 0) -> None:
-        """Takes B, the examples in a batch."""
+        """Makes batches of B = `size` examples."""
         self._examples = examples
         self._size = size
         self._seed = seed
@@ -143,7 +143,7 @@ class ExampleBatches:
         return len(self._examples) // self._size
 
     def batch(self, step: int) -> ExampleBatch:
-        """The batch of this step; an example comes once an epoch at most.
+        """The batch of this step; an example occurs at most once in an epoch.
 
         Raises:
             KdxError: there are fewer examples than a batch has.
@@ -159,7 +159,7 @@ class ExampleBatches:
         return self._collate(order[place * self._size : (place + 1) * self._size])
 
     def in_order(self) -> Iterator[ExampleBatch]:
-        """For evaluation: every example once."""
+        """All batches for an evaluation, with every example once."""
         for start in range(0, len(self._examples), self._size):
             yield self._collate(slice(start, start + self._size))
 
@@ -169,31 +169,31 @@ class ExampleBatches:
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:
-    """Integers of any width become indices; what was mapped from a file is copied."""
+    """Converts integers of any width to indices, and copies arrays that are mapped from a file."""
     return torch.from_numpy(array.astype(np.int64) if array.dtype.kind in "iu" else array.copy())
 
 
 def _stretch(stream: Tokens, streams: int, each: int, start: int, stop: int) -> StreamBatch:
-    """Tokens `start` to `stop` of every stream, where a stream has `each` tokens."""
+    """Tokens `start` to `stop` of every stream; a stream has `each` tokens."""
     inputs = np.full((streams, stop - start), PADDING, dtype=np.int64)
     targets = inputs.copy()
     for row in range(streams):
         first = row * each + start
         tokens = stream[first : row * each + stop]
         targets[row, : len(tokens)] = tokens
-        # The very first token stands where a line begins, so an end token is what comes before it.
+        # The first token of the text begins a line, so an end token stands before it.
         inputs[row, : len(tokens)] = stream[first - 1 : first - 1 + len(tokens)] if first else [END, *tokens[:-1]]
     return StreamBatch(torch.from_numpy(inputs), torch.from_numpy(targets), start == 0)
 
 
 def by_length(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Pairs by (target length, source length, index), cut where one more would go over `batch_tokens` on a side."""
-    # Stable, so the index comes last; and several times as fast on small integers as on large ones.
+    """Sorts pairs by (target length, source length, index) and cuts before a side would exceed `batch_tokens`."""
+    # The sort is stable, so the index comes last; small integers make it several times as fast.
     order = np.lexsort([side.astype(np.min_scalar_type(side.max())) for side in (sources, targets)])
     shortest, longest = targets[order], np.maximum(sources, targets)[order]
     cuts = [0]
     while (start := cuts[-1]) < len(order):
-        # No later pair has a shorter target, so no more than these can go together.
+        # No later pair has a shorter target, so at most these fit together.
         most = max(1, batch_tokens // int(shortest[start]))
         width = np.maximum.accumulate(longest[start : start + most])
         fitting = int(np.count_nonzero(width * np.arange(1, len(width) + 1) <= batch_tokens))
@@ -203,14 +203,14 @@ def by_length(sources: NDArray[np.int64], targets: NDArray[np.int64], batch_toke
 
 @lru_cache(maxsize=2)
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The batches, or examples, of an epoch, shuffled."""
+    """The order of the batches, or examples, of an epoch."""
     key = hashlib.blake2b(json.dumps(["batches", seed, epoch]).encode(), digest_size=16).digest()
-    # Of numpy's randomness only the raw bits of a bit generator are promised to stay the same across versions.
+    # NumPy promises only the raw bits of a bit generator to stay the same across versions.
     return np.argsort(np.random.PCG64(int.from_bytes(key, "little")).random_raw(count), kind="stable")
 
 
 def padded(lists: TokenLists, index: NDArray[np.int64]) -> Tensor:
-    """These lists, padded on the right to the longest of them: (B, T)."""
+    """These lists as a tensor (B, T), padded on the right to the longest of them."""
     tokens = [lists[i] for i in index.tolist()]
     padded = np.full((len(tokens), max(map(len, tokens))), PADDING, dtype=np.int64)
     for row, ids in zip(padded, tokens, strict=True):

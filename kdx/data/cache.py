@@ -1,10 +1,9 @@
-"""Folders of computed files, kept under a hash of what they were computed from, and never trusted unseen.
+"""Caches folders of computed files under a hash of their inputs, and checks them before each use.
 
-Beside the files lies `contents.json` with the SHA-256 of each; a folder that does not agree with it is made anew. Two
-processes that make the same folder at once do no harm: the one that comes second uses what the first has made.
+Beside the files lies `contents.json` with the SHA-256 of each; a folder that does not match it is recomputed. Two
+processes may compute the same folder at once: the second one uses the folder of the first.
 
-The cache is a help, not a need: where it cannot be written, the folder is made elsewhere and kept for as long as it is
-read.
+kdx works without the cache: where it cannot be written, the folder is temporary and exists as long as it is read.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from kdx.errors import StorageError
 from kdx.files import filling, read_file
 
 _CONTENTS = "contents.json"
-_LONGEST = 1_000_000  # bytes of it
+_LONGEST = 1_000_000  # bytes of that file
 
 Make = Callable[[Path], Mapping[str, Any]]
 
@@ -33,22 +32,21 @@ class Cached:
 
     folder: Path
     facts: Mapping[str, Any]
-    """What was told when it was made."""
+    """The facts that `make` returned."""
     fingerprint: str
     """SHA-256 over the files' names and contents."""
     uncached: str | None = None
-    """Why the folder is not kept; None where it is."""
+    """Why the folder is not in the cache; None if it is."""
 
 
 @contextmanager
 def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
-    """The folder `<home>/cache/<key>`, or, where that cannot be written, a temporary one that goes with the block.
+    """The folder `<home>/cache/<key>`, or, where that cannot be written, a temporary one that ends with the block.
 
-    What was mapped from its files can still be read after the block.
+    Arrays that were mapped from its files can still be read after the block.
 
     Args:
-        make: fills the empty folder it is given and returns the facts, which JSON can hold; it is called only where the
-            folder is absent or damaged.
+        make: fills an empty folder and returns facts as JSON; it is called only if the folder is absent or damaged.
 
     Raises:
         StorageError: neither `home` nor the folder of temporary files can be written, or their disks are full.
@@ -70,8 +68,8 @@ def cached(home: Path, key: str, make: Make) -> Iterator[Cached]:
                 except OSError:
                     raise error from error.__cause__
                 uncached = _reason(home, error)
-        told = json.dumps(contents["files"], sort_keys=True)
-        yield Cached(folder, contents["facts"], hashlib.sha256(told.encode()).hexdigest(), uncached)
+        listed = json.dumps(contents["files"], sort_keys=True)
+        yield Cached(folder, contents["facts"], hashlib.sha256(listed.encode()).hexdigest(), uncached)
 
 
 def _made(folder: Path, make: Make) -> dict[str, Any]:
@@ -91,7 +89,7 @@ def _reason(home: Path, error: StorageError) -> str:
 
 
 def _contents(folder: Path) -> dict[str, Any] | None:
-    """What lies in a folder that is whole."""
+    """The contents of a complete folder; None for any other."""
     try:
         contents = json.loads(read_file(folder / _CONTENTS, _LONGEST, follow=False))
         if digests(folder, contents["files"]) == contents["files"] and isinstance(contents["facts"], dict):

@@ -1,6 +1,6 @@
-"""A corpus as tokens or arrays: what `kdx.grid.sections.Data` names, made once and from then on mapped from the cache.
+"""Loads the corpus that a `kdx.grid.sections.Data` names, as tokens or arrays that are mapped from the cache.
 
-How a corpus is read depends on its kind; the task says which kind it learns from.
+Each kind of corpus has its own reader; the task names the kind that it learns from.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ HELD_OUT = (Split.VALID, Split.TEST)
 
 
 class Corpus(Protocol):
-    """What a run needs of a corpus of any kind."""
+    """The parts of a corpus that every run needs."""
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all that a run reads."""
+        """SHA-256 over everything that a run reads."""
 
     @property
     def unigram_loss(self) -> float:
@@ -40,22 +40,22 @@ class Corpus(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What tells whether scores on it compare, see `kdx.data.facts`."""
+        """Facts by which scores compare, see `kdx.data.facts`."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results should know of it."""
+        """Remarks for readers of the results."""
 
     @property
     def uncached(self) -> str | None:
-        """Why it is not in the cache; None where it is."""
+        """Why the corpus is not in the cache; None if it is."""
 
 
 class ReadCorpus(Protocol):
     """Reads a corpus of one kind."""
 
     def __call__(self, data: Data, home: Path | None, task: Task) -> Corpus:
-        """The corpus that `data` names, for `task`, from the data home; None: the user's.
+        """Reads the corpus that `data` names for `task`; None as data home is that of the user.
 
         Raises:
             KdxError: there is no such corpus of this kind, or a setting does not fit it.
@@ -64,7 +64,7 @@ class ReadCorpus(Protocol):
 
 
 def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
-    """The corpus that `data` names, in the form that the task learns from; raises what `ReadCorpus` does."""
+    """Loads the corpus that `data` names in the form that the task needs; raises what `ReadCorpus` does."""
     known = TASKS[task]
     read: ReadCorpus = known.data.read()
     return read(data, home, known)
@@ -72,12 +72,12 @@ def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
 
 @dataclass(frozen=True)
 class TokenLists:
-    """Lists of token ids of any lengths, laid end to end."""
+    """Lists of token ids of any lengths, concatenated."""
 
     flat: Tokens
     """Every token, list after list."""
     offsets: NDArray[np.int64]
-    """Where each list begins, and where the last one ends: one more than there are lists."""
+    """Where each list begins and the last one ends; one longer than the number of lists."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -87,30 +87,30 @@ class TokenLists:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each list."""
+        """The number of tokens in each list."""
         return np.diff(self.offsets)
 
 
 def token_lists(lists: Iterable[Sequence[int]]) -> TokenLists:
-    """These lists, laid end to end."""
+    """Concatenates lists."""
     each = [np.asarray(one, np.int32) for one in lists]
     offsets = np.cumsum([0, *map(len, each)], dtype=np.int64)
     return TokenLists(np.concatenate(each) if each else np.zeros(0, np.int32), offsets)
 
 
 def unigram_loss(counts: Mapping[Split, Counts]) -> float:
-    """As `Corpus.unigram_loss`, from how often each target comes in a split; each count + 1."""
+    """`Corpus.unigram_loss` from how often each target occurs in a split, with 1 added to each training count."""
     train, valid = counts[Split.TRAIN] + 1, counts[Split.VALID]
     return float(-np.log(train / train.sum()) @ valid / valid.sum())
 
 
 def cache_key(value: Any) -> str:
-    """A name in the cache for whatever JSON can hold."""
+    """The key of a JSON value in the cache."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def corpus_code(reader: str, corpus: str) -> str:
-    """The fingerprint of the code that makes this corpus; another corpus or reader leaves it as it is.
+    """The fingerprint of the code that makes this corpus; changes to other corpora and readers do not affect it.
 
     Args:
         reader: the module that reads the corpus.
@@ -119,6 +119,6 @@ def corpus_code(reader: str, corpus: str) -> str:
 
 
 def generator_of(corpus: str) -> tuple[str, ...]:
-    """The module that makes a generated corpus; of any other there is none, and its text has a hash."""
+    """The module that makes a generated corpus; none for other corpora, whose text has a hash."""
     generated = isinstance(BUILT_IN.get(corpus), GeneratedText | GeneratedExamples)
     return (BUILT_IN.addresses[corpus].partition(":")[0],) if generated else ()

@@ -1,8 +1,8 @@
-"""SHA-256 of files, computed once: a stamp beside them remembers it for as long as they are left alone.
+"""SHA-256 of files, computed once: a stamp beside the files keeps the hashes while the files are unchanged.
 
-A file counts as left alone while its size, inode, and times of last write and last change are those of the stamp. So
-whatever writes to it, cuts it, replaces it or copies it elsewhere is noticed; decay of the disk itself is not, until
-the stamp is removed. Where the stamp cannot be written, as in a folder that may only be read, every call reads it all.
+A file counts as unchanged while its size, inode, and times of last write and last change are those in the stamp. So a
+write, a replacement or a copy is noticed; decay of the disk is not, until the stamp is removed. Where the stamp cannot
+be written, as in a read-only folder, every call reads all files.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from kdx.files import open_file, read_file
 
 STAMP = ".digests.json"
 LARGEST = 1_000_000
-"""Bytes of a stamp."""
+"""Largest size of a stamp in bytes."""
 SETTLED = 0.1
-"""Seconds after which another write is sure to leave another time: file systems count in ticks, of a few ms mostly."""
+"""Seconds after which another write certainly has another time, since file systems count in ticks of a few ms."""
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str | None]:
-    """SHA-256 of these files of the folder; None where there is no such file. No link is followed.
+    """SHA-256 of these files of the folder; None for a missing file. Links are not followed.
 
     Raises:
-        OSError: one of them is there but cannot be read, or is no file.
+        OSError: a file cannot be read, or is no regular file.
         ValueError: a name leads out of the folder.
     """
     stamped = _read(folder / STAMP)
@@ -42,10 +42,10 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str | None]:
             state = _state(folder / name)
         except FileNotFoundError:
             continue
-        told = stamped.get(name)
-        if isinstance(told, list) and told[:-1] == state:
-            found[name] = told[-1]
-            stamp[name] = told
+        entry = stamped.get(name)
+        if isinstance(entry, list) and entry[:-1] == state:
+            found[name] = entry[-1]
+            stamp[name] = entry
             continue
         with open_file(folder / name, follow=False) as file:
             found[name] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -71,7 +71,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, stamp: dict[str, Any]) -> None:
-    """All at once, so that nobody reads half of it; a stamp that cannot be written is done without."""
+    """Writes the stamp atomically; a stamp that cannot be written is left out."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     with suppress(OSError):
         try:

@@ -1,7 +1,7 @@
-"""Fetches a file over HTTP, going on where an earlier try broke off.
+"""Fetches a file over HTTP, and resumes where an earlier try was cut off.
 
-What has come lies beside the file as `….part` and takes its name when it is whole and checked. A server that cannot go
-on in the middle starts anew.
+The received part lies beside the file as `….part` and takes its name when it is complete and checked. Without support
+of the server for ranges, the download starts again.
 """
 
 import fcntl
@@ -16,22 +16,22 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
-from kdx.data.storage import told_of_disk
-from kdx.data.text import Told, untold
+from kdx.data.storage import translate_disk_errors
+from kdx.data.text import Progress, no_progress
 from kdx.errors import KdxError
 
 _PIECE = 1 << 18  # bytes
-# WikiText's host turns Python's own name away.
+# WikiText's host refuses Python's default name.
 _WHO = "Mozilla/5.0 (compatible; kdx)"
 
 
 def is_address(source: object) -> bool:
-    """Whether this is something to fetch, and no path."""
+    """Whether a source is an address to fetch, not a path."""
     return str(source).startswith(("http://", "https://"))
 
 
 def file_name(address: str) -> str:
-    """What the file is called at its address, without signs that a name should not have."""
+    """The name of the file at its address, without characters that a name should not have."""
     path = unquote(re.split("[?#]", address)[0])
     return re.sub(r"[^\w.-]", "_", PurePosixPath(path).name)[-80:]
 
@@ -41,39 +41,39 @@ def download(
     folder: Path,
     *,
     sha256: str | None = None,
-    told: Told = untold,
+    progress: Progress = no_progress,
     timeout: float = 30.0,
     otherwise: str | None = None,
 ) -> Path:
-    """The file at `address`, which lies in `folder` from then on.
+    """Fetches the file at `address` into `folder`, unless it is already there, and returns its path.
 
-    A connection that breaks off is taken up again as long as each try brings more than those before.
+    A lost connection is resumed as long as each try brings more than those before.
 
     Args:
-        address: of HTTP or HTTPS.
-        folder: made where it is not there.
-        sha256: what the file must have; None where that is not known.
-        told: hears of bytes.
+        address: an address of HTTP or HTTPS.
+        folder: created if it does not exist.
+        sha256: the expected hash; None if it is not known.
+        progress: called with the number of bytes.
         timeout: seconds without an answer or a byte.
-        otherwise: the hint of a message that nothing can be fetched.
+        otherwise: the hint in the message that nothing can be fetched.
 
     Raises:
-        KdxError: nothing can be fetched, or what came is another file.
+        KdxError: nothing can be fetched, or another file was fetched.
         StorageError: the disk is full, or the folder cannot be written.
     """
-    # The same name at two addresses is two files.
+    # The same name at two addresses makes two files.
     path = folder / f"{hashlib.sha256(address.encode()).hexdigest()[:8]}-{file_name(address)}"
     if path.exists():
         return path
     part = path.with_name(f"{path.name}.part")
-    with told_of_disk(path):
+    with translate_disk_errors(path):
         folder.mkdir(parents=True, exist_ok=True)
         with part.open("ab") as file:
             _lock(file, part)
             if path.exists():  # another process was there first, and `part` is now its file
                 return path
             try:
-                _fetch(address, file, told, timeout)
+                _fetch(address, file, progress, timeout)
             except _LostError as error:
                 kept = ""
                 if file.tell():
@@ -97,7 +97,7 @@ def download(
 
 
 class _LostError(Exception):
-    """The connection, or the hope of one."""
+    """The connection was lost, or could not be made."""
 
 
 def _lock(file: BinaryIO, part: Path) -> None:
@@ -107,11 +107,11 @@ def _lock(file: BinaryIO, part: Path) -> None:
         raise KdxError("another process is fetching this file", place=str(part), hint="wait for it") from error
 
 
-def _fetch(address: str, file: BinaryIO, told: Told, timeout: float) -> None:
+def _fetch(address: str, file: BinaryIO, progress: Progress, timeout: float) -> None:
     most = file.seek(0, os.SEEK_END)
     while True:
         try:
-            if _try(address, file, told, timeout):
+            if _try(address, file, progress, timeout):
                 return
         except _LostError:
             if file.tell() <= most:
@@ -119,11 +119,11 @@ def _fetch(address: str, file: BinaryIO, told: Told, timeout: float) -> None:
             most = file.tell()
 
 
-def _try(address: str, file: BinaryIO, told: Told, timeout: float) -> bool:
-    """Whether the file is whole; if not, it is to be fetched anew."""
+def _try(address: str, file: BinaryIO, progress: Progress, timeout: float) -> bool:
+    """Fetches the rest of the file; returns whether it is complete, else it has to be fetched again."""
     done = file.seek(0, os.SEEK_END)
     with _answer(address, done, timeout) as answer:
-        if answer.status == 416:  # there is no more of it: it was whole already, or is another one now
+        if answer.status == 416:  # there is no rest: the file was complete already, or has changed
             whole = answer.headers.get("Content-Range") == f"bytes */{done}"
             if not whole:
                 file.seek(file.truncate(0))
@@ -135,7 +135,7 @@ def _try(address: str, file: BinaryIO, told: Told, timeout: float) -> bool:
         for piece in _pieces(answer):
             file.write(piece)
             done += len(piece)
-            told(f"fetching {file_name(address)}", done, total)
+            progress(f"fetching {file_name(address)}", done, total)
     if total is not None and done != total:
         raise _LostError(f"the connection breaks off after {done:,} of {total:,} bytes")
     return True
@@ -154,7 +154,7 @@ def _answer(address: str, done: int, timeout: float) -> HTTPResponse | HTTPError
         raise _LostError(f"the server answers {error.status} {error.reason}") from error
     except URLError as error:
         raise _LostError(str(error.reason)) from error
-    except (OSError, HTTPException, ValueError) as error:  # a ValueError is an address that cannot be one
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: an invalid address
         raise _LostError(str(error) or type(error).__name__) from error
 
 

@@ -1,6 +1,6 @@
-"""What a corpus of examples is: arrays instead of text, made from numbers that a seed gives.
+"""Corpora of examples: arrays instead of text, made from random numbers of a seed.
 
-An example is a function of its own row of numbers, so a corpus is the same in every order and at every size.
+Each example is a function of its own row of numbers, so it does not depend on the order or the size of the corpus.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Examples:
-    """Some examples; each array has one a row."""
+    """Examples as arrays, with one example in each row."""
 
     inputs: Mapping[str, NDArray[Any]]
-    """What the model takes, by the names of its arguments."""
+    """Argument of the model → array."""
     targets: NDArray[Any]
-    """(N, T): the classes to be told, T of each example."""
+    """(N, T): the classes to predict, T for each example."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -36,12 +36,12 @@ class GeneratedExamples:
 
     task: str
     sizes: Mapping[Split, int]
-    """Examples of each split; the grid may want another number of training examples."""
+    """Number of examples in each split; the grid may set another number of training examples."""
     tokens: int
-    """Tokens that the model reads of an example, padding included."""
+    """Number of tokens that the model reads in an example, padding included."""
     classes: int
     draws: int
-    """Numbers that an example is made of."""
+    """Number of random numbers for an example."""
     make: Callable[[Numbers], Examples]
     """(N, draws) numbers from [0, 1) → N examples."""
 
@@ -52,6 +52,6 @@ class GeneratedExamples:
 
 def _numbers(key: list[Any], count: int) -> Numbers:
     digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
-    # Of numpy's randomness only the raw bits of a bit generator are promised to stay the same across versions.
+    # NumPy promises only the raw bits of a bit generator to stay the same across versions.
     raw = np.random.PCG64(int.from_bytes(digest, "little")).random_raw(count)
     return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,8 +1,8 @@
-"""Facts of prepared data that tell whether scores on it compare: recorded beside every run.
+"""Facts on prepared data by which scores compare; they are recorded with every run.
 
-Perplexities compare where the text and the vocabulary are the same. What compares whatever the vocabulary is the length
-of a code of the text, in bits per byte: the tokens by the model, and what each unknown token stands for spelled byte by
-byte, so that the text can be read back from the code.
+Perplexities compare if the text and the vocabulary are the same. The length of a code of the text, in bits per byte,
+compares for any vocabulary: it codes the tokens by the model, and the text of each unknown token byte by byte, so that
+the text can be decoded.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from kdx.data.examples import Examples
 from kdx.data.vocabulary import UNKNOWN, Vocabulary, count_words
 
 _SHORT = 16
-"""Hexadecimal digits of a hash."""
+"""Number of hexadecimal digits of a hash."""
 
 
 class Spelling:
-    """p(byte) of the words of a training text, over 256 bytes and the mark that ends a word; each count + 1."""
+    """p(byte) in the words of a training text, over 256 bytes and the end mark of a word; 1 is added to each count."""
 
     def __init__(self, words: Mapping[str, int]) -> None:
-        """`words`: how often each word of the training text occurs."""
+        """Takes how often each word of the training text occurs."""
         encoded = [word.encode() for word in words]
         times = np.fromiter(words.values(), np.int64, len(words))
         each = np.frombuffer(b"".join(encoded), np.uint8)
@@ -36,21 +36,21 @@ class Spelling:
         self._end = -math.log(end / total)
 
     def nats(self, piece: str) -> float:
-        """-ln p of the bytes of a piece of text and of the mark that ends it."""
+        """-ln p of the bytes of a piece of text and of its end mark."""
         return math.fsum(self._nats[byte] for byte in piece.encode()) + self._end
 
 
 def vocabulary_facts(vocabulary: Vocabulary) -> dict[str, Any]:
-    """How many tokens there are, and a hash of what each of them is."""
-    told = json.dumps([vocabulary.kind, vocabulary.fields()], sort_keys=True)
-    return {"vocabulary_size": vocabulary.size, "vocabulary": _hash(told.encode())}
+    """The number of tokens, and a hash of the vocabulary."""
+    fields = json.dumps([vocabulary.kind, vocabulary.fields()], sort_keys=True)
+    return {"vocabulary_size": vocabulary.size, "vocabulary": _hash(fields.encode())}
 
 
 def text_facts(lines: Iterable[str], vocabulary: Vocabulary, counts: Counts, spelling: Spelling) -> dict[str, Any]:
-    """Of one split: its text, whatever a token is, and how much of it the vocabulary does not know.
+    """Facts on one split: its text, which does not depend on the vocabulary, and the share of unknown tokens.
 
     Args:
-        counts: how often each token comes, end marks included.
+        counts: how often each token occurs, end marks included.
     """
     text = _plain(lines)
     words = count_words([text])
@@ -65,17 +65,17 @@ def text_facts(lines: Iterable[str], vocabulary: Vocabulary, counts: Counts, spe
 
 
 def text_hash(lines: Iterable[str]) -> str:
-    """The `text` of `text_facts`."""
+    """The fact `text` of `text_facts`."""
     return _hash(_plain(lines).encode())
 
 
 def unknown_rate(counts: Counts) -> float:
-    """The share of tokens that are unknown, of how often each token comes, end marks included."""
+    """The share of unknown tokens, from how often each token occurs, end marks included."""
     return float(counts[UNKNOWN] / counts.sum())
 
 
 def example_facts(examples: Examples) -> dict[str, Any]:
-    """Of one split: how many examples, and a hash of them."""
+    """Facts on one split: the number of examples, and a hash of them."""
     content = hashlib.sha256()
     for name, array in (*examples.inputs.items(), ("targets", examples.targets)):
         content.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -84,7 +84,7 @@ def example_facts(examples: Examples) -> dict[str, Any]:
 
 
 def _plain(lines: Iterable[str]) -> str:
-    """The text as its words alone make it: one space between two of them, one line feed a line."""
+    """The text with one space between words and one line feed after each line."""
     return "".join(" ".join(line.split()) + "\n" for line in lines)
 
 

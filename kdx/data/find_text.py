@@ -1,4 +1,4 @@
-"""Which text a grid names: generated or prepared, in which direction, and whether it is what it was."""
+"""Finds the text that a grid names, generated or prepared, in its direction, and checks that it is unchanged."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ from kdx.vocabulary import Split
 
 @dataclass(frozen=True)
 class FoundText:
-    """A text that is there to be read."""
+    """A text that can be read."""
 
     suffixes: tuple[str, ...]
-    """The language translated from and the one translated to; `txt` alone for plain text."""
+    """The source and the target language; only `txt` for plain text."""
     tokenised: bool
-    """Whether punctuation already stands apart."""
+    """Whether punctuation is already separated."""
     identity: Any
-    """Another text has another one; JSON can hold it."""
+    """A JSON value that differs between texts."""
     lines: Callable[[Split, str], Iterable[str]]
-    """The lines of a split in one language, without line feeds; read anew at each call, and never all at once."""
+    """Reads the lines of a split in one language, without line feeds, one at a time; each call starts again."""
 
 
 def find_text(data: Data, home: Path) -> FoundText:
     """The text that `data` names.
 
     Raises:
-        KdxError: there is no such corpus, its files were changed, or it has no such direction or seed.
+        KdxError: there is no such corpus, its files have changed, or it has no such direction or seed.
     """
     built_in = BUILT_IN.get(data.corpus)
     if isinstance(built_in, GeneratedText):
@@ -60,12 +60,12 @@ def find_text(data: Data, home: Path) -> FoundText:
         raise _unknown(data.corpus, home)
     if data.seed:
         raise KdxError(f"`{data.corpus}` is not generated, so it has no seed", place="data.seed", allowed="0")
-    there = about.files[f"{Split.TRAIN}.{about.suffixes[0]}"].lines
-    if data.train_lines is not None and data.train_lines > there:
+    available = about.files[f"{Split.TRAIN}.{about.suffixes[0]}"].lines
+    if data.train_lines is not None and data.train_lines > available:
         raise KdxError(
-            f"{data.train_lines} lines wanted, but the training text of `{about.name}` has {there}",
+            f"{data.train_lines} lines wanted, but the training text of `{about.name}` has {available}",
             place="data.train_lines",
-            allowed=f"at most {there}",
+            allowed=f"at most {available}",
         )
     return FoundText(
         suffixes=_direction(data, about.suffixes),
@@ -76,7 +76,7 @@ def find_text(data: Data, home: Path) -> FoundText:
 
 
 def corpus_names(home: Path, kind: DataKind | None = None) -> list[str]:
-    """Texts that can be used at once, of one kind or of any: built-in generated ones and prepared ones."""
+    """The generated and prepared texts that can be used now, of one kind or of any."""
     found = {name: text.suffixes for name, text in BUILT_IN.items() if isinstance(text, GeneratedText)}
     found |= {about.name: about.suffixes for about in prepared_corpora(home)}
     return sorted(name for name, suffixes in found.items() if kind in (None, text_kind(suffixes)))
@@ -119,26 +119,26 @@ def _direction(data: Data, suffixes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _digests(about: PreparedInfo, home: Path) -> dict[str, str]:
     folder = corpus_folder(about.name, home)
-    told = {name: file.sha256 for name, file in about.files.items()}
+    recorded = {name: file.sha256 for name, file in about.files.items()}
     try:
-        found = digests(folder, told)
+        found = digests(folder, recorded)
     except OSError as error:
         raise KdxError(f"cannot be read: {error.strerror}", place=str(error.filename or folder)) from error
-    for name in told:
-        if found[name] != told[name]:
+    for name in recorded:
+        if found[name] != recorded[name]:
             raise KdxError(
                 "this file is not what was prepared",
                 place=str(folder / name),
                 hint=f"remove {folder}, then: kdx data prepare {about.name} --from {about.source}",
             )
-    return told
+    return recorded
 
 
 def _lines(folder: Path, train_lines: int | None, split: Split, suffix: str) -> Iterator[str]:
     path = folder / f"{split}.{suffix}"
     number = 0
     try:
-        # Only a line feed ends a line here. Were there others, such as U+2028, the two sides would part company.
+        # Only a line feed ends a line, since other characters, such as U+2028, would misalign the two sides.
         with TextIOWrapper(open_file(path, follow=False), encoding="utf-8-sig", newline="\n") as file:
             while (split is not Split.TRAIN or number != train_lines) and (line := file.readline(LONGEST_LINE + 1)):
                 number += 1

@@ -1,4 +1,4 @@
-"""Generated examples that are no text, as arrays."""
+"""Loads generated examples, which are arrays instead of text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,21 +24,21 @@ _TARGETS = "targets"
 
 @dataclass(frozen=True)
 class ExampleCorpus:
-    """A corpus of examples that are no text."""
+    """A corpus of examples."""
 
     splits: Mapping[Split, Examples]
     tokens: int
-    """That the model reads of an example, padding included."""
+    """Number of tokens that the model reads in an example, padding included."""
     fingerprint: str
     """SHA-256 over the examples."""
     unigram_loss: float
-    """Nats per target of the validation examples under the distribution of the training targets, each count + 1."""
+    """Nats per target of the validation examples under the training targets' distribution, with 1 added to counts."""
     facts: Mapping[str, Any]
-    """What tells whether scores on it compare, see `kdx.data.facts`: `test/examples`, `test/content`, …"""
+    """Facts by which scores compare, see `kdx.data.facts`: `test/examples`, `test/content`, …"""
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of it."""
+    """Remarks for readers of the results."""
     uncached: str | None = None
-    """Why it is not in the cache; None where it is."""
+    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:

@@ -1,4 +1,4 @@
-"""Labelled text, for classification: a line of `train.txt` has its label in the same line of `train.labels`."""
+"""Labelled text for classification: the label of a line of `train.txt` is in the same line of `train.labels`."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 
 MOST_LABELS = 10_000
-"""A text with more has something else in its place, such as its lines once more."""
+"""A text with more labels has something else in their place, such as its lines."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class LabelledText:
     """One split, line by line."""
 
     lines: TokenLists
-    """Each begins with the begin token."""
+    """Token lists, each with the begin token first."""
     labels: NDArray[np.int32]
-    """(N,): which of the corpus's labels each line has."""
+    """(N,): index of each line's label."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class LabelledCorpus:
 
     vocabulary: Vocabulary
     labels: tuple[str, ...]
-    """Those of the training text, in alphabetical order."""
+    """The labels of the training text, in alphabetical order."""
     splits: Mapping[Split, LabelledText]
     fingerprint: str
     """SHA-256 over the tokens, the labels and what each token is."""
     unigram_loss: float
-    """Nats per line of the validation labels under the distribution of the training labels, each count + 1."""
+    """Nats per line of the validation labels under the training labels' distribution, with 1 added to counts."""
     facts: Mapping[str, Any]
-    """What tells whether scores on it compare, see `kdx.data.facts`; `test/text` is of the lines with their labels."""
+    """Facts by which scores compare, see `kdx.data.facts`; `test/text` covers the lines with their labels."""
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of it."""
+    """Remarks for readers of the results."""
     uncached: str | None = None
-    """Why it is not in the cache; None where it is."""
+    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_labelled(data: Data, home: Path | None = None, task: Task | None = None) -> LabelledCorpus:
@@ -65,8 +65,8 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
     Training lines of more than `max_tokens` tokens are left out.
 
     Raises:
-        KdxError: there is no such corpus, it is not labelled, a label is missing or stands in no training line, or a
-            line of the other splits is too long to be read.
+        KdxError: there is no such corpus, it is not labelled, a label is missing or occurs in no training line, or a
+            line of the other splits is too long.
         StorageError: neither the cache nor a temporary file can be written.
     """
     home = home or data_home()
@@ -116,15 +116,15 @@ def load_labelled(data: Data, home: Path | None = None, task: Task | None = None
 @dataclass(frozen=True)
 class _Written:
     tokens: Counts
-    """How often each token comes."""
+    """How often each token occurs."""
     labels: Counts
-    """How often each label comes."""
+    """How often each label occurs."""
     left_out: int
-    """Lines."""
+    """Number of lines that were left out."""
 
 
 def _labels_of(text: FoundText, data: Data) -> list[str]:
-    """Those of the training text."""
+    """The labels of the training text, sorted."""
     found = Counter(line.strip() for line in text.lines(Split.TRAIN, "labels"))
     if not 2 <= len(found) <= MOST_LABELS:
         allowed = f"2 to {MOST_LABELS:,}"
@@ -134,7 +134,7 @@ def _labels_of(text: FoundText, data: Data) -> list[str]:
 
 
 def _write(text: FoundText, data: Data, split: Split, words: Vocabulary, labels: list[str], folder: Path) -> _Written:
-    """One split into `folder`."""
+    """Writes one split into `folder`."""
     most = max(MAX_POSITIONS, data.max_tokens)
     index = {label: number for number, label in enumerate(labels)}
     left_out = 0

@@ -1,8 +1,8 @@
-"""Byte-pair merges as subword-nmt learns them (Sennrich et al. 2016), merge for merge, in a fraction of its time.
+"""Learns the same byte-pair merges as subword-nmt (Sennrich et al. 2016) in a fraction of its time.
 
-Before each merge the tool looks for the most frequent pair among all; here a heap has it on top. It marks the end of a
-word by `</w>` on the last letter, which a text may itself contain; here the mark is a space, which no word can hold.
-So the two can differ on a text with that very string, and on no other.
+subword-nmt searches all pairs for the most frequent one before each merge; here a heap has it on top. subword-nmt marks
+the end of a word by `</w>` on the last letter, which a text may itself contain; here the mark is a space, which no word
+contains. So the two can differ only on a text with that string.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 MARK = " "
-"""Ends the last piece of each word."""
+"""Mark at the end of the last piece of each word."""
 
 Pair = tuple[str, str]
 _Entry = tuple[int, tuple[int, ...], tuple[int, ...], Pair]
@@ -23,13 +23,13 @@ def letters_of(word: str) -> list[str]:
 
 
 def learn_merges(counts: Mapping[str, int], limit: int) -> list[Pair]:
-    """The pairs of pieces to merge, in this order: at most `limit`, and none that occurs but once.
+    """The pairs of pieces to merge, in order: at most `limit`, and none that occurs only once.
 
-    The most frequent pair comes first; of two as frequent, the one that sorts last, as in subword-nmt.
+    The most frequent pair comes first; of two equally frequent ones, the one that sorts last, as in subword-nmt.
 
     Args:
         counts: how often each word of the training text occurs.
-        limit: merges at most.
+        limit: largest number of merges.
     """
     words = [letters_of(word) for word in counts]
     times = list(counts.values())
@@ -39,8 +39,8 @@ def learn_merges(counts: Mapping[str, int], limit: int) -> list[Pair]:
         for pair in pairwise(pieces):
             frequency[pair] += times[place]
             places[pair].add(place)
-    # A pair becomes more frequent only during the merge that makes its newer piece. So what a pair is said to have in
-    # the heap is never too little, and what is too much is put right when it comes up.
+    # A pair becomes more frequent only during the merge that makes its newer piece. So its frequency in the heap is
+    # never too low, and one that is too high is corrected when the pair comes up.
     backwards = _Backwards()
 
     def entry(pair: Pair) -> _Entry:
@@ -50,11 +50,11 @@ def learn_merges(counts: Mapping[str, int], limit: int) -> list[Pair]:
     heapify(heap)
     merges: list[Pair] = []
     while heap and len(merges) < limit:
-        told, _, _, pair = heappop(heap)
+        negative, _, _, pair = heappop(heap)
         if frequency[pair] < 2:
             continue
         again = {pair}
-        if frequency[pair] == -told:
+        if frequency[pair] == -negative:
             merges.append(pair)
             again = set()
             for place in places.pop(pair):
@@ -70,7 +70,7 @@ def learn_merges(counts: Mapping[str, int], limit: int) -> list[Pair]:
 
 
 def _merge(pieces: list[str], pair: Pair) -> list[tuple[int, Pair]]:
-    """Makes one piece of each occurrence of the pair, from the left; which pairs there are then fewer and more of."""
+    """Merges each occurrence of the pair, from the left; returns the changes in the numbers of pairs."""
     first, second = pair
     merged = first + second
     changes = []
@@ -89,9 +89,9 @@ def _merge(pieces: list[str], pair: Pair) -> list[tuple[int, Pair]]:
 
 
 class _Backwards(dict[str, tuple[int, ...]]):
-    """Of each piece, what sorts it in the reverse of its order in subword-nmt."""
+    """Piece → a key that sorts pieces in the reverse of subword-nmt's order."""
 
     def __missing__(self, piece: str) -> tuple[int, ...]:
-        # The 1 is above the negative of any letter, so that a piece comes before its own beginning.
+        # The 1 is above the negative of any letter, so that a piece comes before its own prefixes.
         self[piece] = (*(-ord(letter) for letter in piece.replace(MARK, "</w>")), 1)
         return self[piece]

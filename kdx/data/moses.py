@@ -1,7 +1,7 @@
-"""Moses' tokeniser (Koehn et al. 2007), which sets punctuation apart, by way of sacremoses.
+"""Moses' tokeniser (Koehn et al. 2007), which separates punctuation, through sacremoses.
 
-As in newer versions of Moses, and in the published test text of IWSLT'14, the full stop at the end of a line stands
-apart whatever it ends: there it is unlikely to be that of an abbreviation.
+As in newer versions of Moses, and in the published test text of IWSLT'14, the full stop at the end of a line is always
+separated, since it is unlikely to belong to an abbreviation there.
 """
 
 import os
@@ -12,14 +12,14 @@ from multiprocessing import get_context
 
 from sacremoses import MosesTokenizer
 
-from kdx.data.text import Told, untold
+from kdx.data.text import Progress, no_progress
 
 _BATCH = 4000
-"""Lines that a process takes at a time; a shorter text is not worth a second process."""
+"""Number of lines that a process takes at a time; a shorter text is not worth a second process."""
 
 
-def tokenised(lines: Sequence[str], language: str, told: Told = untold) -> list[str]:
-    """Each line with one space between its words and signs, `&` and the like escaped as Moses does.
+def tokenised(lines: Sequence[str], language: str, progress: Progress = no_progress) -> list[str]:
+    """Tokenises lines: one space between words and signs, with `&` and the like escaped as Moses does.
 
     Longer texts take as many processes as there are cores.
     """
@@ -27,12 +27,12 @@ def tokenised(lines: Sequence[str], language: str, told: Told = untold) -> list[
         return _tokenise(language, lines)
     batches = [lines[start : start + _BATCH] for start in range(0, len(lines), _BATCH)]
     done: list[str] = []
-    # Forked while the thread of a display runs, a process could hang; and Ctrl-C is for the parent alone.
+    # A process that is forked while a display's thread runs could hang, and only the parent should handle Ctrl-C.
     context = get_context("spawn")
     with context.Pool(len(os.sched_getaffinity(0)), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
         for batch in pool.imap(partial(_tokenise, language), batches):
             done += batch
-            told(f"tokenising {language}", len(done), len(lines))
+            progress(f"tokenising {language}", len(done), len(lines))
     return done
 
 
@@ -46,8 +46,8 @@ def _tokeniser(language: str) -> "_Tokeniser":
     return _Tokeniser(language)
 
 
-class _Tokeniser(MosesTokenizer):  # type: ignore[misc]  # tells no types
-    """Sacremoses', with the last full stop apart, and half as fast again: it makes these two sets at every call."""
+class _Tokeniser(MosesTokenizer):  # type: ignore[misc]  # it has no types
+    """Sacremoses' tokeniser with the last full stop separated; faster, since sacremoses makes these sets each time."""
 
     lower = frozenset(MosesTokenizer.IsLower)
     alpha = frozenset(MosesTokenizer.IsAlpha)
@@ -60,5 +60,5 @@ class _Tokeniser(MosesTokenizer):  # type: ignore[misc]  # tells no types
 
     def handles_nonbreaking_prefixes(self, text: str) -> str:
         done: str = super().handles_nonbreaking_prefixes(text)
-        # Longer runs of dots are spelt out at this stage.
+        # Longer runs of dots are written as words at this stage.
         return f"{done[:-1]} ." if done.endswith(".") and done[-2:-1].strip() else done

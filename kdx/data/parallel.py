@@ -1,4 +1,4 @@
-"""Parallel text, pair by pair, for tasks that read one language and write another."""
+"""Loads parallel text as pairs, for tasks that translate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ class ParallelText:
     """One split of a parallel corpus, pair by pair."""
 
     sources: TokenLists
-    """Each ends with the end token."""
+    """Token lists, each with the end token last."""
     targets: TokenLists
-    """Each ends with the end token."""
+    """Token lists, each with the end token last."""
     references: tuple[str, ...]
-    """The target text, words with one space between them: what BLEU compares a translation with. Training has none."""
+    """The target text for BLEU, with one space between words; empty for training."""
 
 
 @dataclass(frozen=True)
@@ -39,35 +39,35 @@ class ParallelCorpus:
 
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
-    """Of joint dictionaries both are the same object."""
+    """The same object as the source vocabulary if the dictionaries are joint."""
     splits: Mapping[Split, ParallelText]
     fingerprint: str
     """SHA-256 over the tokens, the references and what each token is."""
     target: str
-    """Language translated to: the suffix of its files."""
+    """The target language, which is the suffix of its files."""
     tokenised: bool
-    """Whether BLEU is to take the words as they are, without a tokeniser of its own."""
+    """Whether BLEU uses the words as they are, without a tokeniser."""
     unigram_loss: float
-    """Nats per target token of the validation text under the training text's unigram distribution, each count + 1."""
+    """Nats per target token of the validation text under the training text's unigrams, with 1 added to counts."""
     left_out: int
-    """Training pairs that are not in `splits`: a side is empty or too long."""
+    """Number of training pairs that are not in `splits`, since a side is empty or too long."""
     facts: Mapping[str, Any]
-    """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, … of the
-    target text, `source/vocabulary_size`, `source/test/unknown_rate`, `test/source_text`, … of the source text."""
+    """Facts by which scores compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, … on the target
+    text, `source/vocabulary_size`, `source/test/unknown_rate`, `test/source_text`, … on the source text."""
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of it."""
+    """Remarks for readers of the results."""
     uncached: str | None = None
-    """Why it is not in the cache; None where it is."""
+    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_parallel(data: Data, home: Path | None = None, task: Task | None = None) -> ParallelCorpus:
     """The corpus that `data` names, as pairs of token lists.
 
-    Of the training text only, pairs with an empty side or with more than `max_tokens` tokens on a side (the end token
-    included) are left out.
+    Training pairs with an empty side, or with more than `max_tokens` tokens on a side (the end token included), are
+    left out; other splits are kept whole.
 
     Raises:
-        KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long to be read, or a
+        KdxError: there is no such corpus, it is plain text, a sentence of its other splits is too long, or a
             setting does not fit it.
         StorageError: neither the cache nor a temporary file can be written.
     """
@@ -117,14 +117,14 @@ def load_parallel(data: Data, home: Path | None = None, task: Task | None = None
 
 class _Pairs(NamedTuple):
     sources: Counts
-    """How often each source token comes."""
+    """How often each source token occurs."""
     targets: Counts
     left_out: int
-    """Pairs."""
+    """Number of pairs that were left out."""
 
 
 def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabulary], folder: Path) -> _Pairs:
-    """One split into `folder`."""
+    """Writes one split into `folder`."""
     source, target = words
     references = []
     left_out = 0
@@ -148,7 +148,7 @@ def _write_pairs(text: FoundText, data: Data, split: Split, words: list[Vocabula
 
 
 def _check_length(text: FoundText, data: Data, split: Split, number: int, pair: tuple[list[int], list[int]]) -> None:
-    """An evaluation reads every pair whole, so the longest is one that a model of any kind can read."""
+    """Refuses a pair that some model could not read, since an evaluation reads every pair whole."""
     most = max(MAX_POSITIONS, data.max_tokens)
     for suffix, side in zip(text.suffixes, pair, strict=True):
         if len(side) > most:

@@ -1,4 +1,4 @@
-"""Whether the corpora of a plan are there and fit its cells, told before anything starts."""
+"""Checks, before anything starts, that the corpora of a plan exist and fit its cells, and caches them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,18 +16,17 @@ from kdx.tasks import TASKS, text_kind
 from kdx.vocabulary import Split
 
 LARGE = 5_000_000
-"""Words of training text, of both languages, that take more than ten seconds to become tokens."""
+"""Number of words of training text, of both languages, from which on tokenising takes more than ten seconds."""
 
 
 def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
-    """Makes every corpus of the plan ready, once, before workers ask for it; what is to be said of them.
+    """Loads every corpus of the plan once, before workers need it, and returns notes on them for the user.
 
     Args:
-        large: whether large texts are tokenised too. If not, whether they are there and of the right kind is all that
-            is looked at.
+        large: whether large texts are tokenised too; if not, only their existence and kind are checked.
 
     Raises:
-        Faults: all that is missing or does not fit its task, each where the grid has it.
+        Faults: every corpus that is missing or does not fit its task, with its place in the grid.
         StorageError: the cache cannot be written.
     """
     users: dict[tuple[str, str], list[PlannedCell]] = {}
@@ -56,18 +55,18 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
 
 @contextmanager
 def _collected(cell: PlannedCell, faults: dict[str, KdxError]) -> Iterator[None]:
-    """Keeps a fault of the cell, by its text, for all to be told at once; what is no fault of a grid is raised."""
+    """Collects faults of the cell, by their text, to report all at once; other errors are raised."""
     try:
         yield
     except KdxError as fault:
         if fault.exit_code != KdxError.exit_code:
             raise
-        told = in_file(fault, cell)
-        faults.setdefault(str(told), told)
+        located = in_file(fault, cell)
+        faults.setdefault(str(located), located)
 
 
 def _is_large(task: str, data: Data) -> bool:
-    """Whether it is a text for this task that takes long to tokenise; what is no such text is refused at once."""
+    """Whether a text of this task takes long to tokenise; a text of another kind does not count, as it is refused."""
     about = read_about(corpus_folder(data.corpus))
     if about is None or text_kind(about.suffixes) != TASKS[task].data:
         return False

@@ -1,6 +1,6 @@
-"""Copies real text into the data home, once and checked: `<home>/corpora/<name>/train.de`, …, and `about.json`.
+"""Checks real text and copies it into the data home: `<home>/corpora/<name>/train.de`, …, and `about.json`.
 
-The text comes from a folder or an archive, or from an address: archives that are fetched stay in `<home>/downloads`.
+The text comes from a folder, an archive or an address; fetched archives stay in `<home>/downloads`.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ from kdx.data.text import (
     KnownFile,
     KnownText,
     Original,
+    Progress,
     TextFile,
-    Told,
     decoded,
-    untold,
+    no_progress,
 )
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
 from kdx.errors import KdxError, Place, StorageError
@@ -36,23 +36,23 @@ from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ROUND = 0.05
-"""How far from a round figure a number of lines may be."""
+"""How far a number of lines may be from a round figure, as a share."""
 LONGEST_SENTENCE = 1000
-"""Words of a line of parallel text; a longer one is no sentence. Validation and test read each whole."""
+"""Largest number of words of a sentence in parallel text. Validation and test read each line whole."""
 
 
 def prepare_all(
-    name: str, source: Path | str | None = None, *, tokenised: bool = False, told: Told = untold
+    name: str, source: Path | str | None = None, *, tokenised: bool = False, progress: Progress = no_progress
 ) -> list[PreparedInfo]:
-    """As `prepare`, of every corpus that `name` stands for and that is there: `wmt14` is two.
+    """Prepares every corpus that `name` stands for and that the source has: `wmt14` stands for two.
 
     Raises:
-        KdxError, StorageError: as `prepare`; of several corpora, that none is there.
+        KdxError, StorageError: as `prepare`; for several corpora, that the source has none of them.
     """
     prepared, absent = [], []
     for part in FAMILIES.get(name, (name,)):
         try:
-            prepared.append(prepare(part, source, tokenised=tokenised, told=told))
+            prepared.append(prepare(part, source, tokenised=tokenised, progress=progress))
         except NoTextError as error:
             absent.append(error)
     if not prepared:
@@ -66,22 +66,22 @@ def prepare(
     home: Path | None = None,
     *,
     tokenised: bool = False,
-    told: Told = untold,
+    progress: Progress = no_progress,
 ) -> PreparedInfo:
-    """Checks a text and keeps a copy of it as the corpus `name`.
+    """Checks a text and copies it as the corpus `name`.
 
     Preparing the same text again changes nothing.
 
     Args:
-        name: what grids call it.
-        source: a folder, an archive, or an address of HTTP; None: the address that kdx knows.
-        home: of data; None: the user's.
-        tokenised: whether punctuation stands apart; of most known corpora, kdx knows that it does.
-        told: hears how far the long steps have come.
+        name: the name in grids.
+        source: a folder, an archive, or an address of HTTP; None for the address that kdx knows.
+        home: the data home; None for that of the user.
+        tokenised: whether punctuation is already separated; kdx knows this for most known corpora.
+        progress: called with the progress of long steps.
 
     Raises:
-        NoTextError: no text of this corpus in `source`.
-        KdxError: the text is damaged, not what is known of a corpus of this name, cannot be fetched, or another text
+        NoTextError: `source` has no text of this corpus.
+        KdxError: the text is damaged, differs from the known corpus of this name, cannot be fetched, or another text
             already has the name.
         StorageError: the disk is full, or the data home cannot be written.
     """
@@ -94,15 +94,17 @@ def prepare(
         )
     home = home or data_home()
     folder = corpus_folder(name, home)
-    with _at_hand(name, known, source, home, told) as (path, origin), open_source(path) as found:
-        suffixes, text = _text(path, found, known, told)
+    with _at_hand(name, known, source, home, progress) as (path, origin), open_source(path) as found:
+        suffixes, text = _text(path, found, known, progress)
         texts, notes = text.texts, list(text.notes)
         present = read_about(folder)
         if present is None and folder.exists():
             raise KdxError("something else than a prepared corpus is in the way", place=str(folder), hint="remove it")
         with new_folder(folder) as filling:
             _check_room(filling, texts)
-            copies = {file: _copy(text, filling / file, told, pairs=len(suffixes) > 1) for file, text in texts.items()}
+            copies = {
+                file: _copy(text, filling / file, progress, pairs=len(suffixes) > 1) for file, text in texts.items()
+            }
             files = {file: copy.info for file, copy in copies.items()}
             _check_sides(texts, files, suffixes)
             if len(suffixes) > 1:
@@ -126,9 +128,9 @@ def prepare(
 
 @contextmanager
 def _at_hand(
-    name: str, known: KnownText | None, source: Path | str | None, home: Path, told: Told
+    name: str, known: KnownText | None, source: Path | str | None, home: Path, progress: Progress
 ) -> Iterator[tuple[Path, str]]:
-    """Where the text can be read, and what is told of where it came from. A fetched archive that is damaged goes."""
+    """The path of the text, and its origin for `about.json`. A fetched archive that is damaged is removed."""
     address = str(source) if is_address(source) else None
     if source is None:
         if known is None or known.address is None:
@@ -144,7 +146,7 @@ def _at_hand(
         address,
         home / "downloads",
         sha256=known.archive_sha256 if known and address == known.address else None,
-        told=told,
+        progress=progress,
         otherwise=f"fetch it by other means, then: kdx data prepare {name} --from {file_name(address)}",
     )
     try:
@@ -162,28 +164,28 @@ def _expanded(source: str) -> Path:
         raise KdxError(str(error), place=source) from error
 
 
-def _text(path: Path, found: Files, known: KnownText | None, told: Told) -> tuple[tuple[str, ...], Original]:
+def _text(path: Path, found: Files, known: KnownText | None, progress: Progress) -> tuple[tuple[str, ...], Original]:
     """The corpus in `found`, with its suffixes."""
     if known and known.original:
         try:
-            made = known.original(found, told)
+            made = known.original(found, progress)
         except KdxError as error:
             error.place = error.place or str(path)
             raise
         if made:
             return known.suffixes, made
     suffixes, texts = corpus_files(path, found, known)
-    return suffixes, known.processed(texts, told) if known and known.processed else Original(texts)
+    return suffixes, known.processed(texts, progress) if known and known.processed else Original(texts)
 
 
 class _Copy(NamedTuple):
     info: FileInfo
     sha1: str
     long: int
-    """Lines of training pairs that are too long for a sentence."""
+    """Number of lines of training pairs that are too long for a sentence."""
 
 
-def _copy(text: TextFile, path: Path, told: Told, *, pairs: bool) -> _Copy:
+def _copy(text: TextFile, path: Path, progress: Progress, *, pairs: bool) -> _Copy:
     sha256, sha1 = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
     number = words = empty = long = done = 0
     with path.open("wb") as copy:
@@ -205,14 +207,14 @@ def _copy(text: TextFile, path: Path, told: Told, *, pairs: bool) -> _Copy:
             copy.write(line)
             done += len(line)
             if number % 100_000 == 0:
-                told(f"copying {path.name}", done, text.size or None)
+                progress(f"copying {path.name}", done, text.size or None)
     if not words:
         raise KdxError("no words in it", place=text.place)
     return _Copy(FileInfo(number, words, sha256.hexdigest(), empty), sha1.hexdigest(), long)
 
 
 def _check_room(filling: Path, texts: Mapping[str, TextFile]) -> None:
-    """Before hours are spent, or a small archive of a huge text fills the disk."""
+    """Raises StorageError if the disk has no room, before hours are spent or a small archive of huge text fills it."""
     size, free = sum(text.size for text in texts.values()), shutil.disk_usage(filling).free
     if size > free:
         raise StorageError(
@@ -233,7 +235,7 @@ def _check_sides(texts: Mapping[str, TextFile], files: Mapping[str, FileInfo], s
 
 
 def _no_sentences(copies: Mapping[str, _Copy]) -> list[str]:
-    """Of parallel text: lines that are empty, or too long. In plain text an empty line is an end of its own."""
+    """Notes on parallel text with empty or overlong lines; in plain text an empty line has a meaning."""
     notes = []
     for name, copy in copies.items():
         if copy.info.empty:
@@ -244,7 +246,7 @@ def _no_sentences(copies: Mapping[str, _Copy]) -> list[str]:
 
 
 def _check_known(texts: Mapping[str, TextFile], copies: Mapping[str, _Copy], name: str, known: KnownText) -> list[str]:
-    """What is to be said of a text that is not the known one, where that is allowed."""
+    """Notes on the differences from the known text, where differences are allowed."""
     remarks: dict[str, list[str]] = {}
     for file, expected in known.files.items():
         info = copies[file].info
@@ -264,17 +266,18 @@ def _check_known(texts: Mapping[str, TextFile], copies: Mapping[str, _Copy], nam
 
 
 def _differences(copy: _Copy, expected: KnownFile) -> list[str]:
-    info, told = copy.info, []
+    info, differences = copy.info, []
     if expected.about and abs(info.lines - expected.lines) > _ROUND * expected.lines:
-        told.append(f"{info.lines:,} lines instead of about {expected.lines:,}")
+        differences.append(f"{info.lines:,} lines instead of about {expected.lines:,}")
     if not expected.about and info.lines != expected.lines:
-        told.append(f"{info.lines:,} lines instead of {expected.lines:,}")
+        differences.append(f"{info.lines:,} lines instead of {expected.lines:,}")
     if expected.words is not None and info.words != expected.words:
-        told.append(f"{info.words:,} words instead of {expected.words:,}")
+        differences.append(f"{info.words:,} words instead of {expected.words:,}")
     for kind, known, found in (("256", expected.sha256, info.sha256), ("1", expected.sha1, copy.sha1)):
         if known is not None and found != known:
-            told.append(f"{'' if told else 'other text, '}sha{kind} {found[:12]}… instead of {known[:12]}…")
-    return told
+            other = "" if differences else "other text, "
+            differences.append(f"{other}sha{kind} {found[:12]}… instead of {known[:12]}…")
+    return differences
 
 
 def _check_same(present: PreparedInfo, about: PreparedInfo, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The prepared corpora of the data home: what `about.json` beside each text tells of it, checked."""
+"""The prepared corpora of the data home: reads and checks the `about.json` of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What a prepared file holds."""
+    """The contents of a prepared file."""
 
     __pydantic_config__ = _STRICT
     lines: Annotated[int, Field(ge=0)]
@@ -30,44 +30,44 @@ class FileInfo:
     """Runs of characters between white space."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     empty: Annotated[int, Field(ge=0)] | None = None
-    """Lines without a word; None: prepared before they were counted."""
+    """Number of lines without a word; None if the corpus was prepared before they were counted."""
 
 
 @dataclass(frozen=True)
 class PreparedInfo:
-    """A prepared corpus, as its `about.json` tells it."""
+    """A prepared corpus, as its `about.json` describes it."""
 
     __pydantic_config__ = _STRICT
     name: str
     source: str
-    """The folder, archive or address it was prepared from."""
+    """The folder, archive or address that it was prepared from."""
     suffixes: tuple[str, ...]
-    """The language translated from and the one translated to; `txt` alone for plain text."""
+    """The source and the target language; only `txt` for plain text."""
     licence: str | None
-    """None: not known to kdx."""
+    """None if kdx does not know it."""
     tokenised: bool
-    """Whether punctuation already stands apart, as far as kdx knows."""
+    """Whether punctuation is already separated, as far as kdx knows."""
     files: Mapping[str, FileInfo]
-    """By name, such as `train.de`."""
+    """Name, such as `train.de` → contents."""
     notes: tuple[str, ...] = ()
-    """In what it differs from what is known of a corpus of this name, and what else is to be said of it."""
+    """Differences from the known corpus of this name, and other remarks."""
 
 
 _ABOUT_OF = TypeAdapter(PreparedInfo)
 
 
 def corpus_folder(name: str, home: Path | None = None) -> Path:
-    """Where the text of a prepared corpus lies."""
+    """The folder of a prepared corpus."""
     return (home or data_home()) / "corpora" / name
 
 
 def read_about(folder: Path) -> PreparedInfo | None:
-    """What is told of the prepared corpus in `folder`; None when there is none.
+    """Reads the description of the prepared corpus in `folder`; None if there is none.
 
-    Whoever made it, it names no file but those of a corpus, in this folder.
+    The description is checked to name only files of a corpus in this folder.
 
     Raises:
-        KdxError: the file that tells it is damaged, or tells of something else.
+        KdxError: `about.json` is damaged, or describes something else.
     """
     path = folder / ABOUT
     hint = f"remove {folder} and prepare the corpus again"
@@ -89,7 +89,7 @@ def read_about(folder: Path) -> PreparedInfo | None:
 
 
 def _contradiction(about: PreparedInfo, folder: Path) -> str | None:
-    """What a corpus in `folder` cannot be; its names are those of files, and so they lead nowhere else."""
+    """Why the description cannot be of a corpus in `folder`; None if it can. Its names must be plain file names."""
     if about.name != folder.name:
         return f"it is of `{about.name}`"
     languages = len(about.suffixes) == 2 and len(set(about.suffixes)) == 2

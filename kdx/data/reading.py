@@ -1,4 +1,4 @@
-"""How much of a stream an evaluation really reads at once: a short text does not fill long segments or memories."""
+"""How much of a stream an evaluation reads at once, since a short text does not fill long segments or memories."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,27 +13,27 @@ class Reading(NamedTuple):
     """How a stream is cut for an evaluation."""
 
     streams: int
-    """Read side by side."""
+    """Number of streams that are read in parallel."""
     length: int
-    """Tokens of each in a batch."""
+    """Tokens of each stream in a batch."""
     memory: int
-    """Tokens before them that stay visible."""
+    """Earlier tokens that stay visible."""
 
 
 class Extent(NamedTuple):
-    """Of the longest stream of a split, in tokens."""
+    """Lengths in the longest stream of a split, in tokens."""
 
     stream: int
     segment: int
-    """The longest segment."""
+    """The length of the longest segment."""
     memory: int
-    """The most that a segment finds remembered."""
+    """The longest memory that a segment has."""
     context: int
-    """The most that a token is predicted from: those before it in its segment, and the memory that is there."""
+    """The longest context of a token: earlier tokens of its segment, and the memory."""
 
 
 def reading_of(spec: CellSpec) -> Reading:
-    """How validation and test read a stream, of a cell whose task reads streams."""
+    """How validation and test read a stream, for a cell whose task reads streams."""
     evaluation, training = spec.evaluation, spec.training
     assert training.length is not None
     return Reading(
@@ -44,10 +44,10 @@ def reading_of(spec: CellSpec) -> Reading:
 
 
 def extent(tokens: int, reading: Reading) -> Extent:
-    """What is read of a split of so many tokens."""
+    """The lengths for a split of so many tokens."""
     stream = stream_length(tokens, reading.streams)
     last = (stream - 1) // reading.length * reading.length
-    # The last segment may be a short one; of the full ones, the last has the most before it.
+    # The last segment may be short; of the full ones, the last has the longest memory.
     starts = {last, max(0, last - reading.length)}
     return Extent(
         stream=stream,
@@ -58,12 +58,12 @@ def extent(tokens: int, reading: Reading) -> Extent:
 
 
 def stream_length(tokens: int, streams: int) -> int:
-    """Tokens of each stream where none of the text is left out; the last streams may be shorter."""
+    """Tokens of each stream if no text is left out; the last streams may be shorter."""
     return -(-tokens // streams)
 
 
 def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
-    """What a run of the cell is evaluated on: the facts of its corpus, and of a stream how it is read."""
+    """The facts of a cell's corpus, and for a stream also how evaluations read it."""
     if not isinstance(corpus, StreamCorpus):
         return corpus.facts
     reading = reading_of(spec)
@@ -73,7 +73,7 @@ def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
 
 
 def check_reading(spec: CellSpec, corpus: Corpus) -> None:
-    """Refuses a length or memory that the cell's evaluation names and its text cannot fill; those of training may stay.
+    """Refuses a length or memory of the cell's evaluation that its text cannot fill; those from training are allowed.
 
     Raises:
         KdxError: `evaluation.length` or `evaluation.memory` is more than the validation or the test text gives.
@@ -83,26 +83,26 @@ def check_reading(spec: CellSpec, corpus: Corpus) -> None:
     reading = reading_of(spec)
     tokens = {split: len(corpus.splits[split]) for split in HELD_OUT}
     shortest = min(HELD_OUT, key=tokens.__getitem__)
-    there = extent(tokens[shortest], reading)
+    longest = extent(tokens[shortest], reading)
     in_streams = f"the {shortest} text of `{spec.data.corpus}` has {tokens[shortest]:,} tokens in {reading.streams:,} "
-    in_streams += f"streams, {there.stream:,} in each"
-    if spec.evaluation.length is not None and there.segment < reading.length:
+    in_streams += f"streams, {longest.stream:,} in each"
+    if spec.evaluation.length is not None and longest.segment < reading.length:
         fitting = tokens[shortest] // reading.length
         raise KdxError(
             f"segments of {reading.length:,} tokens, but {in_streams}",
             place="evaluation.length",
-            allowed=f"at most {there.stream:,}",
+            allowed=f"at most {longest.stream:,}",
             hint=_fewer(fitting),
         )
-    if spec.evaluation.memory is not None and there.memory < reading.memory:
+    if spec.evaluation.memory is not None and longest.memory < reading.memory:
         raise KdxError(
-            f"a memory of {reading.memory:,} tokens, but {in_streams}, read in segments of {there.segment:,}",
+            f"a memory of {reading.memory:,} tokens, but {in_streams}, read in segments of {longest.segment:,}",
             place="evaluation.memory",
-            allowed=f"at most {there.memory:,}",
+            allowed=f"at most {longest.memory:,}",
             hint=_fewer(tokens[shortest] // (-(-reading.memory // reading.length) * reading.length + 1)),
         )
 
 
 def _fewer(streams: int) -> str:
-    """Of so many, each would be long enough."""
+    """The hint to read so many streams, each of which would be long enough."""
     return f"read fewer streams: evaluation.streams: {streams}" if streams else "take a longer text"

@@ -1,4 +1,4 @@
-"""Where data lies, and how a folder there comes into being whole or not at all."""
+"""The place of data, and atomic creation and removal of folders there."""
 
 import errno
 import os
@@ -19,26 +19,26 @@ def data_home() -> Path:
     try:
         if home:
             return Path(home).expanduser()
-        Path.home()  # which platformdirs does not ask: without a home it would name a folder `~` in this one
+        Path.home()  # raises without a home, where platformdirs would name a folder `~` in the current one
         return user_data_path("kdx")
     except RuntimeError:
-        # This user has no home, as in some containers: nothing is there, and nothing can be written.
+        # A user without a home, as in some containers, has no data and cannot write any.
         return Path(os.devnull) / "kdx"
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to be filled, which takes the name `folder` when the block ends well and vanishes when it does not.
+    """An empty folder that takes the name `folder` when the block ends, and vanishes on an exception.
 
-    Where another process made `folder` in the meantime, that one stands.
+    If another process made `folder` in the meantime, that folder stays.
 
     Raises:
         AccessError: the place may not be written.
         StorageError: the disk is full, or the place cannot be written for another reason.
     """
-    with told_of_disk(folder):
+    with translate_disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Of a name that all may read, unlike those of tempfile: a data home may be a team's.
+        # Unlike folders of tempfile, this one is readable for all, since a team may share a data home.
         with filling(folder.parent, folder=True) as unfinished:
             yield unfinished
             for path in unfinished.iterdir():
@@ -49,8 +49,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def told_of_disk(path: Path) -> Iterator[None]:
-    """Says of `path` what fails on the disk in this block.
+def translate_disk_errors(path: Path) -> Iterator[None]:
+    """Raises errors of the disk in this block as errors of kdx that name `path`.
 
     Raises:
         AccessError: the place may not be written.
@@ -68,9 +68,9 @@ def told_of_disk(path: Path) -> Iterator[None]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Takes the name away first, so that nobody meets a folder that is half gone.
+    """Removes a folder; it is renamed first, so that no process sees it half removed.
 
-    One that is not there, or that cannot be moved, is left to what is done next in its place.
+    A folder that is missing or cannot be moved is left to the caller.
     """
     leaving = nameless(folder.parent)
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Plain text as one stream of tokens a split, for sequence prediction."""
+"""Loads plain text as one stream of tokens for each split, for sequence prediction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,27 +20,27 @@ from kdx.vocabulary import Split
 
 @dataclass(frozen=True)
 class StreamCorpus:
-    """A corpus for sequence prediction: every line, one after the other."""
+    """A corpus for sequence prediction: the concatenated lines."""
 
     vocabulary: Vocabulary
     splits: Mapping[Split, Tokens]
-    """Each line's tokens and one end token; an empty line is the end token alone."""
+    """The tokens of all lines, with one end token after each line, even an empty one."""
     words: Mapping[Split, int]
-    """Words of a split and one end a line: what perplexity per word divides by, whatever a token is."""
+    """Number of words and line ends in a split, by which perplexity per word divides for any vocabulary."""
     fingerprint: str
     """SHA-256 over the tokens and what each token is."""
     unigram_loss: float
-    """Nats per token of the validation text under the training text's unigram distribution, each count + 1."""
+    """Nats per token of the validation text under the training text's unigrams, with 1 added to counts."""
     facts: Mapping[str, Any]
-    """What tells whether scores on it compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
+    """Facts by which scores compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know of it."""
+    """Remarks for readers of the results."""
     uncached: str | None = None
-    """Why it is not in the cache; None where it is."""
+    """Why the corpus is not in the cache; None if it is."""
 
 
 def load_stream(data: Data, home: Path | None = None, task: Task | None = None) -> StreamCorpus:
-    """The corpus that `data` names, as one stream of tokens a split.
+    """The corpus that `data` names, as one stream of tokens for each split.
 
     Raises:
         KdxError: there is no such corpus, it is parallel text, or a setting does not fit it.
@@ -73,7 +73,7 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
 
 
 def _write_stream(text: FoundText, split: Split, words: Vocabulary, folder: Path) -> Counts:
-    """One split into `folder`; how often each token comes."""
+    """Writes one split into `folder` and returns how often each token occurs."""
     with write_array(folder / f"{split}.npy", below=words.size) as ids:
         for line in text.lines(split, *text.suffixes):
             ids.extend([*words.encode(line), END])

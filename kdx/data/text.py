@@ -1,7 +1,7 @@
-"""What a corpus is before it has tokens: lines of text, by split and suffix.
+"""Corpora before they have tokens: lines of text, by split and suffix.
 
-Parallel text has two suffixes, the language translated from and the one translated to; plain text has one, `txt`. A
-line is what ends in a line feed, and a word is what stands between white space.
+Parallel text has two suffixes, the source and the target language; plain text has one, `txt`. A line ends in a line
+feed, and words are separated by white space.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,38 +17,38 @@ PLAIN = ("txt",)
 Lines = Mapping[Split, Mapping[str, Sequence[str]]]
 
 
-class Told(Protocol):
-    """Hears how far a long step has come."""
+class Progress(Protocol):
+    """Receives the progress of a long step."""
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
-        """`step` is what is being done; `done` of `total` counts bytes or lines, and None is a total not known."""
+        """Reports that `done` of `total` bytes or lines of a step are done; None is an unknown total."""
 
 
-def untold(step: str, done: int, total: int | None) -> None:
-    """Nobody is told."""
+def no_progress(step: str, done: int, total: int | None) -> None:
+    """Ignores the progress."""
 
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A corpus that is made from a seed; its words stand between spaces, punctuation too."""
+    """A text that is made from a seed; spaces separate its words and its punctuation."""
 
     suffixes: tuple[str, ...]
     train_lines: int
-    """Lines of training text, unless the grid wants another number."""
+    """Number of lines of training text, unless the grid sets another."""
     generate: Callable[[int, int], Lines]
     """(seed, training lines) → the text."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text that can be read from its beginning, again and again."""
+    """A text that can be read repeatedly from its beginning."""
 
     place: str
-    """For messages: the source with the path inside it."""
+    """The source with the path inside it, for messages."""
     lines: Callable[[], Iterator[bytes]]
-    """Its lines, line feeds included; a KdxError where they cannot be read."""
+    """Reads its lines, line feeds included; raises KdxError if they cannot be read."""
     size: int = 0
-    """Bytes that its folder or archive tells of; 0 for one that is made."""
+    """Size in bytes by its folder or archive; 0 for a text that was made."""
 
     def decoded(self) -> Iterator[str]:
         """Its lines, without line feeds.
@@ -61,7 +61,7 @@ class TextFile:
 
 
 Files = Mapping[PurePosixPath, TextFile]
-"""What a folder or an archive holds, by the path inside it."""
+"""Path inside a folder or an archive → text."""
 
 
 def decoded(line: bytes, place: str, number: int) -> str:
@@ -75,7 +75,7 @@ def decoded(line: bytes, place: str, number: int) -> str:
     except UnicodeDecodeError as error:
         column = len(line[: error.start].decode()) + 1
         raise KdxError(f"not UTF-8: byte 0x{line[error.start]:02x}", place=Place(place, number, column)) from error
-    # NUL is valid UTF-8. So UTF-16 without a byte-order mark would pass, every line of it garbage.
+    # NUL is valid UTF-8, so UTF-16 without a byte-order mark would pass as garbage.
     if "\0" in text:
         raise KdxError(
             "a NUL character, which no text has",
@@ -87,18 +87,18 @@ def decoded(line: bytes, place: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class KnownFile:
-    """What a file of a known corpus holds. What nobody has published is None and not checked."""
+    """The contents of a file of a known corpus. Facts that nobody has published are None and not checked."""
 
     lines: int
     sha256: str | None = None
     words: int | None = None
     """Runs of characters between white space."""
     sha1: str | None = None
-    """Where that is what was published."""
+    """Given where SHA-1 was published."""
     about: bool = False
     """Whether `lines` is a round figure, which holds within 5 %."""
     versions: Mapping[str | int, str] = field(default_factory=dict)
-    """Other versions that are met with, by SHA-256 or number of lines, and what to say of each."""
+    """SHA-256 or number of lines of another known version → a note on it."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Original:
     """A corpus made from the form in which it was published."""
 
     texts: Mapping[str, TextFile]
-    """By name, `train.de`."""
+    """Name, such as `train.de` → text."""
     notes: tuple[str, ...] = ()
-    """What is to be said of it."""
+    """Remarks for users."""
 
 
 @dataclass(frozen=True)
@@ -117,31 +117,31 @@ class KnownText:
 
     suffixes: tuple[str, ...]
     folder: str
-    """Name of the folder that the files lie in, where the archive holds more than one version of them."""
+    """Name of the folder of the files, if the archive holds more than one version of them."""
     licence: str
     tokenised: bool
-    """Whether punctuation already stands apart, so that BLEU compares the words as they are."""
+    """Whether punctuation is already separated, so that BLEU compares the words as they are."""
     files: Mapping[str, KnownFile]
-    """By name, `train.de`."""
+    """Name, such as `train.de` → contents."""
     address: str | None = None
-    """Where its archive can be fetched; None: nowhere, as a whole."""
+    """The address of its archive; None if there is no single archive to fetch."""
     archive_sha256: str | None = None
-    """Of the archive at `address`; None: not known, so the files alone are checked."""
+    """Hash of the archive at `address`; None if not known, so that only the files are checked."""
     by_hand: str = ""
-    """How to come by it where it has no address."""
+    """How to get the corpus if it has no address."""
     exact: bool = True
-    """Whether a file that differs from `files` is refused; otherwise, as where tokenisers differ, it is noted."""
+    """Whether a file that differs from `files` is refused; else, as where tokenisers differ, a difference is noted."""
     drift: float | None = None
-    """By how much, as a share of its lines, a file of another length may be noted; longer or shorter it is refused,
-    unless it is a known version. None: of any length."""
+    """Largest difference in the number of lines, as a share, that is noted instead of refused; a known version is never
+    refused. None allows any number."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What files are called where they were published (`wiki.train.tokens`), and their name here (`train.txt`)."""
-    original: Callable[[Files, Told], Original | None] | None = None
-    """Makes the corpus from its published form; None where that is not what the files are."""
-    processed: Callable[[Mapping[str, TextFile], Told], Original] | None = None
-    """Gives its own files the form that published scores are of, where they do not have it yet."""
+    """Published name of a file (`wiki.train.tokens`) → its name here (`train.txt`)."""
+    original: Callable[[Files, Progress], Original | None] | None = None
+    """Makes the corpus from its published form; returns None if the files are not in that form."""
+    processed: Callable[[Mapping[str, TextFile], Progress], Original] | None = None
+    """Converts the user's files to the form of published scores, if they do not have it yet."""
 
 
 def file_names(suffixes: Sequence[str]) -> list[str]:
-    """`train.de`, `train.en`, `valid.de`, …: one file a split and suffix."""
+    """The names `train.de`, `train.en`, `valid.de`, …, one for each split and suffix."""
     return [f"{split}.{suffix}" for split in Split for suffix in suffixes]

@@ -1,4 +1,4 @@
-"""What corpora of text have in common: how their vocabulary is learned, their facts, and their place in the cache."""
+"""Shared code of text corpora: learning and loading vocabularies, facts, and keys in the cache."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,19 +29,19 @@ def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:
     found = text_kind(text.suffixes)
     if found != kind:
         raise KdxError(
-            f"corpus `{data.corpus}` is {_told(found)}; this task needs {_told(kind)}",
+            f"corpus `{data.corpus}` is {_described(found)}; this task needs {_described(kind)}",
             place="data.corpus",
             allowed=corpus_names(home, kind),
         )
     return text
 
 
-def _told(kind: DataKind) -> str:
+def _described(kind: DataKind) -> str:
     return f"{kind.word}, for {' and '.join(task.word for task in TASKS.values() if task.data == kind)}"
 
 
 def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:
-    """The vocabulary of each language, of the words of its training text; saved in `folder`."""
+    """Learns the vocabulary of each language from its training text, and saves it in `folder`."""
     found = vocabulary.learn(data, counts)
     for name, words in dict(zip(_vocabulary_names(text, data), found, strict=True)).items():
         words.save(folder / name)
@@ -49,7 +49,7 @@ def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]])
 
 
 def vocabularies(text: FoundText, data: Data, folder: Path) -> list[Vocabulary]:
-    """Those that `learn` saved in `folder`."""
+    """Loads the vocabularies that `learn` saved in `folder`."""
     names = _vocabulary_names(text, data)
     found = {name: vocabulary.load(folder / name) for name in set(names)}
     return [found[name] for name in names]
@@ -64,10 +64,10 @@ def _vocabulary_names(text: FoundText, data: Data) -> list[str]:
 def predicted_facts(
     text: FoundText, data: Data, words: Vocabulary, counts: Mapping[Split, Counts], train: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Of the text that is predicted.
+    """Facts on the text that is predicted.
 
     Args:
-        counts: how often each of its tokens comes.
+        counts: how often each of its tokens occurs.
         train: how often each word of its training text occurs.
     """
     spelling = Spelling(train)
@@ -80,7 +80,7 @@ def predicted_facts(
 
 
 def text_key(reader: str, text: FoundText, data: Data, *settings: int) -> str:
-    """Changes with whatever the tokens depend on: the text, the settings, and the code that makes the one the other.
+    """The key of a text in the cache, which depends on the text, the settings, and the code that makes the tokens.
 
     Args:
         reader: the module that reads the corpus.

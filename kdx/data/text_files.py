@@ -1,7 +1,7 @@
-"""Finds the six or three text files of a corpus in a folder or an archive, whoever made it.
+"""Finds the six or three text files of a corpus in a folder or an archive, which may come from anybody.
 
-Parallel text: `train.X`, `train.Y`, and the same for valid and test. Plain text: `train.txt`, `valid.txt`, `test.txt`.
-An archive is read where it lies and never unpacked, so nothing in it can be written to a place of its choosing.
+Parallel text has `train.X`, `train.Y`, and the same for valid and test. Plain text has `train.txt`, `valid.txt`,
+`test.txt`. An archive is read without unpacking it, so its paths cannot lead to a write elsewhere.
 """
 
 import io
@@ -26,11 +26,11 @@ from kdx.tasks import text_kind
 from kdx.vocabulary import Split
 
 LONGEST_LINE = 1_000_000
-"""Bytes; longer ones are no lines of text but a sign that the file is something else."""
+"""Largest size of a line in bytes; a longer one shows that the file is not text."""
 MOST_FILES = 100_000
-"""Of a folder or an archive; a corpus has six."""
+"""Largest number of files in a folder or an archive; a corpus has six."""
 LONGEST_HEADERS = 10_000_000
-"""Bytes of a tar archive's long names and the like, which its reader keeps in memory."""
+"""Largest size of a tar archive's long names and the like in bytes, since its reader keeps them in memory."""
 
 LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 """A suffix of parallel text."""
@@ -55,11 +55,11 @@ Opener = Callable[[], IO[bytes]]
 
 
 class UnreadableError(KdxError):
-    """No archive, or a damaged one."""
+    """The source is no archive, or a damaged one."""
 
 
 class NoTextError(KdxError):
-    """A folder or an archive in which no such corpus is."""
+    """The folder or archive has no such corpus."""
 
 
 @contextmanager
@@ -67,8 +67,8 @@ def open_source(source: Path) -> Iterator[Files]:
     """The files of a folder, a tar archive (of any compression) or a zip archive, by their path inside.
 
     Raises:
-        UnreadableError: it is no archive, or a damaged one.
-        KdxError: nothing is there, a path in it leads out of it, or it is too large to be a corpus.
+        UnreadableError: the source is no archive, or a damaged one.
+        KdxError: the source does not exist, a path in it leads out of it, or it is too large for a corpus.
     """
     with ExitStack() as opened:
         try:
@@ -99,11 +99,11 @@ def corpus_files(
 ) -> tuple[tuple[str, ...], dict[str, TextFile]]:
     """The suffixes of the corpus in `files` (its direction, if parallel), and its files by name (`train.de`).
 
-    Where several folders hold training text, the one that is `known` by name is taken, else the uppermost.
+    If several folders have training text, the one with the name in `known` counts, else the uppermost.
 
     Raises:
-        NoTextError: no training text of this corpus.
-        KdxError: too much training text, or a file is missing.
+        NoTextError: there is no training text of this corpus.
+        KdxError: several folders have training text, or a file is missing.
     """
     if known:
         files = _renamed(files, known)
@@ -132,7 +132,7 @@ def corpus_files(
 
 
 def joined(texts: Sequence[TextFile]) -> TextFile:
-    """One text after the other, as one."""
+    """Concatenates texts."""
 
     def lines() -> Iterator[bytes]:
         for text in texts:
@@ -143,7 +143,7 @@ def joined(texts: Sequence[TextFile]) -> TextFile:
 
 
 def made(place: str, lines: Sequence[str]) -> TextFile:
-    """A text that was made of others."""
+    """A text that was made from others."""
     return TextFile(place, lambda: (f"{line}\n".encode() for line in lines))
 
 
@@ -152,14 +152,14 @@ _SEGMENT_END = re.compile(r"\s*</seg>\s*")
 
 
 def segments(text: TextFile) -> Iterator[str]:
-    """What stands in the `<seg id="…">` of a test set, as the campaigns of machine translation publish them."""
+    """The text of each `<seg id="…">` in a test set, the form in which translation campaigns publish them."""
     for line in text.decoded():
         if "<seg id" in line:
             yield _SEGMENT_END.sub("", _SEGMENT.sub("", line)).strip()
 
 
 def _renamed(files: Files, known: KnownText) -> Files:
-    """A file that has the name itself comes before one that has it by translation."""
+    """The files with their names here; a file that already has such a name wins over a renamed one."""
     ours = {path.with_name(known.names[path.name]): file for path, file in files.items() if path.name in known.names}
     return {**ours, **files}
 
@@ -187,7 +187,7 @@ def _suffixes(place: Path, files: Files, folder: PurePosixPath) -> tuple[str, ..
 
 
 def _in_folder(source: Path) -> Files:
-    """Its files, and those of folders in it. A link that leads out of it stands there to be refused when it is read."""
+    """The files of a folder and its subfolders. A link that leads out of it is listed, and refused when it is read."""
     files = {}
     root = source.resolve()
     for path in _walk(source):
@@ -202,7 +202,7 @@ def _in_folder(source: Path) -> Files:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """What may be a file of text, five folders deep. Links to folders are not followed."""
+    """Paths that may be text files, down to five levels. Links to folders are not followed."""
     met = 0
     for place, folders, names in os.walk(folder):
         met += len(folders) + len(names)
@@ -226,13 +226,13 @@ def _refused(path: Path, file: Path) -> IO[bytes]:
 
 
 class _Member(tarfile.TarInfo):
-    """One whose headers are short: of zeros or line feeds, gigabytes of them fit into a small archive."""
+    """A member whose headers must be short, since gigabytes of zeros or line feeds fit into a small archive."""
 
     _HEADERS = frozenset({
         tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
     })  # fmt: skip
 
-    # These are what `tarfile` calls for each kind of member, and where it invites subclasses to differ.
+    # `tarfile` calls these for each kind of member, and documents them as hooks for subclasses.
     def _proc_member(self, archive: "_Archive") -> tarfile.TarInfo:
         if self.type in self._HEADERS:
             archive.headers += self.size
@@ -246,20 +246,20 @@ class _Member(tarfile.TarInfo):
         return found
 
     def _proc_gnusparse_10(self, member: tarfile.TarInfo, headers: object, archive: "_Archive") -> None:
-        member.sparse = []  # type: ignore[assignment]  # its map, which has no end, is not read, for it is no text
+        member.sparse = []  # type: ignore[assignment]  # its map may be endless, and it is no text
 
 
 class _Archive(tarfile.TarFile):
     tarinfo = _Member
     headers = 0
-    """Bytes of long names and the like so far."""
+    """Size of long names and the like so far, in bytes."""
 
 
 def _in_tar(source: Path, archive: tarfile.TarFile) -> Files:
     files = {}
     for number, member in enumerate(archive, 1):
         _check_member(source, number, member.name)
-        # A link would be followed inside the archive only, but no corpus is made of links.
+        # A link would stay inside the archive, but no corpus has links.
         if member.isreg() and not member.issparse():
             opener = cast(Opener, partial(archive.extractfile, member))
             files[PurePosixPath(member.name)] = _file(f"{source}/{member.name}", opener, member.size)
@@ -291,7 +291,7 @@ def _file(place: str, opener: Opener, size: int) -> TextFile:
 def _lines(place: str, opener: Opener) -> Iterator[bytes]:
     number = 0
     try:
-        # What zipfile opens reads single lines slowly.
+        # Files of zipfile read single lines slowly.
         with io.BufferedReader(cast(io.RawIOBase, opener()), 1 << 20) as stream:
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1

@@ -1,11 +1,10 @@
-"""Text to token ids and back: whole words, or byte pairs learned on source and target together.
+"""Converts text to token ids and back: whole words, or byte pairs learned on source and target together.
 
-Four ids are no text: padding, begin, end, unknown. A text cannot spell them, whatever its words are, except that the
-word `<unk>`, by which published corpora such as WikiText mark their rare words, is the unknown token of a word
-vocabulary.
+Four ids are not text: padding, begin, end, unknown. No word of a text becomes one of them, except that the word
+`<unk>`, by which published corpora such as WikiText mark rare words, is the unknown token of a word vocabulary.
 
-Ids are by frequency in the training text, as an adaptive softmax needs them, in a word vocabulary and in one of
-subword-nmt; those of `bpe` are letters first and then by merge, the earliest first.
+Ids of a word vocabulary and of one of subword-nmt are sorted by frequency in the training text, as an adaptive softmax
+needs them; ids of `bpe` are letters first, then merges in their order.
 """
 
 import json
@@ -24,16 +23,16 @@ from kdx.vocabulary import Dictionaries, VocabularyKind
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = 4
-"""How many ids stand before those of the text."""
+"""Number of special ids, which come before those of the text."""
 
 _UNKNOWN_WORD = "<unk>"
-_REMEMBERED = 1 << 20  # words whose pieces are kept at hand
+_REMEMBERED = 1 << 20  # words whose pieces are cached
 
 Counts = Mapping[str, int]
 
 
 class Vocabulary(ABC):
-    """What a token is. Ids run from 0 to `size` - 1."""
+    """A mapping between text and token ids, which run from 0 to `size` - 1."""
 
     kind: ClassVar[VocabularyKind]
 
@@ -48,7 +47,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def unknown(self, word: str) -> list[str]:
-        """The text that each unknown token of a word stands for; together with the known ones it is the word again."""
+        """The text of each unknown token of a word; joined with the known tokens it is the word."""
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -56,10 +55,10 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """All that makes it this vocabulary of its kind, as JSON has it."""
+        """The JSON fields that define this vocabulary among those of its kind."""
 
     def save(self, path: Path) -> None:
-        """Writes it as JSON; `load` reads it."""
+        """Writes the vocabulary as JSON for `load`."""
         path.write_text(json.dumps({"kind": self.kind, **self.fields()}, ensure_ascii=False), encoding="utf-8")
 
 
@@ -79,9 +78,9 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 
 def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
-    """The vocabulary of each of these training texts, told by their words; one and the same where they share it.
+    """Learns the vocabulary of each training text from its word counts; the same object for all if it is joint.
 
-    Byte pairs are learned on all texts together even where each has tokens of its own.
+    Byte pairs are learned on all texts together even if each text has its own tokens.
 
     Raises:
         KdxError: the vocabulary's size is too small for the text.
@@ -109,19 +108,19 @@ def learn(data: Data, texts: Sequence[Counts]) -> list[Vocabulary]:
 class WordVocabulary(Vocabulary):
     """A token is a word; a word not seen in training is unknown.
 
-    The literature counts a text's distinct words, `<unk>` among them, and the end of a line: 33,278 of WikiText-2,
-    267,735 of WikiText-103. Here those two are special ids, so without a limit `size` is two more: padding and begin.
+    The literature counts a text's distinct words, including `<unk>`, and the end of a line: 33,278 for WikiText-2,
+    267,735 for WikiText-103. Here those two are special ids, so without a limit `size` is larger by padding and begin.
     """
 
     kind = VocabularyKind.WORD
 
     def __init__(self, words: Sequence[str]) -> None:
-        """`words` by id, from the first id after the special ones."""
+        """Takes `words` by id, from the first id after the special ones."""
         self._words = tuple(words)
 
     @classmethod
     def learn(cls, counts: Counts, size: int | None) -> Self:
-        """The most frequent words first; of two as frequent, the one that sorts first. `size` is of all ids."""
+        """Sorts words by frequency, equally frequent ones alphabetically; `size` limits the number of all ids."""
         if size is not None and size <= SPECIAL:
             raise _too_small(size, SPECIAL + 1)
         words = [word for word in _by_frequency(counts) if word != _UNKNOWN_WORD]
@@ -151,17 +150,17 @@ class WordVocabulary(Vocabulary):
 class BytePairVocabulary(Vocabulary):
     """A token is a piece of a word, learned by merging the most frequent pair of pieces again and again.
 
-    [Sennrich et al. 2016.] The mark at the end of a word is a space of its own, which merges like any letter. So pieces
-    put together are the text again, no word can hold the mark, and a letter never seen at the end of a word is known
-    there all the same. A letter never seen at all is unknown.
+    [Sennrich et al. 2016.] The mark at the end of a word is a separate space, which merges like any letter. So the
+    joined pieces are the text, no word contains the mark, and a letter is known at the end of a word even if it was
+    never seen there. A letter that was never seen is unknown.
     """
 
     kind = VocabularyKind.BPE
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[Sequence[str]]) -> None:
-        """`pieces` by id, from the first id after the special ones; `merges` in the order they were learned.
+        """Takes `pieces` by id, from the first id after the special ones, and `merges` in the order they were learned.
 
-        Merges may make pieces that are not among `pieces`; those are unknown.
+        Merges may make pieces that are not in `pieces`; those are unknown.
         """
         self._pieces = tuple(pieces)
         self._merges = [(left, right) for left, right in merges]
@@ -185,9 +184,9 @@ class BytePairVocabulary(Vocabulary):
         return cls(pieces[SPECIAL:], model["merges"])
 
     def restricted_to(self, counts: Counts) -> Self:
-        """The same merges, with those pieces alone that a text of these words holds."""
-        there = self._count(counts)
-        return type(self)([piece for piece in self._pieces if piece in there], self._merges)
+        """The same merges, with only the pieces that a text of these words has."""
+        occurring = self._count(counts)
+        return type(self)([piece for piece in self._pieces if piece in occurring], self._merges)
 
     @property
     def size(self) -> int:
@@ -198,7 +197,7 @@ class BytePairVocabulary(Vocabulary):
 
     def unknown(self, word: str) -> list[str]:
         found, marked = self._segmented(word), word + MARK
-        # The last piece bears the mark, whether the tokenizer was given it or adds it by itself.
+        # The last piece has the mark, either from the input or added by the tokenizer.
         stops = [*(stop for _, stop in found.offsets[:-1]), len(marked)]
         return [
             marked[start:stop]
@@ -207,7 +206,7 @@ class BytePairVocabulary(Vocabulary):
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
-        # Where the mark is no piece of its own, an unknown piece may have borne it.
+        # If the mark is not a separate piece, an unknown piece may have had it.
         unknown = _UNKNOWN_WORD if MARK in self._ids else _UNKNOWN_WORD + MARK
         pieces = (unknown if id == UNKNOWN else self._pieces[id - SPECIAL] for id in _text_ids(ids))
         return " ".join("".join(pieces).split())
@@ -216,7 +215,7 @@ class BytePairVocabulary(Vocabulary):
         return {"pieces": self._pieces, "merges": self._merges}
 
     def segment(self, word: str) -> list[str]:
-        """The pieces of a word. What stands for a letter never seen is no text."""
+        """The pieces of a word; the piece of an unseen letter is a placeholder."""
         tokens: list[str] = self._segmented(word).tokens
         return tokens
 
@@ -255,18 +254,18 @@ class BytePairVocabulary(Vocabulary):
 
 
 class SubwordNmtVocabulary(BytePairVocabulary):
-    """Byte pairs as subword-nmt learns them, and the list of pieces that fairseq makes of the text so segmented.
+    """Byte pairs as subword-nmt learns them, with the list of pieces that fairseq makes from the segmented text.
 
-    The last letter of a word bears the mark from the start, so it is another token than the same letter elsewhere.
-    The pieces of the training text are listed by frequency. As in fairseq, empty entries fill the list up to a multiple
-    of eight; so on IWSLT'14 the sizes are the published ones, and the numbers of parameters too.
+    The last letter of a word has the mark from the start, so it differs from the same letter elsewhere. The pieces of
+    the training text are sorted by frequency. As in fairseq, empty entries fill the list up to a multiple of eight, so
+    that sizes and numbers of parameters on IWSLT'14 are the published ones.
     """
 
     kind = VocabularyKind.SUBWORD_NMT
 
     @classmethod
     def of(cls, merges: Sequence[tuple[str, str]], counts: Counts) -> Self:
-        """The pieces that the merges leave of a text of these words."""
+        """The vocabulary of the pieces into which the merges divide a text of these words."""
         letters = dict.fromkeys(letter for word in counts for letter in letters_of(word))
         pieces = _by_frequency(cls(list(letters), merges)._count(counts))
         filled = -(len(pieces) + SPECIAL) % 8
@@ -281,7 +280,7 @@ class SubwordNmtVocabulary(BytePairVocabulary):
 
 
 class _Remembered(dict[str, tuple[int, ...]]):
-    """The ids of the words met so far."""
+    """A cache of the ids of words."""
 
     def __init__(self, ids_of: Callable[[str], tuple[int, ...]]) -> None:
         self._ids_of = ids_of
@@ -297,12 +296,12 @@ _KINDS: dict[str, type[Any]] = {of.kind: of for of in (WordVocabulary, BytePairV
 
 
 def _by_frequency(counts: Counts) -> list[str]:
-    """The most frequent first; of two as frequent, the one that sorts first."""
+    """Words or pieces sorted by frequency, equally frequent ones alphabetically."""
     return sorted(counts, key=lambda one: (-counts[one], one))
 
 
 def _written_out(counts: Counts) -> Iterator[str]:
-    """Text in which each word occurs so often, in strings that are not too long."""
+    """Text in which each word has these counts, in strings of limited length."""
     for word, times in counts.items():
         whole, rest = divmod(times, 1000)
         yield from [(word + MARK) * 1000] * whole
@@ -310,12 +309,12 @@ def _written_out(counts: Counts) -> Iterator[str]:
 
 
 def _special_pieces() -> list[str]:
-    # No piece of text begins with a space and goes on, so none can ever be one of these.
+    # No piece of text continues after a leading space, so none can equal one of these.
     return [f" {id}" for id in range(SPECIAL)]
 
 
 def _text_ids(ids: Iterable[int]) -> Iterator[int]:
-    """Those that are text or unknown, up to the first end."""
+    """The ids of text or of the unknown token, up to the first end token."""
     return (id for id in takewhile(lambda id: id != END, ids) if id not in (PADDING, BEGIN))
 
 

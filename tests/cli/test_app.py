@@ -12,7 +12,7 @@ from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "told"),
+    ("fault", "code", "expected"),
     [
         (KdxError("bad", hint="mend it"), 2, "error: bad\n  hint: mend it\n"),
         (Faults([KdxError("bad", place=Place("g.yaml", 1, 2))]), 2, "g.yaml:1:2: bad\n"),
@@ -32,7 +32,7 @@ from kdx.errors import DatabaseError, Faults, KdxError, Place, StorageError
         ),
     ],
 )
-def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code, told):
+def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code, expected):
     def fails():
         raise fault
 
@@ -40,7 +40,7 @@ def test_each_kind_of_problem_has_its_exit_code(monkeypatch, capsys, fault, code
     with pytest.raises(SystemExit) as end:
         module.main()
     assert end.value.code == code
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", expected)
 
 
 @pytest.mark.parametrize("fault", [KeyError("absent"), FileNotFoundError(errno.ENOENT, "No such file", "absent")])
@@ -61,8 +61,8 @@ def test_wrong_usage_is_exit_code_2(arguments):
 
 
 def test_the_version_goes_to_stdout():
-    told = CliRunner().invoke(module.app, ["--version"])
-    assert (told.exit_code, told.stdout) == (0, f"kdx {__version__}\n")
+    expected = CliRunner().invoke(module.app, ["--version"])
+    assert (expected.exit_code, expected.stdout) == (0, f"kdx {__version__}\n")
 
 
 def test_a_reader_that_has_enough_is_no_error(terminal):

@@ -34,9 +34,9 @@ def test_numbers_that_match_are_exit_code_0_and_others_5(file, folder):
     assert done.exit_code == 5
     assert "2.5" in done.stdout.splitlines()[0] and "2.25" in done.stdout.splitlines()[0]
     assert done.stderr.endswith(" differ; as they are now: kdx report tiny\n")
-    told = json.loads(typed("check", file, "--json").stdout)
-    assert (told["file"], told["tables"]) == (file, ["tiny"])
-    assert len(told["differences"]) == len(done.stdout.splitlines())
+    shown = json.loads(typed("check", file, "--json").stdout)
+    assert (shown["file"], shown["tables"]) == (file, ["tiny"])
+    assert len(shown["differences"]) == len(done.stdout.splitlines())
 
 
 def test_a_report_in_json_is_compared_with_the_sweep_that_it_names():

@@ -21,8 +21,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_closing_line_counts_the_verdicts_of_each_claim_and_setting() -> None:
     claims = len(load_paper("tsai2019").claims)
-    told = typed("claims", "tsai2019").stderr
-    assert told == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, {claims} cannot tell\n"
+    shown = typed("claims", "tsai2019").stderr
+    assert shown == f"{claims} verdicts, one a claim and setting: 0 hold, 0 do not hold, {claims} cannot tell\n"
 
 
 def test_without_a_paper_it_is_every_paper_inside_kdx() -> None:
@@ -34,8 +34,8 @@ def test_all_sweeps_are_asked_unless_one_is_named(folder: Path) -> None:
     assert json.loads(typed("claims", "--json").stdout)["sweeps"] == ["newer", "tiny"]
     for name in ("newer", "grid.yaml"):
         assert json.loads(typed("claims", "--sweep", name, "--json").stdout)["sweeps"] == ["newer"]
-    told = refused("claims", "--sweep", "runs.db")
-    assert str(told) == "`runs.db` is a database, not a sweep\n  hint: kdx claims --db runs.db"
+    shown = refused("claims", "--sweep", "runs.db")
+    assert str(shown) == "`runs.db` is a database, not a sweep\n  hint: kdx claims --db runs.db"
 
 
 def test_a_paper_may_be_a_file_of_ones_own(folder: Path) -> None:
@@ -45,9 +45,9 @@ def test_a_paper_may_be_a_file_of_ones_own(folder: Path) -> None:
 
 
 def test_latex_names_the_packages_that_it_takes_once() -> None:
-    told = typed("claims", "--format", "latex").stdout
-    assert told.startswith("% \\usepackage{array,booktabs,longtable,pdflscape}\n\\section*{")
-    assert told.count("usepackage") == 1
+    shown = typed("claims", "--format", "latex").stdout
+    assert shown.startswith("% \\usepackage{array,booktabs,longtable,pdflscape}\n\\section*{")
+    assert shown.count("usepackage") == 1
 
 
 def test_every_format_has_the_claims() -> None:

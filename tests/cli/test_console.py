@@ -27,8 +27,8 @@ def test_a_table_is_drawn_without_a_terminal_in_plain_text(capsys):
     table = Table("a", box=None)
     table.add_row("b")
     out(table)
-    told = capsys.readouterr().out
-    assert [line.strip() for line in told.splitlines()] == ["a", "b"] and "\x1b" not in told
+    written = capsys.readouterr().out
+    assert [line.strip() for line in written.splitlines()] == ["a", "b"] and "\x1b" not in written
 
 
 json_values = st.recursive(
@@ -48,14 +48,14 @@ def nulled(value):
 @given(json_values)
 def test_json_is_json_with_null_for_what_is_no_number(value):
     with pytest.MonkeyPatch.context() as patch:
-        told = []
-        patch.setattr("kdx.cli.console.out", told.append)
+        written = []
+        patch.setattr("kdx.cli.console.out", written.append)
         out_json(value)
-    assert json.loads(told[0], parse_constant=pytest.fail) == nulled(value)
+    assert json.loads(written[0], parse_constant=pytest.fail) == nulled(value)
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "written"),
     [
         (KdxError("wrong", hint="mend it"), "error: wrong\n  hint: mend it\n"),
         (DatabaseError("absent", place="runs.db"), "error: runs.db: absent\n"),
@@ -63,9 +63,9 @@ def test_json_is_json_with_null_for_what_is_no_number(value):
         (Faults([KdxError("one", place="g:1:1", hint="h")]), "g:1:1: one\n  hint: h\n"),
     ],
 )
-def test_one_problem_is_an_error_and_those_of_a_grid_lead_with_their_places(capsys, fault, told):
+def test_one_problem_is_an_error_and_those_of_a_grid_lead_with_their_places(capsys, fault, written):
     error(fault)
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", written)
 
 
 @pytest.fixture(params=[pytest.param(os.pipe, id="pipe"), pytest.param(pty.openpty, id="terminal")])

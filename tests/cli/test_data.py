@@ -72,7 +72,7 @@ def test_a_known_text_is_fetched_from_its_address(home, monkeypatch):
     assert not home.exists()
 
 
-def offline(address, folder, *, sha256, told, otherwise):
+def offline(address, folder, *, sha256, progress, otherwise):
     raise KdxError("cannot be fetched: no network", place=address, hint=otherwise)
 
 
@@ -139,11 +139,11 @@ def test_list_as_json(home, text):
 
 def test_info_tells_of_a_prepared_corpus(home, text):
     run("prepare", "mine", "--from", str(text))
-    told = run("info", "mine").stdout
+    shown = run("info", "mine").stdout
     for fact in ("prepared", "plain", "not known", f"{home}/corpora/mine", str(text)):
-        assert fact in told
+        assert fact in shown
     sha256 = hashlib.sha256(b"a b\nc\n").hexdigest()
-    assert ["train.txt", "2", "3", sha256] in [line.split() for line in told.splitlines()]
+    assert ["train.txt", "2", "3", sha256] in [line.split() for line in shown.splitlines()]
     row = json.loads(run("info", "mine", "--json").stdout)
     assert row["files"]["train.txt"] == {"lines": 2, "words": 3, "sha256": sha256, "empty": 0}
     assert row["notes"] == []

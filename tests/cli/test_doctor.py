@@ -48,12 +48,12 @@ def test_when_nothing_is_wrong_it_says_what_there_is():
     completed(planned(2)[0])
     done = typed("doctor")
     assert (done.exit_code, done.stderr) == (0, "nothing is wrong\n")
-    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert list(told) == ["versions", "sqlite", "database", "runs", "files", "disk"]
-    assert "torch 2." in told["versions"] and told["sqlite"].startswith(sqlite3.sqlite_version)
-    assert told["runs"] == "1 completed, 1 pending"
-    assert told["files"].startswith("1 in runs.files, ")
-    assert told["disk"].endswith(" free")
+    shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert list(shown) == ["versions", "sqlite", "database", "runs", "files", "disk"]
+    assert "torch 2." in shown["versions"] and shown["sqlite"].startswith(sqlite3.sqlite_version)
+    assert shown["runs"] == "1 completed, 1 pending"
+    assert shown["files"].startswith("1 in runs.files, ")
+    assert shown["disk"].endswith(" free")
 
 
 def test_a_run_whose_process_is_gone_is_given_back(gone):
@@ -187,9 +187,9 @@ def test_results_that_were_passed_on_alone_are_well(folder):
 
 def test_programs_get_json(gone):
     claimed(planned(1)[0], gone)
-    told = json.loads(typed("doctor", "--json").stdout)
-    assert set(told) == {"versions", "sqlite", "database", "files", "disk", "findings"}
-    (found,) = told["findings"]
+    shown = json.loads(typed("doctor", "--json").stdout)
+    assert set(shown) == {"versions", "sqlite", "database", "files", "disk", "findings"}
+    (found,) = shown["findings"]
     assert (found["problem"], found["repair"], found["mended"]) == (
         "running, but its process is gone",
         "give_back",
@@ -249,10 +249,10 @@ def test_a_folder_of_files_that_is_gone_is_one_finding(figure):
         "  put its files back; kdx resume begins it anew else",
     ]
     shutil.rmtree(files_beside(DB))
-    told, hint = wrong()
-    assert told == "wrong: the folder of run files: is gone, with the weights of 2 runs and the checkpoints of 1"
+    shown, hint = wrong()
+    assert shown == "wrong: the folder of run files: is gone, with the weights of 2 runs and the checkpoints of 1"
     assert "kdx retry RUN" in hint
-    figure(f"runs.files gone: {told}")
+    figure(f"runs.files gone: {shown}")
 
 
 def test_files_of_another_database_are_found_and_used_by_nobody():

@@ -23,8 +23,8 @@ def test_every_group_is_one_of_ours(group):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["data", "--help"], []])
 def test_help_is_shown(arguments):
-    told = CliRunner().invoke(app, arguments)
-    assert "Usage:" in told.output and "Commands" in told.output
+    result = CliRunner().invoke(app, arguments)
+    assert "Usage:" in result.output and "Commands" in result.output
 
 
 def test_help_is_not_shown_unasked():

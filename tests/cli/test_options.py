@@ -45,11 +45,11 @@ def test_what_are_no_seeds_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("database", "told"),
+    ("database", "option"),
     [(DATABASE, ""), ("my runs.db", " --db 'my runs.db'"), ("sqlite:///x.db", " --db sqlite:///x.db")],
 )
-def test_a_suggested_command_names_the_database_where_it_must(database, told):
-    assert in_database(database) == told
+def test_a_suggested_command_names_the_database_where_it_must(database, option):
+    assert in_database(database) == option
 
 
 ACTS = {

@@ -67,15 +67,15 @@ def test_json_has_every_run_with_action_and_reason():
     record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
     record("interrupt", 0, "rbf", checkpoint=6, last_step=7)
     record("fail", 0, "exponential", error="boom\x1b[2J", traceback="…", last_step=0)
-    told = json.loads(plan("grid.yaml", "--json").stdout)
-    assert (told["sweep"], told["leaving"]) == ("tiny", {"runs": 0, "cells": [], "seeds": [], "changes": []})
-    assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in told["runs"]] == [
+    shown = json.loads(plan("grid.yaml", "--json").stdout)
+    assert (shown["sweep"], shown["leaving"]) == ("tiny", {"runs": 0, "cells": [], "seeds": [], "changes": []})
+    assert [(run["choices"]["kernel"], run["seed"], run["action"], run["reason"]) for run in shown["runs"]] == [
         ("exponential", 0, "skip", "failed: boom\x1b[2J"),
         ("rbf", 0, "continue", "from step 6: interrupted at step 7"),
         ("exponential", 1, "start", "not started yet"),
         ("rbf", 1, "skip", "completed, validation score 3.5"),
     ]
-    assert [run["cell"] for run in told["runs"][:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
+    assert [run["cell"] for run in shown["runs"][:2]] == [cell.id for cell in load_grid("grid.yaml").cells]
 
 
 def test_an_error_that_was_recorded_cannot_drive_the_terminal():
@@ -123,8 +123,8 @@ def test_what_a_sweep_would_refuse_is_refused(folder):
     (folder / "other.yaml").write_text(GRID.replace("steps: 10", "steps: 80"))
     with pytest.raises(KdxError, match=r"^other\.yaml: sweep `tiny` in runs\.db is another grid's"):
         plan("other.yaml")
-    told = plan("other.yaml", "--replace").stderr
-    assert "4 runs of 2 cells leave sweep" in told and told.endswith("next: kdx sweep other.yaml --replace\n")
+    shown = plan("other.yaml", "--replace").stderr
+    assert "4 runs of 2 cells leave sweep" in shown and shown.endswith("next: kdx sweep other.yaml --replace\n")
     for text in (GRID.replace("corpus: synthetic-translation", "corpus: sintetic"), PLANTED):
         (folder / "other.yaml").write_text(text)
         with pytest.raises(Faults) as planned:
@@ -140,16 +140,16 @@ def test_what_is_to_be_said_of_the_data_is_said_as_by_a_sweep(folder):
 
 
 def test_the_command_that_it_ends_with_repeats_the_options():
-    told = plan("grid.yaml", "--seeds", "0, 7", "--max-runs", "9", "--db", "other runs.db").stderr
-    assert told.endswith("next: kdx sweep grid.yaml --seeds '0, 7' --max-runs 9 --db 'other runs.db'\n")
+    shown = plan("grid.yaml", "--seeds", "0, 7", "--max-runs", "9", "--db", "other runs.db").stderr
+    assert shown.endswith("next: kdx sweep grid.yaml --seeds '0, 7' --max-runs 9 --db 'other runs.db'\n")
 
 
 def test_options_come_from_the_environment_too(folder):
     record("interrupt", 0, "rbf", checkpoint=7, last_step=7)
     (folder / "runs.db").rename(folder / "other.db")
     (folder / "runs.files").rename(folder / "other.files")
-    told = json.loads(plan("grid.yaml", KDX_SEEDS="1", KDX_DB="other.db", KDX_JSON="1").stdout)
-    assert [(run["seed"], run["action"]) for run in told["runs"]] == [(0, "start"), (0, "continue")]
+    shown = json.loads(plan("grid.yaml", KDX_SEEDS="1", KDX_DB="other.db", KDX_JSON="1").stdout)
+    assert [(run["seed"], run["action"]) for run in shown["runs"]] == [(0, "start"), (0, "continue")]
     with pytest.raises(Faults, match="4 runs\n  allowed: at most 3"):
         plan("grid.yaml", KDX_MAX_RUNS="3")
 

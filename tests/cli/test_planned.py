@@ -79,7 +79,7 @@ def test_a_sweep_with_more_seeds_than_its_file_is_shown_whole():
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("rbf", "linear"), "1 cell in the grid only, 1 cell in the sweep only (kernel: rbf → linear)"),
         ((", rbf", ""), "1 cell in the sweep only (kernel: without rbf)"),
@@ -89,12 +89,12 @@ def test_a_sweep_with_more_seeds_than_its_file_is_shown_whole():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("command", [["report"], ["claims", "tsai2019", "--sweep"]], ids=["tables", "claims"])
-def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change, told, command):
+def test_a_file_that_is_not_what_was_swept_is_refused_with_the_difference(change, message, command):
     write("grid.yaml", GRID.replace(*change))
     refusal = refused(*command, "grid.yaml")
     assert refusal.exit_code == 2
     assert str(refusal) == (
-        f"grid.yaml: sweep `tiny` in runs.db was not planned from this grid as it is now: {told}\n"
+        f"grid.yaml: sweep `tiny` in runs.db was not planned from this grid as it is now: {message}\n"
         "  hint: kdx sweep grid.yaml computes this grid; kdx report tiny shows what was planned"
     )
 
@@ -141,7 +141,7 @@ def test_another_grid_does_not_take_the_place_of_a_sweep_unless_told_to(started)
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "message"),
     [
         ("grid.yaml", ("steps: 10", "steps: 80"), "4 runs of 2 cells leave sweep `tiny` (training.steps: 10 → 80)"),
         ("other.yaml", ("rbf", "linear"), "2 runs of 1 cell leave sweep `tiny` (kernel: rbf → linear)"),
@@ -149,10 +149,10 @@ def test_another_grid_does_not_take_the_place_of_a_sweep_unless_told_to(started)
     ],
     ids=["the same file", "a shared cell", "nothing leaves"],
 )
-def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, change, told):
+def test_a_grid_that_was_changed_goes_on_and_says_what_leaves(started, file, change, message):
     write(file, GRID.replace(*change))
     messages = typed("sweep", file).stderr
-    assert messages.startswith(f"note: {told}; nothing is deleted: ") if told else messages == ""
+    assert messages.startswith(f"note: {message}; nothing is deleted: ") if message else messages == ""
     assert len(started) == 1
 
 
@@ -177,5 +177,5 @@ def test_the_command_that_shows_what_left_can_be_typed_whatever_the_name():
         "$HOME": "'SELECT * FROM former_runs WHERE sweep = '\"'\"'$HOME'\"'\"''",
     }.items():
         write("grid.yaml", GRID.replace("name: tiny", f'name: "{name}"'))
-        told = leaving(found, load_grid("grid.yaml"), "my runs.db")
-        assert told and told.endswith(f"kdx query {query} --db 'my runs.db' shows them")
+        message = leaving(found, load_grid("grid.yaml"), "my runs.db")
+        assert message and message.endswith(f"kdx query {query} --db 'my runs.db' shows them")

@@ -67,21 +67,21 @@ def test_each_event_is_one_line(capsys):
 
 @pytest.mark.parametrize("listener", [Lines, Live])
 def test_what_goes_on_is_told_with_the_step_that_it_goes_on_from(listener, capsys):
-    told = listener(PLAN)
+    display = listener(PLAN)
     if listener is Live:
-        told.console.file = sys.stderr
-    told.decided(decided(record(FIRST, RunState.INTERRUPTED)))
-    told.started(FIRST, 2)
+        display.console.file = sys.stderr
+    display.decided(decided(record(FIRST, RunState.INTERRUPTED)))
+    display.started(FIRST, 2)
     line = "started aaaaaaaa [b]rbf · seed 0 (attempt 2, from step 380: interrupted at step 0)\n"
     assert line in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("listener", [Lines, Live])
 def test_what_a_run_has_to_say_is_one_line_with_its_name(listener, capsys):
-    told = listener(PLAN)
+    display = listener(PLAN)
     if listener is Live:
-        told.console.file = sys.stderr
-    told.noted(FIRST, "goes on from step 511, not 979: \x1b[31m")
+        display.console.file = sys.stderr
+    display.noted(FIRST, "goes on from step 511, not 979: \x1b[31m")
     assert capsys.readouterr().err == "aaaaaaaa [b]rbf · seed 0 goes on from step 511, not 979: \\x1b[31m\n"
 
 
@@ -103,16 +103,16 @@ def test_the_display_shows_the_sweep_and_each_run_at_work():
     live.decided(decided())
     whole, first, second = live.bars.tasks
     assert (whole.description, whole.total, whole.completed) == ("[red]demo\\x1b[2J", 3, 0)
-    assert whole.fields["told"] == "2 running"
-    assert (first.completed, first.total, first.fields["told"]) == (400, SPEC.training.steps, "loss 1.250")
-    assert second.fields["told"] == "starting"
+    assert whole.fields["status"] == "2 running"
+    assert (first.completed, first.total, first.fields["status"]) == (400, SPEC.training.steps, "loss 1.250")
+    assert second.fields["status"] == "starting"
 
     done = record(FIRST, RunState.COMPLETED)
     live.ended(FIRST, done)
     live.seconds = [3700.0]
     live.decided(decided(done))
     assert [task.description for task in live.bars.tasks] == [whole.description, second.description]
-    assert (whole.completed, whole.fields["told"]) == (1, "1 running, about 2:03:20 left")
+    assert (whole.completed, whole.fields["status"]) == (1, "1 running, about 2:03:20 left")
     live.progressed(FIRST, 500, 1.0)  # a last word that comes late
     assert "completed aaaaaaaa [b]rbf · seed 0 (0 s)" in live.console.file.getvalue()
 

@@ -29,14 +29,14 @@ def test_an_answer_goes_to_stdout_and_its_length_to_stderr():
 
 def test_csv_and_json():
     assert typed("query", SELECTED, "--csv").stdout == '"run_id","kernel","test_score"\n2,"exponential",2.25\n'
-    told = json.loads(typed("query", SELECTED, "--json").stdout)
-    assert told == [{"run_id": 2, "kernel": "exponential", "test_score": 2.25}]
+    shown = json.loads(typed("query", SELECTED, "--json").stdout)
+    assert shown == [{"run_id": 2, "kernel": "exponential", "test_score": 2.25}]
 
 
 def test_the_schema_tells_every_view_table_and_column():
-    told = typed("query", "--schema").stdout
+    shown = typed("query", "--schema").stdout
     for one in (*VIEWS, *metadata.tables.values()):
-        assert f" {one.name}: {one.comment}\n" in told
+        assert f" {one.name}: {one.comment}\n" in shown
     plain = {one["name"]: one for one in json.loads(typed("query", "--schema", "--json").stdout)}
     assert plain["curves"]["columns"]["step"] == "optimiser step, from 0"
     assert list(plain)[:3] == ["cells", "runs", "curves"]

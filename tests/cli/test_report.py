@@ -82,16 +82,16 @@ def test_tables_go_to_stdout_and_the_closing_line_to_stderr() -> None:
 def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(*asked: str) -> str:
+    def report(*asked: str) -> str:
         return " ".join(ran("--format", form, *asked).stdout.split())
 
-    short, full = told(), told("--notes", "full")
+    short, full = report(), report("--notes", "full")
     assert "Compared cells also differ, beside kernel, in seeds (0, 0" in short
     assert "Unequal seeds" not in short and "higher is better" not in short
     assert "Unequal seeds: 0 in exponential; 0" in full and "higher is better." in full
     assert "Compared cells also differ" not in full
     monkeypatch.setenv("KDX_NOTES", "full")
-    assert told() == full
+    assert report() == full
 
 
 @pytest.mark.usefixtures("folder")
@@ -152,10 +152,10 @@ def test_whatever_is_asked_for_is_of_one_state_of_the_database(
 
 @pytest.mark.usefixtures("folder")
 def test_json_holds_every_table() -> None:
-    told = json.loads(ran("--json").stdout)
-    assert told["sweep"] == "nightly"
-    assert [table["name"] for table in told["tables"]] == ["kernels", "tasks"]
-    assert [cell["score"] for cell in told["tables"][0]["cells"]] == [28.5, 30.25]
+    report = json.loads(ran("--json").stdout)
+    assert report["sweep"] == "nightly"
+    assert [table["name"] for table in report["tables"]] == ["kernels", "tasks"]
+    assert [cell["score"] for cell in report["tables"][0]["cells"]] == [28.5, 30.25]
 
 
 @pytest.mark.parametrize(

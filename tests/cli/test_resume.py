@@ -82,11 +82,11 @@ def test_the_plan_is_the_one_that_was_recorded_not_the_file_of_today(ran, folder
     assert [(plan.name, len(plan.runs)) for plan, _, _ in ran] == [("one", 1)]
 
 
-@pytest.mark.parametrize(("arguments", "told"), [((), "kdx report"), (("done",), "kdx report done")])
-def test_when_nothing_is_unfinished_it_says_so(ran, arguments, told):
+@pytest.mark.parametrize(("arguments", "command"), [((), "kdx report"), (("done",), "kdx report done")])
+def test_when_nothing_is_unfinished_it_says_so(ran, arguments, command):
     planned("done", "complete", **COMPLETED)
     result = resume(*arguments)
-    assert (result.exit_code, result.stderr, ran) == (0, f"nothing is unfinished; next: {told}\n", [])
+    assert (result.exit_code, result.stderr, ran) == (0, f"nothing is unfinished; next: {command}\n", [])
 
 
 def test_failed_runs_are_tried_again_only_when_asked(ran):

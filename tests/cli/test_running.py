@@ -55,16 +55,16 @@ def test_there_are_as_many_workers_as_gpus_or_else_as_cores(supervised, monkeypa
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["retry", "1"]])
 def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, command):
     CliRunner().invoke(app, ["sweep", "grid.yaml"])
-    for words, told in (
+    for words, expected in (
         ([], RunOptions()),
         (["--if-changed", "continue", "--hang-after", "7"], RunOptions(IfChanged.CONTINUE, 7.0)),
     ):
         result = CliRunner().invoke(app, [*command, *words])
-        assert (result.exit_code, supervised[-1].options) == (0, told), result.output
+        assert (result.exit_code, supervised[-1].options) == (0, expected), result.output
 
 
 @pytest.mark.parametrize(
-    ("ends", "counts", "code", "told"),
+    ("ends", "counts", "code", "expected"),
     [
         (None, {"completed": 2}, 0, "2 runs: 2 completed; next: kdx report tiny"),
         (None, {"completed": 1, "pruned": 1}, 0, "2 runs: 1 completed, 1 pruned; next: kdx report tiny"),
@@ -72,10 +72,10 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
         (signal.SIGTERM, {"interrupted": 1}, 143, "1 runs: 1 interrupted; go on with: kdx resume tiny"),
     ],
 )
-def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends, counts, code, told):
+def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends, counts, code, expected):
     supervised.ends, supervised.counts = ends, counts
     result = CliRunner().invoke(app, ["sweep", "grid.yaml"])
-    assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, told)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, expected)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])

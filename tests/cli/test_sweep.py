@@ -178,8 +178,8 @@ def test_on_another_processor_a_run_goes_on_only_when_told_to_and_the_report_say
     assert run.state is RunState.INTERRUPTED and 0 < run.progress_step < 800
     done = terminal.type(f"{elsewhere} kdx resume --if-changed continue")
     assert done.returncode == 0, done.stderr
-    told = " ".join(terminal.type("kdx report").stdout.split())
-    assert re.search(rf"conditions while training: {differs} from step \d+ on \(not bit-exact\)", told)
+    text = " ".join(terminal.type("kdx report").stdout.split())
+    assert re.search(rf"conditions while training: {differs} from step \d+ on \(not bit-exact\)", text)
     figure(
         f"{changed[0].strip()}: exit {refused.returncode}; when told to go on: exit {done.returncode}, in the report"
     )
@@ -202,8 +202,8 @@ def test_what_is_to_be_said_of_the_text_comes_first(tmp_path, data_home, monkeyp
     short = TINY.replace("train_lines: 300", "train_lines: 300, max_tokens: 8")
     Path("grid.yaml").write_text(short % {"steps": 10, "seeds": 1})
     monkeypatch.setattr("kdx.cli.running.run_plan", lambda *_: 0)
-    told = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
-    assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", told)
+    text = CliRunner().invoke(app, ["sweep", "grid.yaml"]).stderr
+    assert re.match(r"note: synthetic-translation: \d+ of 300 training pairs are left out; ", text)
 
 
 def test_a_corpus_that_is_not_prepared_starts_nothing(terminal):

@@ -25,7 +25,7 @@ def test_a_sweep_goes_by_its_name_or_its_grid_file_or_is_the_last(sweep):
 
 def test_a_database_in_the_place_of_a_sweep_is_told_apart():
     for db in ([], ["--db", "absent.db"]):
-        told = refused("report", "runs.db", *db)
-        assert str(told) == "`runs.db` is a database, not a sweep\n  hint: kdx report --db runs.db"
+        fault = refused("report", "runs.db", *db)
+        assert str(fault) == "`runs.db` is a database, not a sweep\n  hint: kdx report --db runs.db"
     Path("text").write_text("no database")
     assert refused("report", "text").problem == "there is no sweep `text`"

@@ -48,10 +48,10 @@ def test_its_grid_makes_the_same_cell_with_the_same_seeds(runs, folder):
 
 
 def test_json_has_all_of_it(runs):
-    told = json.loads(typed("trace", "tiny", "translation", "loss", "--json").stdout)
-    assert (told["value"], told["run"]) == (2.25, 2)
-    assert [run["state"] for run in told["runs"]] == ["completed", "completed", "pending"]
-    assert told["command"] is None
+    shown = json.loads(typed("trace", "tiny", "translation", "loss", "--json").stdout)
+    assert (shown["value"], shown["run"]) == (2.25, 2)
+    assert [run["state"] for run in shown["runs"]] == ["completed", "completed", "pending"]
+    assert shown["command"] is None
 
 
 def test_what_is_not_there_is_refused_and_nothing_is_written(runs, folder):
@@ -96,6 +96,6 @@ def test_nothing_that_was_recorded_drives_the_terminal(runs):
         connection.exec_driver_sql(
             "UPDATE run SET data_fingerprint = 'd' || char(27) || '[2J', code_fingerprint = 'c' || char(8238)"
         )
-    told = typed("trace", "tiny", "translation").stdout
-    assert "  data         d\\x1b[2J" in told and "  code         c\\u202e" in told
-    assert not set(told) & {"\x1b", "\u202e"}
+    shown = typed("trace", "tiny", "translation").stdout
+    assert "  data         d\\x1b[2J" in shown and "  code         c\\u202e" in shown
+    assert not set(shown) & {"\x1b", "\u202e"}

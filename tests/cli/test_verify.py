@@ -23,14 +23,14 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
     with pytest.raises(typer.Exit) as end:
         verify(None, Device.CPU, False)
     assert end.value.exit_code == 5
-    told = capsys.readouterr()
-    assert told.out.splitlines() == [
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
         "proposition         variants  largest error in roundings",
         "a square is no root        2  50",
         "  MISSED by rbf: 50",
         "one is one                 1  0",
     ]
-    assert told.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
+    assert captured.err == "0 comparisons with vectors, 3 checks of propositions: 1 missed\n"
 
 
 def test_programs_get_every_check(two_propositions, capsys):
@@ -47,8 +47,8 @@ def test_programs_get_every_check(two_propositions, capsys):
 def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
     monkeypatch.setattr(propositions, "PROPOSITIONS", {})
     verify(str(shared / "golden" / "attention.npz"), Device.CPU, False)
-    told = capsys.readouterr()
-    header, *rows = told.out.partition("\nproposition")[0].strip().splitlines()
+    captured = capsys.readouterr()
+    header, *rows = captured.out.partition("\nproposition")[0].strip().splitlines()
     assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]
     assert any(row.startswith("linear, symmetric, relative, with-position ") for row in rows)
-    assert "MISSED" not in told.out and told.err.startswith("728 comparisons with vectors, 0 checks")
+    assert "MISSED" not in captured.out and captured.err.startswith("728 comparisons with vectors, 0 checks")

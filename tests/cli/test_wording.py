@@ -29,7 +29,7 @@ def test_whatever_a_grid_words_it_is_one_line(label):
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "text"),
     [
         (0, "0 bytes"),
         (999, "999 bytes"),
@@ -39,5 +39,5 @@ def test_whatever_a_grid_words_it_is_one_line(label):
         (10**16, "10000.0 TB"),
     ],
 )
-def test_bytes_are_told_in_the_unit_that_suits_them(count, told):
-    assert size(count) == told
+def test_bytes_are_told_in_the_unit_that_suits_them(count, text):
+    assert size(count) == text

@@ -92,7 +92,7 @@ STAMPS = {
     "binary": lambda stamp: b"\xff\x00",
     "another shape": lambda stamp: b"[1]",
     "another shape within": lambda stamp: b'{"a": 1, "b": [], "c": null}',
-    "fewer fields": lambda stamp: json.dumps({name: told[1:] for name, told in json.loads(stamp).items()}).encode(),
+    "fewer fields": lambda stamp: json.dumps({name: entry[1:] for name, entry in json.loads(stamp).items()}).encode(),
 }
 
 

@@ -63,11 +63,11 @@ class Server:
 
 @pytest.fixture
 def server():
-    told = Server()
+    corpus_server = Server()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            told.answer(self)
+            corpus_server.answer(self)
 
         def log_message(self, *_):
             pass
@@ -75,8 +75,8 @@ def server():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
         thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
         thread.start()
-        told.address = f"http://127.0.0.1:{serving.server_port}/corpus.zip"
-        yield told
+        corpus_server.address = f"http://127.0.0.1:{serving.server_port}/corpus.zip"
+        yield corpus_server
         serving.shutdown()
         thread.join()
 
@@ -98,7 +98,7 @@ def refusal(*arguments, **options) -> KdxError:
 
 def test_a_file_is_fetched_once(server, folder):
     heard = []
-    path = download(server.address, folder, sha256=sha256(CONTENTS), told=lambda *told: heard.append(told))
+    path = download(server.address, folder, sha256=sha256(CONTENTS), progress=lambda *progress: heard.append(progress))
     assert path.read_bytes() == CONTENTS
     assert list(folder.iterdir()) == [path] and path.name.endswith("-corpus.zip")
     assert heard[-1] == ("fetching corpus.zip", len(CONTENTS), len(CONTENTS))
@@ -153,7 +153,7 @@ def test_a_server_that_always_breaks_off_is_not_asked_for_ever(server, folder):
 def test_a_server_that_does_not_tell_the_length(server, folder):
     server.length = False
     heard = []
-    path = download(server.address, folder, sha256=sha256(CONTENTS), told=lambda *told: heard.append(told))
+    path = download(server.address, folder, sha256=sha256(CONTENTS), progress=lambda *progress: heard.append(progress))
     assert path.read_bytes() == CONTENTS
     assert heard[-1][2] is None
 
@@ -222,7 +222,7 @@ def test_two_processes_do_not_write_into_one_file(server, folder):
         problems.append(str(refusal(server.address, folder)))
 
     problems = []
-    assert download(server.address, folder, told=meanwhile).read_bytes() == CONTENTS
+    assert download(server.address, folder, progress=meanwhile).read_bytes() == CONTENTS
     assert problems[0].endswith(".part: another process is fetching this file\n  hint: wait for it")
 
 

@@ -125,8 +125,8 @@ def test_a_large_text_is_looked_at_but_not_into_unless_asked_to(plan, tmp_path, 
     # Its first lines are no large text, and one of another kind is refused without a look into it.
     assert prepare_data(plan(grid.replace("large", "large, train_lines: 10")), large=False) == []
     prediction = "task: prediction\ndata: {corpus: large}\ntraining: {length: 32, batch_tokens: 64}\n"
-    (told,) = refused(plan(prediction), large=False)
-    assert told.startswith("grid.yaml:2:16: corpus `large` is parallel text, for translation")
+    (message,) = refused(plan(prediction), large=False)
+    assert message.startswith("grid.yaml:2:16: corpus `large` is parallel text, for translation")
     assert refused(plan(grid.replace("large", "large, train_lines: 21")), large=False) == [
         "grid.yaml:4:36: 21 lines wanted, but the training text of `large` has 20"
     ]

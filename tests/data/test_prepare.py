@@ -214,7 +214,7 @@ def fetched(tmp_path, monkeypatch):
     archive = tmp_path / "fetched.zip"
     checks = []
 
-    def download(address, folder, *, sha256, told, otherwise):
+    def download(address, folder, *, sha256, progress, otherwise):
         checks.append((address, sha256, otherwise))
         folder.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(archive, folder / "fetched.zip"))
@@ -341,7 +341,7 @@ def test_text_larger_than_the_disk_is_not_begun(pairs, home, monkeypatch):
 def test_progress_is_told(write):
     text = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), "a b\n" * 100_000)
     heard = []
-    prepare("long", write(text), told=lambda *told: heard.append(told))
+    prepare("long", write(text), progress=lambda *progress: heard.append(progress))
     assert heard == [(f"copying {name}", 400_000, 400_000) for name in text]
 
 

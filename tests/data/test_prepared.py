@@ -34,18 +34,18 @@ def test_damaged_about_is_told(pairs, damage):
 
 def test_about_is_plain_json(pairs):
     about = prepare("pets", pairs)
-    told = json.loads((corpus_folder("pets") / "about.json").read_text())
-    assert told == {**dataclasses.asdict(about), "suffixes": ["de", "en"], "notes": []}
+    about_json = json.loads((corpus_folder("pets") / "about.json").read_text())
+    assert about_json == {**dataclasses.asdict(about), "suffixes": ["de", "en"], "notes": []}
 
 
 def test_a_corpus_prepared_by_an_earlier_kdx_is_read(pairs):
     about = prepare("pets", pairs)
     path = corpus_folder("pets") / "about.json"
-    told = json.loads(path.read_text())
-    del told["notes"]
-    for file in told["files"].values():
+    about_json = json.loads(path.read_text())
+    del about_json["notes"]
+    for file in about_json["files"].values():
         del file["empty"]
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(about_json))
     earlier = read_about(path.parent)
     assert earlier.notes == () and earlier.files["train.de"].empty is None
     assert (earlier.suffixes, earlier.source) == (about.suffixes, about.source)
@@ -119,10 +119,10 @@ def test_lines_of_a_prepared_text_have_an_end_and_are_text(pairs, home):
     """Also where somebody made about.json to fit."""
     prepare("pets", pairs)
     folder = corpus_folder("pets")
-    for content, told in ((b"x" * 3_000_000, "a line of more than 1,000,000 characters"), (b"\xff", "not UTF-8")):
+    for content, about_json in ((b"x" * 3_000_000, "a line of more than 1,000,000 characters"), (b"\xff", "not UTF-8")):
         (folder / "train.de").write_bytes(content)
         about = json.loads((folder / "about.json").read_text())
         about["files"]["train.de"]["sha256"] = hashlib.sha256(content).hexdigest()
         (folder / "about.json").write_text(json.dumps(about))
-        with pytest.raises(KdxError, match=told):
+        with pytest.raises(KdxError, match=about_json):
             list(find_text(Data(corpus="pets"), home).lines(Split.TRAIN, "de"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdx.data.storage import data_home, new_folder, remove_folder, told_of_disk
+from kdx.data.storage import data_home, new_folder, remove_folder, translate_disk_errors
 from kdx.errors import AccessError, StorageError
 
 
@@ -73,18 +73,18 @@ def test_remove_takes_a_folder_away_and_minds_no_absent_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "told", "mend"),
+    ("number", "kind", "problem", "mend"),
     [
         (errno.EIO, StorageError, "Input/output error", "mend it"),
         (errno.ENOSPC, StorageError, "No space left on device", "free some space"),
         (errno.EACCES, AccessError, "Permission denied", "mend it"),
     ],
 )
-def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path, number, kind, told, mend):
-    with pytest.raises(kind) as caught, told_of_disk(tmp_path / "b"):
-        raise OSError(number, told)
+def test_what_fails_on_the_disk_is_told_of_the_place(tmp_path, number, kind, problem, mend):
+    with pytest.raises(kind) as caught, translate_disk_errors(tmp_path / "b"):
+        raise OSError(number, problem)
     assert str(caught.value) == (
-        f"cannot write {tmp_path}/b: {told}\n  hint: {mend}, or set KDX_DATA to a folder elsewhere"
+        f"cannot write {tmp_path}/b: {problem}\n  hint: {mend}, or set KDX_DATA to a folder elsewhere"
     )
 
 

@@ -300,8 +300,10 @@ def test_a_link_out_of_the_folder_is_not_followed(write, tmp_path):
     source = write(PAIRS)
     (source / "test.de").unlink()
     (source / "test.de").symlink_to(secret)
-    told = refusal(source)
-    assert told.startswith(f"{source}/test.de: a link that leads out of the folder, to {secret}\n  hint: put the file")
+    message = refusal(source)
+    assert message.startswith(
+        f"{source}/test.de: a link that leads out of the folder, to {secret}\n  hint: put the file"
+    )
     (source / "deeper").symlink_to(tmp_path)
     with open_source(source) as files:
         assert not any(path.parts[0] == "deeper" for path in files)
@@ -334,10 +336,10 @@ def test_the_headers_of_an_archive_have_an_end(tmp_path, kind, first, figure):
             opened.addfile(tarfile.TarInfo("train.de"), io.BytesIO())
         opened.addfile(long, io.BytesIO(bytes(long.size)))
     tracemalloc.start()
-    told = refusal(source)
+    message = refusal(source)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert told == f"{source}: an archive with more than 10,000,000 bytes of names is no corpus"
+    assert message == f"{source}: an archive with more than 10,000,000 bytes of names is no corpus"
     assert peak < 10_000_000
     figure(f"{source.stat().st_size:,} bytes that unfold to {long.size:,} refused with {peak / 1e6:.1f} MB")
 
@@ -352,10 +354,10 @@ def test_the_map_of_a_sparse_file_is_not_read(tmp_path, figure):
         member.size = len(content)
         opened.addfile(member, io.BytesIO(content))
     tracemalloc.start()
-    told = refusal(source)
+    message = refusal(source)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert "no training text in it" in told and peak < 10_000_000
+    assert "no training text in it" in message and peak < 10_000_000
     figure(f"{source.stat().st_size:,} bytes with a map of 10,000,000 entries read with {peak / 1e6:.1f} MB")
 
 

@@ -1,6 +1,6 @@
-"""What kdx knows by name: a generated corpus needs nothing else, a known one is to be prepared from its archive.
+"""The corpora that kdx knows by name: generated ones, and published ones that are prepared from their archives.
 
-Each is a file of its own: a `kdx.data.text.GeneratedText`, a `kdx.data.examples.GeneratedExamples`, or a
+Each has its own file, with a `kdx.data.text.GeneratedText`, a `kdx.data.examples.GeneratedExamples`, or a
 `kdx.data.text.KnownText`.
 """
 
@@ -24,5 +24,5 @@ BUILT_IN = Imported(
     }
 )
 
-# What is prepared together, from one folder, in so far as it is there.
+# Corpora that are prepared together from one folder, as far as it has them.
 FAMILIES = {"wmt14": ("wmt14-en-de", "wmt14-en-fr")}

@@ -1,11 +1,12 @@
 """IWSLT'14 German to English: transcribed TED talks, tokenised and lower-cased as the literature does.
 
 The campaign's own archive becomes text by the recipe that published scores share (Ranzato et al. 2016, and fairseq's
-script): the lines that tell of a talk are dropped, its title and description kept; Moses' tokeniser; pairs dropped that
-have an empty side, more than 175 words on a side, or more than 1.5 times the words of the other side; lower case. Every
-23rd pair is validation text, and the test text is five sets of talks, whole. Six files of raw text go the same way, and
-text that was tokenised elsewhere is taken as it is. Tokenisers differ from version to version, and with them the words
-and the pairs that are dropped, so that is noted; a text whose number of lines is quite another is refused.
+script): lines of metadata on a talk are dropped, except its title and description; Moses' tokeniser is applied; pairs
+are dropped that have an empty side, more than 175 words on a side, or more than 1.5 times the words of the other side;
+text is lower-cased. Every 23rd pair is validation text, and the test text is five whole sets of talks. Six files of raw
+text are treated in the same way, and text that was tokenised elsewhere is used unchanged. Tokenisers differ between
+versions, and with them the words and the dropped pairs, so a difference is noted; a text with a very different number
+of lines is refused.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told
+from kdx.data.text import Files, KnownFile, KnownText, Original, Progress, TextFile
 from kdx.data.text_files import made, segments
 from kdx.errors import KdxError
 from kdx.vocabulary import Split
@@ -25,9 +26,9 @@ _SPOKEN_TAG = re.compile(r"</?(title|description)>")
 _MOST_WORDS, _MOST_RATIO = 175, 1.5
 _EVERY = 23
 _ATTACHED = re.compile(r"[^\W\d_][.,!?](?:\s|$)")
-"""A sign that no tokeniser has set apart: in 1 % of tokenised lines, at abbreviations, and in most raw ones."""
+"""A sign that is attached to a word: in 1 % of tokenised lines, at abbreviations, and in most raw ones."""
 
-# Of the whole training text before it was tokenised, as a public copy has it.
+# SHA-256 of the whole training text of a public copy, before tokenisation.
 _UNTOKENISED = {
     "de": "f7813c885ae5c66d04630e7a4fa663d4f9307f4c79af8491ea10b977e7b7ab54",
     "en": "b26f54498498d74826ef69e3b92a6fa6c40652a6e2fa9907991e0133824fca52",
@@ -38,8 +39,8 @@ _SUBSET = (
 )
 
 
-def make(files: Files, told: Told) -> Original | None:
-    """The corpus from the campaign's archive; None where that is not what `files` are.
+def make(files: Files, progress: Progress) -> Original | None:
+    """Makes the corpus from the campaign's archive; None if `files` are not that archive.
 
     Raises:
         KdxError: a file of the archive is missing, or the sides of a text differ in length.
@@ -54,8 +55,8 @@ def make(files: Files, told: Told) -> Original | None:
     spoken = _sides([named[name] for name in training], _spoken)
     heard = [_sides([named[name] for name in names], _segments) for names in talks]
     texts: dict[str, TextFile] = {}
-    kept, raw = _clean(spoken, _tokenised(spoken, told))
-    tests = _tokenised([[line for talk in heard for line in talk[side]] for side in range(len(_LANGUAGES))], told)
+    kept, raw = _clean(spoken, _tokenised(spoken, progress))
+    tests = _tokenised([[line for talk in heard for line in talk[side]] for side in range(len(_LANGUAGES))], progress)
     notes = []
     for side, language in enumerate(_LANGUAGES):
         text = [pair[side].lower() for pair in kept]
@@ -67,8 +68,8 @@ def make(files: Files, told: Told) -> Original | None:
     return Original(texts, tuple(notes))
 
 
-def processed(texts: Mapping[str, TextFile], told: Told) -> Original:
-    """The six files; a split that is raw text tokenised, cleaned if it is for training, and lower-cased.
+def processed(texts: Mapping[str, TextFile], progress: Progress) -> Original:
+    """The six files; a split of raw text is tokenised, lower-cased, and for training also cleaned.
 
     Raises:
         KdxError: the sides of raw text differ in length.
@@ -79,7 +80,7 @@ def processed(texts: Mapping[str, TextFile], told: Told) -> Original:
         sides = _sides([texts[name] for name in names], TextFile.decoded)
         if not _is_raw(sides):
             continue
-        tokens = _tokenised(sides, told)
+        tokens = _tokenised(sides, progress)
         how = "tokenised"
         if split is Split.TRAIN:
             for name, side, known in zip(names, sides, _UNTOKENISED.values(), strict=True):
@@ -100,10 +101,10 @@ def _is_raw(sides: Sequence[Sequence[str]]) -> bool:
     return 3 * sum(1 for line in lines if _ATTACHED.search(line)) > len(lines)
 
 
-def _tokenised(sides: Sequence[Sequence[str]], told: Told) -> list[list[str]]:
+def _tokenised(sides: Sequence[Sequence[str]], progress: Progress) -> list[list[str]]:
     from kdx.data.moses import tokenised  # slow to import, and nothing else needs it
 
-    return [tokenised(side, language, told) for side, language in zip(sides, _LANGUAGES, strict=True)]
+    return [tokenised(side, language, progress) for side, language in zip(sides, _LANGUAGES, strict=True)]
 
 
 def _spoken(text: TextFile) -> Iterator[str]:
@@ -128,7 +129,7 @@ Pairs = list[tuple[str, str]]
 
 
 def _clean(raw: Sequence[Sequence[str]], tokens: Sequence[Sequence[str]]) -> tuple[Pairs, Pairs]:
-    """The pairs that are kept, tokenised and as they were."""
+    """The pairs that are kept, tokenised and raw."""
     kept = [
         (pair, before)
         for pair, before in zip(zip(*tokens, strict=True), zip(*raw, strict=True), strict=True)
@@ -147,7 +148,7 @@ def _training(lines: Sequence[str]) -> list[str]:
 
 
 def _compared(name: str, raw: Sequence[str], known: str) -> str:
-    """What can be said without a tokeniser: whether the raw text is the one that everybody has."""
+    """A note on whether the raw text is the known one, which does not depend on a tokeniser."""
     if _is_known(raw, known):
         return f"{name}: before tokenisation it is the known text, sha256 {known[:12]}…"
     return f"{name}: before tokenisation, sha256 {_sha256(raw)[:12]}…; a public copy, detokenised, has {known[:12]}…"
@@ -172,7 +173,7 @@ _FILES: Mapping[str, KnownFile] = {
     "valid.de": KnownFile(7283, "3f051579c9d8c7281a6ea8c72ad4ae09dbaa9bb24dfd41166f2c3a3df7cd940a"),
     "valid.en": KnownFile(7283, "e6d7317a9772cd1ed970910c611e9e7dada1f34439269b44a9d801334bff948d"),
     "test.de": KnownFile(6750, "e718c783e33160b7d72af8f733756a466e0d0c016eff8ab624c1b0d1d01cbbdf"),
-    # The words are those of published logs; the text with this hash has 131,156.
+    # The number of words is from published logs; the text with this hash has 131,156.
     "test.en": KnownFile(6750, "4b127beb9050511a3e6209cd837ff36f623a3a423666b32aba6e208b7330cf4c", words=131_161),
 }
 

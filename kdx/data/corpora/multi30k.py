@@ -1,7 +1,7 @@
 """Multi30k, task 1 (Elliott et al. 2016): captions of photographs, German to English, lower-cased and tokenised.
 
-The test split is test_2016_flickr. Its folder is `tok`; the raw text beside it is another corpus, to be prepared under
-another name. The address is that of the authors' repository at the version whose text this is.
+The test split is test_2016_flickr. The text lies in the folder `tok`; the raw text beside it is another corpus, with
+another name. The address is the authors' repository at the version of this text.
 """
 
 from kdx.data.text import KnownFile, KnownText

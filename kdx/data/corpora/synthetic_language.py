@@ -1,4 +1,4 @@
-"""A generated language to be predicted word by word, in which context near and far tells what comes next.
+"""A generated language for prediction word by word, in which near and far context determines the next word.
 
 The text comes in paragraphs, each a few sentences (one a line) about the same three people, closed by an empty line:
 
@@ -10,10 +10,10 @@ The text comes in paragraphs, each a few sentences (one a line) about the same t
     lena follows the cats .
     she waits .
 
-Three things are to be learned, each at a greater distance than the one before. A verb agrees in number with its
-subject, across relative clauses and prepositional phrases, which may stand inside one another. A pronoun takes the
-gender of the person named before it. Who has which trade is said once, at the top of the paragraph, and is drawn anew
-in the next one, so that it can only be read off the context.
+A model has to learn three things, each at a greater distance than the one before. A verb agrees in number with its
+subject, across relative clauses and prepositional phrases, which may be nested. A pronoun has the gender of the person
+named before it. The trades of people are stated once, at the top of the paragraph, and change with each paragraph, so
+that only the context shows them.
 """
 
 from random import Random
@@ -47,7 +47,7 @@ _DEEPEST = 2  # clauses and phrases inside one another
 def generate(seed: int, lines: int) -> Lines:
     """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
 
-    Fewer training lines are the first of more; valid and test do not depend on their number.
+    Fewer training lines are a prefix of more; valid and test do not depend on their number.
     """
     return {
         split: {"txt": _lines(Random(f"synthetic-language {seed} {split}"), count)}
@@ -81,9 +81,9 @@ def _paragraph(random: Random) -> list[str]:
 
 
 def _noun_phrase(random: Random, depth: int, trades: list[str]) -> tuple[list[str], bool]:
-    """The phrase, and whether it is many; `depth` clauses and phrases are open around it."""
+    """A phrase, and whether it is plural; `depth` clauses and phrases enclose it."""
     many = random.random() < 0.5
-    # People of the paragraph are one each, so only things come in numbers.
+    # The people of a paragraph are single persons, so only other nouns can be plural.
     noun = random.choice(_NOUNS)[many] if many or random.random() < 0.5 else random.choice(trades)
     adjective = [random.choice(_ADJECTIVES)] if random.random() < 0.3 else []
     return ["the", *adjective, noun, *_modifier(random, many, depth, trades)], many

@@ -1,12 +1,12 @@
-"""Generated lines to be classified by who does it, which no word tells and their order does.
+"""Generated lines for classification by the acting person, which depends on word order alone.
 
     the baker thanks the miller today       baker
     the miller is thanked by the baker      baker
     it is the baker that the miller thanks  miller
 
-A line names two people of different trades, in one of four constructions, with words between that tell nothing. The
-label is the trade of the one who acts. Whatever words a line has, it has a twin of the same words, in which the other
-one acts; so that a model that does not see the order is right half of the time.
+A line names two people of different trades, in one of four constructions, with uninformative words between. The label
+is the trade of the acting person. For each line there is another one of the same words in which the other person acts,
+so a model that does not see the order is right half of the time.
 """
 
 from itertools import count
@@ -25,8 +25,8 @@ _ADVERBS = ("today", "often", "in town", "at night")
 def generate(seed: int, lines: int) -> Lines:
     """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
 
-    Fewer training lines are the first of more; valid and test do not depend on their number, and no line of theirs is
-    a training line.
+    Fewer training lines are a prefix of more; valid and test do not depend on their number, and share no line with the
+    training lines.
     """
     held_out: set[str] = set()
     text: dict[Split, dict[str, list[str]]] = {}

@@ -1,7 +1,7 @@
-"""Generated sets to be classified by what their elements are to each other.
+"""Generated sets for classification by relations between their elements.
 
-A set has 6 to 10 elements, vectors of 4 features from [-1, 1). The class is how many pairs of opposites, x and -x, are
-among them: 0 to 3. No element tells anything by itself; the sum of all tells a little, since opposites cancel.
+A set has 6 to 10 elements, vectors of 4 features from [-1, 1). The class is the number of pairs of opposites, x and -x,
+among them: 0 to 3. A single element carries no information; the sum carries a little, since opposites cancel.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ PAIRS = 3  # at most
 
 
 def make(numbers: Numbers) -> Examples:
-    """`elements` (N, 10, 4), `padding` (N, 10), True where there is none; targets (N, 1)."""
+    """Makes `elements` (N, 10, 4) and `padding` (N, 10), True where there is no element; targets (N, 1)."""
     kinds, order, features = np.split(numbers, [2, 2 + MOST], axis=1)
     count = FEWEST + np.floor((1 + MOST - FEWEST) * kinds[:, 0]).astype(int)
     pairs = np.floor((1 + PAIRS) * kinds[:, 1]).astype(np.int64)
@@ -24,7 +24,7 @@ def make(numbers: Numbers) -> Examples:
     paired = (np.arange(PAIRS) < pairs[:, None])[:, :, None]
     elements[:, first + 1] = np.where(paired, -elements[:, first], elements[:, first + 1])
     there = np.arange(MOST) < count[:, None]
-    # Those that are there come first, in an order of their own.
+    # Existing elements come first, in random order.
     shuffled = np.argsort(order + ~there, axis=1)
     elements = np.take_along_axis(np.where(there[:, :, None], elements, 0.0), shuffled[:, :, None], axis=1)
     return Examples({"elements": elements.astype(np.float32), "padding": ~there}, pairs[:, None])

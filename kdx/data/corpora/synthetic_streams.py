@@ -1,8 +1,8 @@
-"""Generated streams of three modalities, unaligned, whose class lies in what happens at the same time in all of them.
+"""Generated, unaligned streams of three modalities, whose class depends on simultaneous events in all of them.
 
-Time runs from 0 to 48 at most. Language says 4 to 8 words at any times, one of which is the cue. Vision has a frame at
-every second time, audio at every third, each with noise around a state, one of two, that changes at times of its own.
-The class, one of four, is the states of vision and of audio when the cue is said.
+Time runs from 0 to at most 48. Language has 4 to 8 words at random times, one of which is the cue. Vision has a frame
+at every second time, audio at every third. Each frame is noise around one of two states, which change at different
+times in the two modalities. The class, one of four, is the states of vision and of audio at the time of the cue.
 """
 
 import numpy as np
@@ -25,10 +25,10 @@ _STATES = LONGEST // STATE + 1
 
 
 def make(numbers: Numbers) -> Examples:
-    """For each modality what happens and, as `…_times`, when, -1 where nothing does; targets (N, 1).
+    """Makes the events of each modality and, as `…_times`, their times, -1 for padding; targets (N, 1).
 
-    `language` (N, 8) are words, 0 where there is none; `vision` (N, 24, 2) and `audio` (N, 16, 2) are features. Padding
-    lies to the right.
+    `language` (N, 8) are words, 0 for padding; `vision` (N, 24, 2) and `audio` (N, 16, 2) are features. Padding is on
+    the right.
     """
     kinds, when, words, states, frames = np.split(numbers, np.cumsum([3, LONGEST, MOST, 2 * _STATES]), axis=1)
     length = SHORTEST + np.floor((1 + LONGEST - SHORTEST) * kinds[:, 0]).astype(np.int64)

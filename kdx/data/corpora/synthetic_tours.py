@@ -1,7 +1,7 @@
-"""Travelling salespeople: ten cities in the unit square, and for each the next one on the shortest tour through all.
+"""The travelling salesperson problem: ten cities in the unit square, and for each the next city on the shortest tour.
 
-Tours are exact, by dynamic programming over subsets (Held & Karp 1962), and go counter-clockwise, which makes the next
-city one city and not either of two. The cities are listed in no order.
+Tours are exact, by dynamic programming over subsets (Held & Karp 1962), and go counter-clockwise, so that the next city
+is unique. The cities are listed in random order.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _AT_ONCE = 1000  # sets of cities, for which the tables of the programme take so
 
 
 def make(numbers: Numbers) -> Examples:
-    """`cities` (N, 10, 2), their places; targets (N, 10), of each city the next one."""
+    """Makes `cities` (N, 10, 2), their coordinates; targets (N, 10), the next city of each."""
     cities = numbers.astype(np.float32).reshape(len(numbers), -1, 2)
     parts = [shortest(cities[start : start + _AT_ONCE]) for start in range(0, len(cities), _AT_ONCE)]
     return Examples({"cities": cities}, np.concatenate(parts) if parts else np.zeros((0, CITIES), np.int64))
@@ -27,7 +27,7 @@ def shortest(cities: NDArray[np.floating]) -> NDArray[np.int64]:
     steps = where[:, None] - where
     distance = np.sqrt((steps**2).sum(2))  # (n, n, N)
     last = len(where) - 1
-    # best[S, j]: the shortest way from the last city through all of S that ends in j, of S; before[S, j]: where from.
+    # best[S, j]: the shortest way from the last city through all of S to j in S; before[S, j]: the city before j on it.
     best = np.full((1 << last, last, where.shape[-1]), np.inf)
     before = np.zeros(best.shape, np.int8)
     for subset in range(1, 1 << last):

@@ -1,17 +1,17 @@
-"""A generated translation task in which position matters, small enough to be learned in seconds.
+"""A generated translation task in which position matters, small enough to learn in seconds.
 
-The source is subject–verb–object, adjectives before their noun, the time last:
+The source has the order subject–verb–object, adjectives before their noun, and the time last:
 
     the old cat that saw my dog chased the birds near my foxes yesterday
 
-The target puts the time first and the verb last; adjective and article follow their noun, a relative clause or a
+The target has the time first and the verb last; adjective and article follow their noun, and a relative clause or a
 prepositional phrase stands between the subject and the rest of the sentence:
 
     lume miru sona la rado mi vena ke tikin la zefun mi apu sequa
 
-The lexicon is one-to-one but for the verb, which agrees in gender and number with its subject, however far away that
-is. Subjects, objects and the nouns between them are drawn from the same list, so the words of a sentence, without their
-order, do not tell who does what to whom.
+The lexicon is one-to-one except for the verb, which agrees in gender and number with its subject at any distance.
+Subjects, objects and the nouns between them come from the same list, so the words of a sentence without their order do
+not show who does what to whom.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _NOUNS = (
     (("friend", "friends"), ("amu", "amun"), "o"),
     (("witch", "witches"), ("veki", "vekin"), "a"),
 )
-# Source form, target stem; the ending is the subject's gender, and n for many.
+# Source form, target stem; the ending is the subject's gender, and n for plural.
 _VERBS = (("saw", "ven"), ("chased", "sequ"), ("called", "kant"), ("found", "trov"), ("followed", "lur"))
 _ADJECTIVES = (("old", "sona"), ("small", "pike"), ("white", "albe"), ("clever", "ruze"), ("tired", "dome"))
 _ARTICLES = (("the", "la"), ("my", "mi"))
@@ -50,8 +50,8 @@ _Phrase = tuple[list[str], list[str]]
 def generate(seed: int, lines: int) -> Lines:
     """The text of every split, by suffix; a pure function of `seed` and of the number of training `lines`.
 
-    Fewer training lines are the first of more; valid and test do not depend on their number, and no sentence of theirs
-    is a training sentence.
+    Fewer training lines are a prefix of more; valid and test do not depend on their number, and share no source
+    sentence with the training lines.
     """
     held_out: set[str] = set()
     text: dict[Split, dict[str, list[str]]] = {}
@@ -90,7 +90,7 @@ def _sentence(random: Random) -> _Phrase:
 
 
 def _noun_phrase(random: Random) -> tuple[list[str], list[str], str]:
-    """Source, target, and the ending of a verb whose subject it is."""
+    """A phrase in source and target, and the ending of a verb whose subject it is."""
     forms, target_forms, gender = random.choice(_NOUNS)
     many = random.random() < 0.5
     article, target_article = random.choice(_ARTICLES)
@@ -102,7 +102,7 @@ def _noun_phrase(random: Random) -> tuple[list[str], list[str], str]:
 
 
 def _modifier(random: Random, ending: str) -> _Phrase:
-    """What stands between a subject and its verb: a relative clause, a prepositional phrase or nothing."""
+    """A relative clause, a prepositional phrase or nothing, to follow a noun."""
     kind = random.random()
     if kind < 1 / 3:
         return [], []

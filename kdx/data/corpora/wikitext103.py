@@ -1,6 +1,6 @@
 """WikiText-103 (Merity et al. 2017): WikiText-2's form with fifty times its training text.
 
-With one end token a line, empty lines included, it has the usual 103,227,021 / 217,646 / 245,569 tokens. Validation and
+With one end token for each line, it has the usual 103,227,021 / 217,646 / 245,569 tokens. Validation and
 test are the articles of WikiText-2, line for line and word for word, but not byte for byte: fewer words are rare in the
 larger training text, so fewer are written `<unk>`. The SHA-1 sums are those that GluonNLP checks; those it has of
 WikiText-2 are of the very files that kdx knows.

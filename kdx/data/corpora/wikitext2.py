@@ -1,7 +1,7 @@
 """WikiText-2 (Merity et al. 2017): articles of Wikipedia, word level, rare words already written `<unk>`.
 
-With one end token a line, empty lines included, it has the usual 2,088,628 / 217,646 / 245,569 tokens. The address is
-Stephen Merity's own; the one that older programs name answers no more.
+With one end token for each line, even an empty one, it has the usual 2,088,628 / 217,646 / 245,569 tokens. The address
+is Stephen Merity's own; the address in older programs no longer works.
 """
 
 from kdx.data.text import PLAIN, KnownFile, KnownText

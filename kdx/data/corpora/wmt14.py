@@ -1,16 +1,16 @@
 """WMT'14 English to German and to French, as Vaswani et al. 2017 and Shaw et al. 2018 use it.
 
-The text has to be at hand: some 4.5 and 36 million pairs for training, newstest2013 for validation, newstest2014 for
-testing. It is taken from a folder in either of two forms. One is `train.en`, `train.de` and `newstest2013.*`,
-`newstest2014.*` (or `valid.*`, `test.*`) side by side, both directions in folders of their own. The other is what the
-campaign's archives hold, below any folders: the training pieces, put one after the other in alphabetical order, and the
-test sets with their `<seg>` marks. What was tokenised before is so only if the user says so.
+The user provides the text: some 4.5 and 36 million pairs for training, newstest2013 for validation, newstest2014 for
+testing. kdx reads it from a folder in either of two forms. One has `train.en`, `train.de` and `newstest2013.*`,
+`newstest2014.*` (or `valid.*`, `test.*`) in one folder for each direction. The other has the contents of the campaign's
+archives in any folders: the training pieces, which are concatenated in alphabetical order, and the test sets with their
+`<seg>` marks. The text counts as tokenised only if the user says so.
 """
 
 from functools import partial
 from pathlib import PurePosixPath
 
-from kdx.data.text import Files, KnownFile, KnownText, Original, TextFile, Told, file_names
+from kdx.data.text import Files, KnownFile, KnownText, Original, Progress, TextFile, file_names
 from kdx.data.text_files import joined, made, segments
 from kdx.errors import KdxError
 
@@ -32,8 +32,8 @@ _PAIRS = {
 _FILTERED = "newstest2014 as first released, filtered: the literature counts 3,003 lines"
 
 
-def make(target: str, files: Files, told: Told) -> Original | None:
-    """English to `target` from the campaign's files; None where no training piece is among `files`.
+def make(target: str, files: Files, progress: Progress) -> Original | None:
+    """Makes English to `target` from the campaign's files; None if no training piece is among `files`.
 
     Raises:
         KdxError: the other side of a piece, or a test set, is missing.
