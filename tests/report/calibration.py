@@ -209,10 +209,10 @@ def table(draws: int, seed: int = 0) -> Iterator[Rate]:
 def power(draws: int, seed: int = 0) -> Iterator[Rate]:
     """How often each claim holds on the paper's own values, and at wider spreads."""
     rng = np.random.default_rng(seed)
-    for sd, told in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
+    for sd, spread in ((1.0, "sd 0.15 BLEU, 0.08 perplexity"), (5 / 3, "sd 0.25 BLEU, 0.13 perplexity")):
         for n in SEEDS:
             for claim, its in verdicts(SCENARIOS[0], n, draws, rng, published=True, sd=sd).items():
-                yield Rate(f"{claim} holds on the paper's values", told, n, its[Verdict.HOLDS], draws)
+                yield Rate(f"{claim} holds on the paper's values", spread, n, its[Verdict.HOLDS], draws)
 
 
 def _asks_for_better(rule: Rule) -> bool:

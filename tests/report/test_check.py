@@ -164,16 +164,16 @@ def test_the_last_bits_of_a_sum_do_not_matter_and_the_tenth_digit_does(written):
 def test_scores_match_if_and_only_if_they_are_the_same_number(tmp_path_factory, one, other):
     """NaN, infinity and no score at all are one in JSON."""
 
-    def told(score):
+    def built(score):
         return made([run("a", 0, 1.0, score, id=1)], [RBF], [{"name": "main", "rows": ["kernel"]}])
 
     path = tmp_path_factory.mktemp("check") / "file.json"
     finite = {"NaN": "null", "-Infinity": "null", "Infinity": "null"}
-    text = json.dumps({"sweep": "grid", "tables": [to_json(table) for table in told(one)]})
+    text = json.dumps({"sweep": "grid", "tables": [to_json(table) for table in built(one)]})
     for word, null in finite.items():
         text = text.replace(word, null)
     path.write_text(text)
-    value = [change for change in compare_file(path, told(other)).changes if change.what == "score"]
+    value = [change for change in compare_file(path, built(other)).changes if change.what == "score"]
     numbers = [x if x is not None and math.isfinite(x) else None for x in (one, other)]
     same = numbers[0] == numbers[1] or (None not in numbers and math.isclose(*numbers, rel_tol=1e-9))
     assert bool(value) != same
@@ -221,10 +221,10 @@ def test_the_differences_of_every_table_are_compared(written, name):
     for table in shown:
         (one,) = table.differences
         value = repr(one.estimate.value) if name == "file.json" else f"{abs(one.estimate.value):.3f}".rstrip("0")
-        told = written([table], name).read_text()
-        assert value in told
+        built = written([table], name).read_text()
+        assert value in built
         falsified = written(shown, name)
-        falsified.write_text(falsified.read_text().replace(told.strip(), told.strip().replace(value, "7.77")))
+        falsified.write_text(falsified.read_text().replace(built.strip(), built.strip().replace(value, "7.77")))
         if name != "file.json":
             assert {change.table for change in compare_file(falsified, shown).changes} == {table.layout.name}
 

@@ -92,11 +92,11 @@ def test_a_number_has_its_runs_with_their_origins_and_attempts(table):
     assert [one.selected for one in traced.runs] == [False, True]
     assert [one.attempts for one in traced.runs] == [(), tries]
     assert list(origins(traced)) == [(CODE, [0, 1])]
-    told = to_json(traced)
-    assert (told["value"], told["run"], told["seed"], told["cell"]) == (4.0, 1, 1, "a")
-    assert [one["score"] for one in told["runs"]] == [2.0, 4.0]
-    assert told["runs"][1]["attempts"][0]["owner"] == "me"
-    assert told["spec"] == CELLS[0].spec.plain
+    plain = to_json(traced)
+    assert (plain["value"], plain["run"], plain["seed"], plain["cell"]) == (4.0, 1, 1, "a")
+    assert [one["score"] for one in plain["runs"]] == [2.0, 4.0]
+    assert plain["runs"][1]["attempts"][0]["owner"] == "me"
+    assert plain["spec"] == CELLS[0].spec.plain
 
 
 def test_a_place_without_a_number_has_its_runs_too(table):

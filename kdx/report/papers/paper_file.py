@@ -57,7 +57,7 @@ class PublishedCell(Section):
 
     where: CellSelector = Field(default_factory=dict)
     metric: MetricName
-    """Of the test split, such as `bleu`; of the validation split as `valid/bleu`."""
+    """A metric of the test split, such as `bleu`, or of the validation split, such as `valid/bleu`."""
     value: Literal["not converge"] | float
     note: str = ""
     """A remark on the value, such as that it is unverified."""

@@ -137,8 +137,9 @@ def beside_scores(parts: Sequence[CellText], blank: str = " ") -> list[str]:
 
 def unless_repeated(headers: Sequence[Sequence[str]], index: int, first: int = 0) -> list[str]:
     """The levels of one header, blank where they repeat the header before it; headers before `first` do not count."""
-    here, before = headers[index], headers[index - 1] if index > first else ()
-    return ["" if tuple(before[: level + 1]) == tuple(here[: level + 1]) else here[level] for level in range(len(here))]
+    header, before = headers[index], headers[index - 1] if index > first else ()
+    repeated = [tuple(before[: level + 1]) == tuple(header[: level + 1]) for level in range(len(header))]
+    return ["" if same else word for word, same in zip(header, repeated, strict=True)]
 
 
 def spans(headers: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:

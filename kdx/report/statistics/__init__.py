@@ -1,1 +1,1 @@
-"""The arithmetic of a report: what scores over seeds say, alone and side by side; nothing of tables or words."""
+"""The statistics of a report: scores over seeds, alone and compared, without tables or words."""

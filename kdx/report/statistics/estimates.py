@@ -1,12 +1,11 @@
-"""What scores over seeds say, alone and side by side: means, spreads, differences of means.
+"""Means and spreads of scores over seeds, and differences of means.
 
-A comparison rests on the spread of the very cells that it compares (Welch 1947): a spread that is pooled over cells
-tells wrong of each once one of them is noisier than the others, which three seeds cannot rule out. Seeds are taken as
-independent of each other; where the same seed moves all cells alike, that is too cautious
-(`kdx.report.statistics.seed_effect` tells).
+A comparison uses only the spread of the cells that it compares (Welch 1947): a spread that is pooled over cells is
+wrong once one of them is noisier than the others, which three seeds cannot rule out. Seeds count as independent of each
+other; if the same seed moves all cells alike, that is too cautious (`kdx.report.statistics.seed_effect` shows it).
 
-SciPy's special functions do the work, and they load when first needed; `scipy.stats`, which takes a second to load, is
-left to rank agreement and to runs that diverge. Levels are two-sided unless said otherwise.
+SciPy's special functions are imported when first needed; `scipy.stats`, which takes a second to import, is used only
+for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,9 @@ from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma
 from typing import Any
 
 LEVEL = 0.95
-"""Of every interval that a report shows."""
+"""Confidence level of every interval in a report."""
 POWER = 0.8
-"""Chance of showing a difference that is there, wherever a report says how many seeds it takes."""
+"""Probability of showing an existing difference, wherever a report gives a number of seeds."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +24,14 @@ class Summary:
     """Mean and spread of one score over seeds."""
 
     n: int
-    """Seeds that have the score."""
+    """Number of seeds that have the score."""
     mean: float
     sd: float | None
     """Sample standard deviation, Σ(x − mean)² / (n − 1) under the root; None for a single seed."""
 
     @property
     def half_width(self) -> float | None:
-        """Half of the mean's 95% interval by Student's t; None for a single seed, NaN where the spread is."""
+        """Half of the mean's 95% interval by Student's t; None for a single seed, NaN if the spread is NaN."""
         if self.sd is None:
             return None
         return _quantile(self.n - 1, (1 + LEVEL) / 2) * (self.sd / sqrt(self.n))
@@ -51,8 +50,8 @@ def summarise(scores: Sequence[float]) -> Summary | None:
     low, high = min(scores), max(scores)
     if low == high:
         return Summary(n, low, 0.0 if n > 1 else None)
-    # Scaled by a power of two, which loses nothing, so that no square overflows; twice around the mean, so that none
-    # cancels.
+    # Scores are scaled by a power of two, which is exact, so that no square overflows; squares are taken around the
+    # mean, so that none cancels.
     exponent = frexp(max(-low, high))[1]
     scaled = [ldexp(score, -exponent) for score in scores]
     middle = fsum(scaled) / n
@@ -60,13 +59,13 @@ def summarise(scores: Sequence[float]) -> Summary | None:
     mean = min(high, max(low, ldexp(middle, exponent)))
     try:
         return Summary(n, mean, ldexp(sqrt(squares / (n - 1)), exponent))
-    except OverflowError:  # Between −1.8e308 and 1.8e308 lies more than a double holds.
+    except OverflowError:  # The range from −1.8e308 to 1.8e308 is larger than a double.
         return Summary(n, mean, inf)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference of means, or a weighted sum of several, with what is needed to judge it."""
+    """A difference of means, or a weighted sum of several, with its standard error."""
 
     value: float
     error: float
@@ -74,30 +73,30 @@ class Estimate:
     df: float
     """Degrees of freedom of the error, 1 or more."""
     sd: float
-    """The spread of a single score, root mean square over the cells."""
+    """The standard deviation of a single score, root mean square over the cells."""
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """By Student's t."""
+        """The confidence interval by Student's t."""
         half = _quantile(self.df, (1 + level) / 2) * self.error
         return self.value - half, self.value + half
 
     @property
     def p(self) -> float:
-        """That it is 0, two-sided."""
+        """The two-sided p-value of a value of 0."""
         return 2 * _tail(abs(self.value), self.error, self.df)
 
     @property
     def p_below(self) -> float:
-        """That it is 0 or more, one-sided."""
+        """The one-sided p-value of a value of 0 or more."""
         return _tail(-self.value, self.error, self.df)
 
     def p_equivalent(self, margin: float) -> float:
-        """That it is `margin` or more away from 0: two one-sided tests (Schuirmann 1987)."""
+        """The p-value of a value `margin` or more away from 0: two one-sided tests (Schuirmann 1987)."""
         return max(_tail(self.value + margin, self.error, self.df), _tail(margin - self.value, self.error, self.df))
 
     @property
     def effect(self) -> float:
-        """In standard deviations over seeds, without the upward bias of few of them (Hedges' 1981 correction)."""
+        """The value in standard deviations over seeds, with Hedges' (1981) correction of the bias for few seeds."""
         if not self.sd:
             return copysign(inf, self.value) if self.value else 0.0
         if self.df < 2:
@@ -107,12 +106,12 @@ class Estimate:
         return correction * (self.value / self.sd)
 
     def seeds_to_show(self, low: float, high: float, n: int, level: float = LEVEL, most: int = 10_000) -> int | None:
-        """Seeds with which the interval would lie between two bounds with probability `POWER`, if the value stays.
+        """Number of seeds with which the interval lies between two bounds with probability `POWER`, if the value stays.
 
         Args:
-            low: in units of the value; this bound, or the other, may be infinite.
-            high: as `low`.
-            n: seeds behind this estimate; its error shrinks with their root.
+            low: lower bound in units of the value; either bound may be infinite.
+            high: upper bound in units of the value.
+            n: number of seeds behind this estimate; its error shrinks with the root of n.
 
         Returns:
             None when the value is not between the bounds, or more than `most` seeds would be needed.
@@ -140,13 +139,13 @@ class Estimate:
 def contrast(parts: Sequence[tuple[float, Summary]]) -> Estimate | None:
     """A weighted sum of means, each cell with its own spread.
 
-    The degrees of freedom are those of the noisiest part, divided by its share of the variance. Those of Welch and
-    Satterthwaite are more, and with three seeds too many: where one of two cells spreads eight times as much, 5.9% of
-    the 95% intervals miss then, and 5.3% with these (`tests/report/calibration.py`). With equal spreads both count
-    both cells in full.
+    The degrees of freedom are those of the noisiest part, divided by its share of the variance. Welch and
+    Satterthwaite's are more, and too many for three seeds: if one of two cells spreads eight times as much, 5.9% of
+    their 95% intervals miss, and 5.3% of these (`tests/report/calibration.py`). With equal spreads both count both
+    cells in full.
 
     Args:
-        parts: weights that sum to 0, and the scores of a cell each.
+        parts: weight and summary of each cell; the weights sum to 0.
 
     Returns:
         None where a cell has a single score, or the numbers are too large for a double.
@@ -176,10 +175,10 @@ def _sum(values: Any) -> float:
 
 
 def paired(scores: Mapping[int, float], other: Mapping[int, float]) -> Estimate | None:
-    """The paired t-test's estimate of the first mean minus the second, over the seeds that both have.
+    """The paired t-test's estimate of the first mean minus the second, over common seeds.
 
     Returns:
-        None with fewer than two such seeds.
+        None with fewer than two common seeds.
     """
     both = summarise([score - other[seed] for seed, score in scores.items() if seed in other])
     if both is None or both.sd is None or not isfinite(both.sd):

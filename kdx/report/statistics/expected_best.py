@@ -1,23 +1,23 @@
-"""What the best-validation seed among fewer seeds would be expected to score."""
+"""The expected score of the best-validation seed among fewer seeds."""
 
 from collections.abc import Sequence
 
 MOST_DRAWS = 1000
-"""Of the expected best of m seeds, at most."""
+"""Largest m for which the expected best of m seeds is computed."""
 
 
 def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float]:
     """The expected score of the best of 1, 2, … `most` seeds, drawn from these without replacement.
 
     The unbiased estimator of Tang et al. 2020 ("Showing Your Work Doesn't Always Work"): the i-th worst of n is the
-    best of m draws with probability C(i − 1, m − 1) / C(n, m). What "best" means is the order of the scores, so ordered
-    by validation it is the expected test score of the best-validation seed.
+    best of m draws with probability C(i − 1, m − 1) / C(n, m). The order of the scores defines "best", so with scores
+    in the order of validation it is the expected test score of the best-validation seed.
 
     Args:
-        scores: one a seed, from the worst to the best.
+        scores: one score for each seed, from the worst to the best.
 
     Returns:
-        One for each m up to `most` or the number of scores.
+        The expected score for each m up to `most` or the number of scores.
     """
     import numpy as np
 
@@ -29,6 +29,6 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
         for draws in range(1, min(n, most) + 1):
             if draws > 1:
                 weights = weights * (below - draws + 2) * (draws / ((draws - 1) * (n - draws + 1)))
-            # The worst m − 1 are never the best of m: what they are, infinite perhaps, does not matter.
+            # The worst m − 1 are never the best of m, so they do not matter, even if they are infinite.
             found.append(float(ordered[draws - 1 :] @ weights[draws - 1 :]))
     return found

@@ -1,4 +1,4 @@
-"""What is measured, and the scale on which its scores are compared."""
+"""Metrics, and the scale on which their scores are compared."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,11 +30,11 @@ class Metric:
 
     @cached_property
     def in_nats(self) -> bool:
-        """Whether scores are compared by their logarithm: ratios of perplexities are what a model gains."""
+        """Whether scores are compared by their logarithm, since a model gains ratios of perplexities."""
         return self.unit.endswith("perplexity")
 
     def on_scale(self, score: float) -> float | None:
-        """A score on the scale on which it is compared; None where there is none, as for an infinite one."""
+        """A score on the scale on which it is compared; None if that is not defined, as for an infinite score."""
         if not isfinite(score) or (self.in_nats and score <= 0):
             return None
         return log(score) if self.in_nats else score
@@ -47,7 +47,7 @@ class Metric:
         """A margin on the scale on which scores are compared.
 
         Args:
-            reference: the mean that it is taken from: of a share, and of one in perplexities, which are compared in
+            reference: the mean to which a margin refers that is a share, or is in perplexities, which are compared in
                 nats.
         """
         if isinstance(margin, str):
@@ -57,5 +57,5 @@ class Metric:
 
 
 def ratio(gain: float) -> float:
-    """A gain in nats as the perplexity over that of the other: below 1 is better."""
+    """A gain in nats as a ratio of perplexities: below 1 is better."""
     return exp(min(700.0, max(-700.0, -gain)))

@@ -1,10 +1,10 @@
-"""P-values corrected for how many there are."""
+"""P-values corrected for multiple comparisons."""
 
 from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values, each corrected for all of them (Holm 1979)."""
+    """Corrects p-values for all of them (Holm 1979)."""
     import numpy as np
 
     p = np.array(p_values, dtype=float)

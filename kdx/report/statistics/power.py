@@ -1,4 +1,4 @@
-"""How large a difference has to be for the seeds at hand to show it."""
+"""The smallest difference that a number of seeds can show."""
 
 from functools import cache
 from math import sqrt
@@ -10,18 +10,18 @@ from kdx.report.statistics.estimates import LEVEL, POWER
 def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 2) -> float:
     """The smallest difference of two cells that n seeds of each show with probability `POWER`, at the level of 0.05.
 
-    In standard deviations over seeds, where both cells spread alike; n is 2 or more.
+    It is in standard deviations over seeds, for two cells of equal spread; n is 2 or more.
 
     Args:
-        comparisons: that share the level (Bonferroni).
-        sides: 2, or 1 where a difference in one direction alone counts.
+        comparisons: number of comparisons that share the level (Bonferroni).
+        sides: 2, or 1 if only a difference in one direction counts.
     """
     import numpy as np
     from scipy.optimize import brentq
     from scipy.special import betaincinv, chdtr, nctdtr, stdtrit
 
-    # The share of the noisier cell in the variance is independent of the variance itself; so each share has its own
-    # degrees of freedom for the critical value, and one noncentral t tells the chance to pass it.
+    # The noisier cell's share of the variance is independent of the variance itself, so each share has its own degrees
+    # of freedom for the critical value, and a noncentral t gives the probability of passing it.
     d = n - 1
     quantiles = (np.arange(_SHARES) + 0.5) / _SHARES
     share = 1 - betaincinv(d / 2, d / 2, quantiles / 2)
@@ -30,7 +30,7 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
     def missing(noncentrality: float) -> float:
         if noncentrality < _FAR:
             return float((1 - nctdtr(2 * d, noncentrality, critical)).mean()) - POWER
-        # SciPy's noncentral t is slow here and ends at 1e5; but the noise of the difference itself no longer counts.
+        # SciPy's noncentral t is slow here and fails at 1e5, but the noise of the difference no longer matters.
         return float(chdtr(2 * d, 2 * d * (noncentrality / critical) ** 2).mean()) - POWER
 
     upper = 4.0
@@ -40,6 +40,6 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
 
 
 _FAR = 1000.0
-"""Noncentrality from which on only the noise of the standard error counts, to 1e-6."""
+"""Noncentrality from which on only the noise of the standard error matters, to 1e-6."""
 _SHARES = 200
-"""Points of a sum over what the noisier of two cells can have as its share."""
+"""Number of points in the sum over the noisier cell's share."""

@@ -27,14 +27,14 @@ class Randomisation:
     trials: int
     sentences: int
     signature: str
-    """Of sacrebleu."""
+    """The signature of sacrebleu."""
 
 
 def bleu_of(signature: str) -> Any:
-    """The scorer that a recorded signature describes, such as `…|case:mixed|eff:no|tok:none|smooth:exp|…`.
+    """The scorer for a recorded signature, such as `…|case:mixed|eff:no|tok:none|smooth:exp|…`.
 
     Raises:
-        KdxError: it is no signature of sacrebleu's BLEU.
+        KdxError: the signature is not one of sacrebleu's BLEU.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -56,7 +56,7 @@ def score(lines: Sequence[str], references: Sequence[str], signature: str) -> fl
     """BLEU of whole translations.
 
     Raises:
-        KdxError: no signature of BLEU, or another number of lines than references.
+        KdxError: the signature is not one of BLEU, or the numbers of lines and references differ.
     """
     if len(lines) != len(references):
         raise KdxError(f"{len(lines)} translations, but {len(references)} references")

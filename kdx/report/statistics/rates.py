@@ -1,4 +1,4 @@
-"""Rates of runs that diverge: intervals, differences, and whether two are equal."""
+"""Divergence rates: intervals, differences, and a test of equality."""
 
 from math import sqrt
 from typing import Any
@@ -7,7 +7,7 @@ from kdx.report.statistics.estimates import LEVEL
 
 
 def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's (1927) interval of a rate of which `hits` of `n` were seen; all of it when n is 0."""
+    """Wilson's (1927) interval of a rate from `hits` of `n`; from 0 to 1 if n is 0."""
     if not n:
         return 0.0, 1.0
     from scipy.special import ndtri
@@ -16,12 +16,12 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     rate = hits / n
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # At the ends the bound is the end itself; rounding must not move it.
+    # At rates of 0 and 1 the bound is exact; rounding must not move it.
     return (max(0.0, middle - half) if hits else 0.0), (min(1.0, middle + half) if hits < n else 1.0)
 
 
 def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LEVEL) -> tuple[float, float]:
-    """Interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
+    """The interval of the first rate minus the second, from their Wilson intervals (Newcombe 1998, method 10)."""
     (low, high), (other_low, other_high) = (wilson(k, of, level) for k, of in zip(hits, n, strict=True))
     first, second = (k / of if of else 0.5 for k, of in zip(hits, n, strict=True))
     between = first - second
@@ -31,10 +31,10 @@ def rate_difference(hits: tuple[int, int], n: tuple[int, int], level: float = LE
 
 
 def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
-    """That two rates are equal, two-sided: the exact unconditional test of Barnard (1945), never too small a p-value.
+    """The two-sided p-value of equal rates by Barnard's (1945) exact unconditional test, which is never too small.
 
-    The tables as far from equal as this one, by the score statistic, are summed over; the rate that both share is the
-    one under which they are most likely.
+    It sums over the tables that are at least as far from equal as this one by the score statistic, under the common
+    rate for which they are most likely.
     """
     import numpy as np
     from scipy.special import gammaln
@@ -59,9 +59,9 @@ def p_rates(hits: tuple[int, int], n: tuple[int, int]) -> float:
 
 
 _RATES = 250
-"""Rates between 0 and one half, which is enough for both halves: the test is two-sided."""
+"""Number of rates between 0 and one half, which suffice since the test is two-sided."""
 _EXACT = 10_000
-"""Tables of two rates that are summed over; of more runs, the normal distribution tells the same."""
+"""Largest number of tables to sum over; for more runs, the normal distribution gives the same p-value."""
 
 
 def _score(first: Any, second: Any, n: tuple[int, int]) -> Any:

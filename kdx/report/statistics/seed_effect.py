@@ -1,4 +1,4 @@
-"""Whether common seeds move the cells of a table together."""
+"""Tests whether common seeds move the cells of a table together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from math import inf
 
 @dataclass(frozen=True)
 class SeedEffect:
-    """Whether a seed moves all cells alike, so that pairing by seed would gain something."""
+    """The effect of common seeds; if they move all cells alike, pairing by seed would help."""
 
     f: float
-    """Variance of the seeds' means over cells, over what they would have if seeds had nothing in common."""
+    """Variance of the seeds' means over cells, divided by its expectation without a seed effect."""
     p: float
-    """That they have nothing in common (F test of the two-way table)."""
+    """The p-value of no seed effect (F test of the two-way table)."""
 
 
 def seed_effect(scores: Sequence[Mapping[int, float]]) -> SeedEffect | None:
-    """The effect of common seeds in cells that all have the same ones; each cell scaled by its own spread.
+    """Estimates the effect of common seeds in cells; each cell is scaled by its own spread.
 
     Returns:
         None where fewer than two cells spread over at least two common seeds, or the numbers are too large for a

@@ -132,7 +132,7 @@ def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tu
     of_all = [one for one in origins if one.code]
     if CODE in edited:
         # An earlier kdx recorded one hash of all its code.
-        yield from _agreed(CODE, ("told by module" if one.modules else (one.code or "")[:_SHORT] for one in of_all))
+        yield from _agreed(CODE, ("recorded by module" if one.modules else (one.code or "")[:_SHORT] for one in of_all))
     for module in sorted(set(edited) - {CODE}):
         hashes = (sha256[:_SHORT] for one in of_all if one.modules and (sha256 := one.modules.get(module)))
         yield from _agreed(f"{CODE} of {module}", hashes)

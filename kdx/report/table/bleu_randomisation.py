@@ -22,7 +22,7 @@ class Translated:
     lines: Sequence[str]
     references: Sequence[str]
     signature: str
-    """Of sacrebleu, as the run recorded it."""
+    """The signature of sacrebleu, as the run recorded it."""
 
 
 @dataclass(frozen=True)

@@ -264,9 +264,9 @@ def _marks(
 
 
 def _difference(
-    metric: Metric, here: tuple[Address, Cell], there: tuple[Address, Cell], margin: Margin | None
+    metric: Metric, placed: tuple[Address, Cell], baseline: tuple[Address, Cell], margin: Margin | None
 ) -> Difference:
-    (at, cell), (against, other) = here, there
+    (at, cell), (against, other) = placed, baseline
     sign = metric.gain(1.0)
     estimate = contrast([(sign, cell.compared), (-sign, other.compared)]) if cell.compared and other.compared else None
     pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)

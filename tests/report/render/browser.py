@@ -72,9 +72,9 @@ class Browser:
 
     def value(self, expression: str) -> Any:
         """What JavaScript makes of the expression."""
-        told = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def press(self, key: str) -> None:
         """Presses the key and lets the page do what follows."""
@@ -114,10 +114,10 @@ class Browser:
             assert part, "the browser ended"
             self._buffer += part
         message, _, self._buffer = self._buffer.partition(b"\0")
-        told: dict[str, Any] = json.loads(message)
-        if "method" in told:
-            self.events.append(told)
-        return told
+        answer: dict[str, Any] = json.loads(message)
+        if "method" in answer:
+            self.events.append(answer)
+        return answer
 
 
 _COMPLAINTS = frozenset({"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"})

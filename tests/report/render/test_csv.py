@@ -141,8 +141,8 @@ def test_no_name_is_a_formula_or_breaks_out_of_its_field(axis: str, word: str, s
     assert text.count("\n") == 2
     (row,) = read(text)
     assert row["cell"] == "a"
-    told = float(row["score"])
-    assert told == score or (math.isnan(told) and math.isnan(score))
+    read_back = float(row["score"])
+    assert read_back == score or (math.isnan(read_back) and math.isnan(score))
     for field in (
         *row,
         row["table"],

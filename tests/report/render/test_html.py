@@ -166,9 +166,9 @@ def test_a_number_leads_to_its_run_and_enter_opens_it(quiet: Browser, page: Path
     assert quiet.value(f"{row}.closest('details').open")
     assert quiet.value(f"document.activeElement === {row}")
     assert quiet.value(f"((box) => box.top >= 0 && box.bottom <= innerHeight)({row}.getBoundingClientRect())")
-    told = quiet.value(f"{row}.closest('details').textContent")
+    text = quiet.value(f"{row}.closest('details').textContent")
     for part in ("selected", "completed", "sacrebleu, signature", "d" * 64, "c" * 64, "kernel: exponential"):
-        assert part in told
+        assert part in text
     assert "torch: '2.13'" in quiet.value("document.querySelector('#environment-1').textContent")
 
 

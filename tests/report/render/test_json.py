@@ -137,10 +137,10 @@ def two(task: str, *scores: list[float], **asked: Any) -> dict[str, Any]:
 
 
 def test_a_difference_of_perplexities_is_in_nats_with_its_ratio() -> None:
-    told = two("prediction", [4.0, 4.2, 4.1], [5.0, 5.1, 5.3], baseline={"kernel": "exponential"})
-    (one,) = told["differences"]
+    plain = two("prediction", [4.0, 4.2, 4.1], [5.0, 5.1, 5.3], baseline={"kernel": "exponential"})
+    (one,) = plain["differences"]
     gain = sum(map(log, (5.0, 5.1, 5.3))) / 3 - sum(map(log, (4.0, 4.2, 4.1))) / 3
-    assert (one["scale"], told["errors"][0]["scale"]) == ("nats", "nats")
+    assert (one["scale"], plain["errors"][0]["scale"]) == ("nats", "nats")
     assert one["better_by"] == pytest.approx(gain) and one["ratio"] == pytest.approx(exp(-gain))
     assert set(one) == {
         *("row", "column", "against", "metric", "scale", "n", "better_by", "interval", "level", "p", "sd"),
@@ -152,21 +152,21 @@ def test_a_difference_of_perplexities_is_in_nats_with_its_ratio() -> None:
 
 
 def test_what_cells_have_in_common_is_told_with_the_spread_of_their_seeds() -> None:
-    (told,) = two("translation", [1.0, 2.0, 3.0], [10.0, 14.0, 18.0])["errors"]
-    assert (told["cells"], told["seeds"], told["comparisons"]) == (2, 3, 1)
-    assert (told["lowest_sd"], told["highest_sd"]) == (1.0, 4.0)
-    assert told["usual_sd"] == pytest.approx(sqrt((1 + 16) / 2))
-    assert told["detectable_corrected"] == told["detectable_difference"] > told["usual_sd"]
-    assert set(told["seed_effect"]) == {"f", "p"}
+    (plain,) = two("translation", [1.0, 2.0, 3.0], [10.0, 14.0, 18.0])["errors"]
+    assert (plain["cells"], plain["seeds"], plain["comparisons"]) == (2, 3, 1)
+    assert (plain["lowest_sd"], plain["highest_sd"]) == (1.0, 4.0)
+    assert plain["usual_sd"] == pytest.approx(sqrt((1 + 16) / 2))
+    assert plain["detectable_corrected"] == plain["detectable_difference"] > plain["usual_sd"]
+    assert set(plain["seed_effect"]) == {"f", "p"}
 
 
 def test_numbers_that_do_not_compare_say_why_and_what_would_compare_them() -> None:
     cells = [cell(f"c{lines}", data={"corpus": "synthetic", "train_lines": lines}) for lines in (10, 20)]
     runs = [one for its in cells for one in seeded(its.id, 1.0, 2.0)]
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["data.train_lines"]}]))
-    (told,) = to_json(table)["unequal"]
+    (plain,) = to_json(table)["unequal"]
     places = {word: [{"row": {"data.train_lines": word}, "column": {}}] for word in ("10", "20")}
-    assert told == {
+    assert plain == {
         "what": "data.train_lines",
         "task": "translation",
         "metric": "bleu",
@@ -180,9 +180,9 @@ def test_a_claim_has_what_each_setting_says_of_it() -> None:
     its = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "exponential"}, "expect": "better"})
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
     runs = [*seeded("rbf", 30.0, 31.0, 32.0), *seeded("exponential", 10.0, 11.0, 12.0)]
-    told = claim_to_json(answers([Claim("c", "It works.", "Sec. 1", Rule(False, (its,)))], [sweep(cells, runs)])[0])
-    (setting,) = told.pop("settings")
-    assert told == {"id": "c", "statement": "It works.", "source": "Sec. 1"}
+    plain = claim_to_json(answers([Claim("c", "It works.", "Sec. 1", Rule(False, (its,)))], [sweep(cells, runs)])[0])
+    (setting,) = plain.pop("settings")
+    assert plain == {"id": "c", "statement": "It works.", "source": "Sec. 1"}
     (outcome,) = setting.pop("contrasts")
     words = {"task": "translation", "data.corpus": "synthetic", "model.width": "128", "training.steps": "1000"}
     assert setting == {"setting": words, "verdict": "holds", "confounded_by": [], "more_seeds": None}

@@ -138,10 +138,10 @@ def test_differences_from_a_baseline() -> None:
     # Hedges' correction, 1 − 3 / (4 · df − 1) as an approximation.
     effect = value / sqrt((np.var(RBF, ddof=1) + np.var(EXP, ddof=1)) / 2) * (1 - 3 / (4 * df - 1))
     assert found.headers == ("kernel", "better by", "95% interval", "p", "effect", "n")
-    ((kernel, gain, told, p, size, n),) = found.rows
+    ((kernel, gain, expected, p, size, n),) = found.rows
     assert (kernel, gain, p, n) == ("rbf", "+0.65", f"{2 * stats.t.sf(value / error, df):.3f}", "4")
     # A true minus, and the sign of a difference.
-    assert told == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
+    assert expected == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
     assert float(size) == pytest.approx(effect, abs=0.02)
     assert found.notes == (
         "better by: difference of the means, positive where the cell is better than the one it stands against.",
@@ -340,7 +340,7 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("its", "told"),
+    ("its", "expected"),
     [
         (contrast(), "better"),
         (contrast(margin=0.25), "better from 0.25"),
@@ -349,8 +349,8 @@ def test_a_claim_about_perplexities_is_told_in_nats() -> None:
         (contrast("equivalent", margin="1%"), "equivalent within 1%"),
     ],
 )
-def test_what_is_expected_in_words(its: Contrast, told: str) -> None:
-    assert column(answered(its), "expected") == [told]
+def test_what_is_expected_in_words(its: Contrast, expected: str) -> None:
+    assert column(answered(its), "expected") == [expected]
 
 
 def test_what_is_told_has_no_more_seeds_and_what_no_seeds_tell_says_so() -> None:
@@ -413,7 +413,7 @@ def test_what_a_contrast_is_averaged_over_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "expected"),
     [
         ({"kernel": "rbf", "norm": "pre"}, {"kernel": "linear", "norm": "pre"}, "rbf over linear"),
         # What a position scheme brings with it needs no words.
@@ -432,5 +432,5 @@ def test_what_a_contrast_is_averaged_over_is_told() -> None:
         ({"memory": 0, "norm": "pre"}, {"memory": 8}, "memory 0 pre over memory 8"),
     ],
 )
-def test_a_contrast_is_named_by_what_tells_its_sides_apart(a: dict[str, Any], b: dict[str, Any], told: str) -> None:
-    assert f"No cells here for {told}." in answered(contrast(a=a, b=b)).notes
+def test_a_contrast_is_named_by_what_tells_its_sides_apart(a: dict[str, Any], b: dict[str, Any], expected: str) -> None:
+    assert f"No cells here for {expected}." in answered(contrast(a=a, b=b)).notes

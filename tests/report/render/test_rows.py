@@ -44,10 +44,10 @@ def test_csv_quotes_what_has_to_be_quoted_and_leaves_null_empty():
 
 def test_formulas_are_texts_in_a_spreadsheet_and_numbers_stay_numbers(figure):
     rows = [("=1+1",), ("@x",), ("+cmd",), ("-1.5",), ("-x",), (-1.5,), ("＝1+1",), ("－1_0",)]
-    told = [row[0] for row in read(to_csv(("=header",), rows))]
-    assert told == ["'=header", "'=1+1", "'@x", "'+cmd", "-1.5", "'-x", "-1.5", "'＝1+1", "'－1_0"]
-    texts = sum(field.startswith("'") for field in told)
-    figure(f"{texts} formulas told as text, {len(told) - texts} numbers as they are")
+    shown = [row[0] for row in read(to_csv(("=header",), rows))]
+    assert shown == ["'=header", "'=1+1", "'@x", "'+cmd", "-1.5", "'-x", "-1.5", "'＝1+1", "'－1_0"]
+    texts = sum(field.startswith("'") for field in shown)
+    figure(f"{texts} formulas told as text, {len(shown) - texts} numbers as they are")
 
 
 def test_a_semicolon_makes_no_field_of_its_own_where_it_separates():
@@ -57,21 +57,21 @@ def test_a_semicolon_makes_no_field_of_its_own_where_it_separates():
 
 
 def test_what_drives_a_terminal_comes_out_inert_everywhere(figure):
-    told = ""
+    shown = ""
     for writer in (to_text, to_csv, to_json):
         text = "\n".join(writer((f"c{HOSTILE}",), [(f"v{HOSTILE}",), ("\udcff",)]))
         assert not set(text) & {"\x1b", "‮", "\u200b", "\r", "\udcff"}, writer
-        told += text
-    active = sum(not sign.isprintable() for sign in told.replace("\n", ""))
+        shown += text
+    active = sum(not sign.isprintable() for sign in shown.replace("\n", ""))
     assert active == 0
-    figure(f"{len(told.encode())} bytes of text, CSV and JSON, {active} signs that drive anything")
+    figure(f"{len(shown.encode())} bytes of text, CSV and JSON, {active} signs that drive anything")
 
 
 @given(ROWS)
 def test_json_gives_every_value_back(rows):
     columns = tuple(map(str, range(len(rows[0]) if rows else 1)))
-    told = json.loads("\n".join(to_json(columns, rows)))
-    for row, values in zip(rows, told, strict=True):
+    shown = json.loads("\n".join(to_json(columns, rows)))
+    for row, values in zip(rows, shown, strict=True):
         for value, back in zip(row, values.values(), strict=True):
             infinite = isinstance(value, float) and math.isinf(value)
             assert back == (None if infinite else value.hex() if isinstance(value, bytes) else value)

@@ -32,7 +32,7 @@ DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState
 
 
 @pytest.mark.parametrize(
-    ("value", "metric", "told"),
+    ("value", "metric", "text"),
     [
         (30.3149, "bleu", "30.31"),
         (4.126, "perplexity", "4.13"),
@@ -46,12 +46,12 @@ DIVERGED, FAILED, PENDING, PRUNED = RunState.DIVERGED, RunState.FAILED, RunState
         (-inf, "bleu", "-∞"),
     ],
 )
-def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: str) -> None:
-    assert rounded(value, metric) == told
+def test_numbers_are_rounded_by_their_metric(value: float, metric: str, text: str) -> None:
+    assert rounded(value, metric) == text
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "text"),
     [
         (scored("a", (1.0, 30.0), (2.0, 31.0)), CellText("31.00", "30.50", "0.71", "(2)", aligned=True)),
         (scored("a", (1.0, 30.0)), CellText("30.00", n="(1)", aligned=True)),
@@ -84,9 +84,9 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, told: st
         ),
     ],
 )
-def test_a_place_in_words(runs: list, told: CellText) -> None:
+def test_a_place_in_words(runs: list, text: CellText) -> None:
     (found,) = tables(sweep([cell("a")], runs))[0].layout.cells
-    assert words(found, show_n=True) == told
+    assert words(found, show_n=True) == text
 
 
 def test_a_mean_stands_with_half_of_its_interval() -> None:
@@ -98,10 +98,10 @@ def test_a_mean_stands_with_half_of_its_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(1.234, "+1.23"), (-1.234, "−1.23"), (0.001, "0.00"), (-0.001, "0.00"), (-inf, "−∞")]
+    ("value", "text"), [(1.234, "+1.23"), (-1.234, "−1.23"), (0.001, "0.00"), (-0.001, "0.00"), (-inf, "−∞")]
 )
-def test_a_difference_has_its_sign_unless_it_is_none(value: float, told: str) -> None:
-    assert signed(value, "bleu") == told
+def test_a_difference_has_its_sign_unless_it_is_none(value: float, text: str) -> None:
+    assert signed(value, "bleu") == text
 
 
 def test_a_p_value_is_never_told_as_zero() -> None:
@@ -112,7 +112,7 @@ PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction
 
 
 @pytest.mark.parametrize(
-    ("value", "metric", "told"),
+    ("value", "metric", "text"),
     [
         (0.1234567, PERPLEXITY, "+0.123"),
         (-0.1234567, PERPLEXITY, "−0.123"),
@@ -124,8 +124,8 @@ PERPLEXITY, BLEU = Metric("perplexity", Direction.MIN), Metric("bleu", Direction
         (1e308, BLEU, "+1.00e+308"),
     ],
 )
-def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, told: str) -> None:
-    assert difference(value, metric) == told
+def test_a_difference_is_told_on_the_scale_on_which_it_was_made(value: float, metric: Metric, text: str) -> None:
+    assert difference(value, metric) == text
 
 
 def test_an_interval_has_true_minuses_and_signs_where_it_is_of_differences() -> None:
@@ -188,13 +188,13 @@ def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_na
 def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
 
-    def told(*scores: list[float]) -> str:
+    def text(*scores: list[float]) -> str:
         runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
         return next(one for one in below(cells, runs, full=True) if "common seeds" in one)
 
-    together = told([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
+    together = text([1.0, 2.0, 3.1], [4.0, 5.1, 6.0], [7.1, 8.0, 9.0])
     assert together.endswith("they move the cells together, which these comparisons do not use: they are too cautious.")
-    assert told([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("pairing by seed would gain nothing.")
+    assert text([1.0, 2.0, 3.1], [5.1, 4.0, 6.0], [9.0, 8.0, 7.1]).endswith("pairing by seed would gain nothing.")
 
 
 def test_where_no_cell_is_marked_best_the_caption_says_what_that_takes() -> None:
@@ -231,15 +231,15 @@ def test_runs_that_went_on_otherwise_are_told_in_full_in_the_short_caption_too()
     cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
     runs = [*seeded("a", 1.0, 2.0), *seeded("b", 1.0, 2.0)]
     changed = {one.id: Provenance("d", "c", {}, {}, "torch 1 → 2") for one in runs if one.cell_id == "a"}
-    told = "Unequal conditions while training: torch 1 → 2 (not bit-exact) in rbf / post."
-    assert below(cells, runs, provenance=changed)[-1] == told
+    text = "Unequal conditions while training: torch 1 → 2 (not bit-exact) in rbf / post."
+    assert below(cells, runs, provenance=changed)[-1] == text
 
 
 def test_the_full_caption_names_few_cells_and_counts_many() -> None:
     kernels = ("exponential", "rbf", "polynomial", "cosine", "laplacian", "student-t", "elu")
     cells = [cell(k, kernel=k, training={"steps": 1 if k in kernels[4:] else 2}) for k in kernels]
-    told = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)], full=True)[-1]
-    assert told == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
+    text = below(cells, [one for k in kernels for one in seeded(k, 1.0, 2.0)], full=True)[-1]
+    assert text == ("Unequal training.steps: 2 in 4 cells; 1 in laplacian / post, student-t / post, elu / post.")
 
 
 def test_a_place_that_the_plan_leaves_empty_is_blank() -> None:

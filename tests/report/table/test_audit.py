@@ -76,9 +76,9 @@ def test_cells_of_other_data_are_told_and_said_not_to_be_compared() -> None:
     (found,) = table.audit
     assert (found.topic, dict(found.values)) == ("data.train_lines", {"1000": (RBF,), "9000": (EXP,)})
     assert not found.compared and not table.marks and table.differences == ()
-    told = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
+    text = "Not compared with each other (translation, bleu), for unequal data.train_lines: "
     for full in (False, True):
-        assert caption(table, best="*", full=full)[-1] == f"{told}1000 in rbf1000; 9000 in exponential9000."
+        assert caption(table, best="*", full=full)[-1] == f"{text}1000 in rbf1000; 9000 in exponential9000."
     # Also where a row factor names it. Where the cells stand in columns of their own, nobody would compare them.
     (named,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["approach", "data.train_lines"]}]))
     assert [(one.topic, one.compared) for one in named.audit] == [("data.train_lines", False)]
@@ -105,9 +105,9 @@ def test_ranges_of_seeds_name_every_seed_once_and_no_other(seeds: set[int]) -> N
     cells = [cell("rbf", kernel="rbf"), cell("exponential", kernel="exponential")]
     runs = [run("rbf", seed, 1.0, 1.0, id=seed) for seed in seeds]
     found = audit(cells, [*runs, run("exponential", 99, 1.0, 1.0, id=99)])["seeds"]
-    (told,) = (words for words, where in found.items() if where == (RBF,))
+    (text,) = (words for words, where in found.items() if where == (RBF,))
     named = []
-    for part in told.split(", "):
+    for part in text.split(", "):
         first, _, last = part.partition("–")
         named += range(int(first), int(last or first) + 1)
     assert named == sorted(seeds)
@@ -231,7 +231,7 @@ def test_cells_that_use_other_modules_are_of_the_same_code_and_what_both_use_mus
 
 def test_beside_code_that_an_earlier_kdx_recorded_as_one_hash_nobody_can_tell_whether_it_is_the_same() -> None:
     by_module = origin(code="e" * 32, modules={SMOOTHER: "1" * 64})
-    assert of_origins(origin(), by_module) == {"code": {"cccccccc": (RBF,), "told by module": (EXP,)}}
+    assert of_origins(origin(), by_module) == {"code": {"cccccccc": (RBF,), "recorded by module": (EXP,)}}
 
 
 def test_other_versions_and_threads_are_told() -> None:
@@ -257,9 +257,9 @@ def test_versions_that_change_between_the_seeds_of_a_cell_are_told() -> None:
 
 def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() -> None:
     changed = origin(changes="torch 2.12 → 2.13 from step 40 on")
-    told = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
-    assert of_origins(origin(), changed) == {CHANGED: {told: (EXP,)}}
-    assert of_origins(changed, changed) == {CHANGED: {told: (RBF, EXP)}}
+    text = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
+    assert of_origins(origin(), changed) == {CHANGED: {text: (EXP,)}}
+    assert of_origins(changed, changed) == {CHANGED: {text: (RBF, EXP)}}
 
 
 def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:

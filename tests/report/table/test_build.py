@@ -217,7 +217,7 @@ def test_unequal_seeds_are_shown_cell_by_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "planned", "told"),
+    ("finished", "planned", "expected"),
     [
         (2, 2, "; beside it mean ± standard deviation over n = 2 seeds."),
         (2, 3, "; beside it mean ± standard deviation over n = 2 of 3 seeds."),
@@ -226,10 +226,10 @@ def test_unequal_seeds_are_shown_cell_by_cell() -> None:
         (0, 3, "."),
     ],
 )
-def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned: int, told: str) -> None:
+def test_the_caption_says_how_many_seeds_of_those_planned(finished: int, planned: int, expected: str) -> None:
     runs = [run("a", seed, 1.0, 1.0) for seed in range(finished)]
     waiting = [run("a", seed, state=RunState.PENDING) for seed in range(finished, planned)]
-    assert one(*runs, *waiting).notes[0] == RULE + told
+    assert one(*runs, *waiting).notes[0] == RULE + expected
 
 
 def signs_of(*scores: list[float], task: str = "translation", **asked: object) -> list[str]:
@@ -331,17 +331,17 @@ def test_a_place_without_a_score_has_no_mark_whatever_its_seeds_scored() -> None
 
 
 def test_what_the_marks_mean_is_told_only_where_they_stand() -> None:
-    def told(*scores: list[float]) -> tuple[bool, bool, bool]:
+    def explained(*scores: list[float]) -> tuple[bool, bool, bool]:
         cells = [cell(name, kernel=name) for name in ("rbf", "linear", "cosine")[: len(scores)]]
         runs = [one for its, values in zip(cells, scores, strict=True) for one in seeded(its.id, *values)]
         (made,) = tables(sweep(cells, runs))
         best, other, untested = (mark in made.legend for mark in Mark)
         return best, other, untested
 
-    assert told([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
-    assert told([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
-    assert told([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
-    assert told([20.0, 20.1], [1.0]) == (False, False, False)
+    assert explained([20.0, 20.1], [10.0, 10.1]) == (True, False, False)
+    assert explained([20.0, 20.1], [19.9, 20.1]) == (True, True, False)
+    assert explained([20.0, 20.1], [19.9, 20.1], [1.0]) == (True, True, True)
+    assert explained([20.0, 20.1], [1.0]) == (False, False, False)
 
 
 def test_cells_of_other_data_are_not_compared() -> None:

@@ -69,8 +69,8 @@ def test_each_task_has_its_rule_and_one_rule_of_several_tasks_is_told_once() -> 
 
 def test_cells_of_one_task_that_were_selected_otherwise_are_told_apart() -> None:
     cells = [cell("a"), cell("b", select={"metric": "loss"})]
-    told = notes(cells, [], {"rows": ["select.metric"], "metric": "bleu"})[0]
-    assert "valid/bleu (translation) or valid/loss (translation)" in told
+    sentences = notes(cells, [], {"rows": ["select.metric"], "metric": "bleu"})[0]
+    assert "valid/bleu (translation) or valid/loss (translation)" in sentences
 
 
 def test_selecting_on_the_test_set_is_refused() -> None:
@@ -82,9 +82,9 @@ def test_selecting_on_the_test_set_is_refused() -> None:
 
 @pytest.mark.parametrize(("shown", "chosen"), [("best-seed", "Seed and weights were"), ("mean", "Weights were")])
 def test_a_validation_score_says_that_it_was_chosen_by_itself(shown: str, chosen: str) -> None:
-    told = notes(*two([1.0, 2.0], [3.0, 4.0]), {"metric": "valid/bleu", "cell": shown})
-    assert " validation score " in told[0] and " test score " not in told[0]
-    assert told[1:] == [f"{chosen} chosen by this very score, which flatters it."]
+    sentences = notes(*two([1.0, 2.0], [3.0, 4.0]), {"metric": "valid/bleu", "cell": shown})
+    assert " validation score " in sentences[0] and " test score " not in sentences[0]
+    assert sentences[1:] == [f"{chosen} chosen by this very score, which flatters it."]
 
 
 @pytest.mark.parametrize(
@@ -114,25 +114,25 @@ def test_seeds_that_were_planned_are_told_where_every_score_lacks_as_many() -> N
 
 def test_each_metric_is_told_once_with_its_good_end() -> None:
     cells = [cell("a"), cell("b", "prediction"), cell("c", norm="pre")]
-    told = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
-    assert told == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
+    sentences = definitions(cells, [], {"rows": ["norm"], "columns": ["task"]})
+    assert sentences == ["bleu ↑: higher is better; perplexity ↓: lower is better."]
 
 
 def defined(*texts: str | None) -> dict[int, Provenance]:
     """Runs of rbf, then of exponential, with these definitions of BLEU; None: of another metric alone."""
     of = [{"test/loss": "nats"} if text is None else {"test/bleu": text, "test/loss": "nats"} for text in texts]
     _, runs = two([1.0], [2.0])
-    return {one.id: Provenance(None, None, None, told) for one, told in zip(runs, of, strict=True)}
+    return {one.id: Provenance(None, None, None, sentences) for one, sentences in zip(runs, of, strict=True)}
 
 
 def test_a_metrics_definition_is_what_its_runs_recorded() -> None:
-    def told(*texts: str | None) -> list[str]:
+    def sentences(*texts: str | None) -> list[str]:
         return definitions(*two([1.0], [2.0]), provenance=defined(*texts))[1:]
 
-    assert told("tok:13a", "tok:13a") == ["bleu: tok:13a."]
+    assert sentences("tok:13a", "tok:13a") == ["bleu: tok:13a."]
     # The fairness audit says which cell has which.
-    assert told("a", "b") == ["bleu: a.", "bleu: b."]
-    assert told("a", None) == ["bleu: a."]
+    assert sentences("a", "b") == ["bleu: a.", "bleu: b."]
+    assert sentences("a", None) == ["bleu: a."]
     nothing = dict.fromkeys(defined("a", "b"), Provenance(None, None, None, None))
     assert definitions(*two([1.0], [2.0]), provenance=nothing)[1:] == []
 
@@ -159,7 +159,7 @@ FLAT = (
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "sentences"),
     [
         ([run("rbf", 0, state=RunState.DIVERGED)], [LOST]),
         # A score that some seeds never came to is told beside it in the same words.
@@ -176,5 +176,5 @@ FLAT = (
         (scored("rbf", (1.0, 2.0)), []),
     ],
 )
-def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord], told: list[str]) -> None:
-    assert notes([cell("rbf", kernel="rbf")], runs)[1:] == told
+def test_only_words_that_stand_in_the_table_are_explained(runs: list[RunRecord], sentences: list[str]) -> None:
+    assert notes([cell("rbf", kernel="rbf")], runs)[1:] == sentences

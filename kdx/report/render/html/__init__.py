@@ -1,7 +1,6 @@
-"""The tables of a sweep, its learning curves and its runs as one page that needs nothing else.
+"""The tables of a sweep, its learning curves and its runs as one self-contained page.
 
-The plots are Vega-Lite, drawn by vl-convert into SVG when the page is made: they need no script, so they print, their
-labels are text, their points are links that a keyboard reaches, and their colours are the page's own, light and dark. A
-small script sorts tables, lays chosen curves over each other and opens what a link leads to. The page forbids itself to
-load anything.
+The plots are Vega-Lite, which vl-convert draws into SVG when the page is made. They need no script, so they print,
+their labels are text, the keyboard reaches their points, and they use the page's light and dark colours. A small script
+sorts tables, overlays chosen curves and opens the target of a link. The page's policy forbids it to load anything.
 """

@@ -1,4 +1,4 @@
-"""The page: what the template shows, in words."""
+"""Renders the page from its template."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ from kdx.store.records import SweepRecord
 
 _DIGIT = "\u2007"  # a blank as wide as a digit
 _PARTS = 5000
-"""Strings of the template that are one part of the page."""
+"""Number of template strings that are joined to one part of the page."""
 
 
 def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iterator[str]:
@@ -57,7 +57,7 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
         curves=groups,
         curves_note="Line: the selected seed; dot: the step whose weights were tested. Band: from the lowest to the "
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
-        # One at a time: a hundred thousand runs are as many rows.
+        # Cells are rendered one at a time, since a hundred thousand runs are as many rows.
         cells=(
             runs_of_cell(cell, title, runs, sweep.provenance, environments, specs[cell.id])
             for cell, title in cells.values()
@@ -77,7 +77,7 @@ def claims_to_html(answers: Sequence[tuple[Paper, Sequence[Answer]]], lead: str)
 
 
 def _claim(answer: Answer) -> Iterator[dict[str, Any]]:
-    """What each setting says: the verdict before it, and that of each comparison in the first column."""
+    """The sections of a claim, one for each setting, with the verdict of each comparison in the first column."""
     for found, listing in zip(answer.settings, claim(answer), strict=True):
         at = listing.headers.index("verdict")
         headers, *rows = ((line[at], *line[:at], *line[at + 1 :]) for line in (listing.headers, *listing.rows))
@@ -112,7 +112,7 @@ def _rendered(**shown: Any) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """As a Content-Security-Policy names what it lets run."""
+    """The hash by which a Content-Security-Policy allows a script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -165,7 +165,7 @@ def _column(table: Table, index: int) -> list[dict[str, Any]]:
     return [
         {
             "score": part.score,
-            # Words of kdx's own, whose blanks make them line up.
+            # The text is of kdx alone, and its blanks align it.
             "beside": escape(beside),
             "aligned": part.aligned,
             "value": "" if cell is None or cell.value is None else repr(cell.value),
@@ -178,5 +178,5 @@ def _column(table: Table, index: int) -> list[dict[str, Any]]:
 
 
 def _link(cell: Cell) -> str:
-    """The run whose score stands there, or the cell where no single one's does."""
+    """The link to the run whose score is shown, or to the cell if it is not the score of one run."""
     return f"#run-{cell.run_id}" if cell.value is not None and cell.value == cell.score else f"#cell-{cell.id}"

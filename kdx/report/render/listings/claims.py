@@ -17,12 +17,12 @@ def claim(answer: Answer) -> Iterator[Listing]:
 
 
 def _claim(claim: Claim, found: SettingVerdict, *, first: bool) -> Listing:
-    there = [one for one in found.outcomes if one.metric]
+    with_cells = [one for one in found.outcomes if one.metric]
     # Words that all contrasts share are left out.
-    selectors = [_selector(one, found.setting) for one in there]
+    selectors = [_selector(one, found.setting) for one in with_cells]
     varying = [factor for where in selectors for factor in where if len({other.get(factor) for other in selectors}) > 1]
     rows = []
-    for one, where in zip(there, selectors, strict=True):
+    for one, where in zip(with_cells, selectors, strict=True):
         assert one.metric
         words = setting({factor: word for factor, word in where.items() if factor in varying})
         rows.append(

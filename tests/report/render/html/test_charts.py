@@ -93,8 +93,8 @@ def test_the_axes_of_an_overlay_are_those_of_the_curves() -> None:
     for span in ((0.2, 2.0), (0.2, 2000.0), (1.0, 1.0)):
         small, large = learning_curve(BAND, "t", span, (0.0, 100.0), None), overlay("t", span, (0.0, 100.0))
         links(large)
-        told = [set(re.findall(SCALE, svg)) for svg in (small, large)]
-        assert told[0] == told[1] and len(told[0]) == 2
+        scales = [set(re.findall(SCALE, svg)) for svg in (small, large)]
+        assert scales[0] == scales[1] and len(scales[0]) == 2
 
 
 def test_rows_of_the_forest_keep_their_order_and_are_filled_where_told_apart() -> None:
