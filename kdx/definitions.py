@@ -2,24 +2,100 @@
 
 A class says it in attributes with literal values:
 
-    class RBF(KernelFunction):
-        formula = "k(q, k) = exp(-|q - k|² / T√D)"
-        source = "Tsai et al. 2019, Table 2"
-        options = ("temperature",)
+    class Cauchy(KernelFunction):
+        formula = "k(q, k) = 1 / (1 + |q - k|² / b²)"
+        source = "Cauchy 1853"
+        bandwidth: float = option(1.0, above=0)
+        'b, in units of a feature.'
 
-What it does not say itself is what the base classes of its family say. Definitions are read from the source, as syntax
-trees, and nothing of it is run; so a grid is checked, and a word explained, without importing torch.
+What it does not say itself is what its base classes say. Definitions are read from the source, as syntax trees, and
+nothing of it is run; so a grid is checked, and a word explained, without importing torch.
 """
 
 import ast
 from collections import UserDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+
+@dataclass(frozen=True)
+class Option:
+    """A key of the grid that a word brings along: a word, a whole number or a number, as its default is."""
+
+    default: Any
+    words: tuple[str, ...] = ()
+    """What it may be; a number where there are none."""
+    minimum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    none: bool = False
+    """Whether it may be `none` as well."""
+    neutral: bool = False
+    """Whether it was added to a word that stood before: at its default the cell is the one that it was without it."""
+    name: str = ""
+    title: str = ""
+    """What it is, with its unit."""
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words."""
+        if self.words:
+            return ", ".join(self.words)
+        limits = [] if self.minimum is None else [f"from {self.minimum:g} on"]
+        limits += [] if self.above is None else [f"above {self.above:g}"]
+        limits += [] if self.below is None else [f"below {self.below:g}"]
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} {', '.join(limits)}".rstrip() + (", or none" if self.none else "")
+
+    def value(self, given: Any) -> Any:
+        """What is given, as a cell holds it: 2 is 2.0 where the default is 1.0.
+
+        Raises:
+            ValueError: it is not allowed.
+        """
+        if self.none and given in (None, "none"):
+            return "none"
+        if self.words:
+            if isinstance(given, str) and given in self.words:
+                return str(given)
+        elif type(given) is int or (type(given) is float and type(self.default) is float and isfinite(given)):
+            outside = (
+                (self.minimum is not None and given < self.minimum)
+                or (self.above is not None and given <= self.above)
+                or (self.below is not None and given >= self.below)
+            )
+            if not outside and abs(given) < _LARGEST:
+                return type(self.default)(given)
+        raise ValueError(f"{self.name}: {given!r}; allowed: {self.allowed}")
+
+
+def option(
+    default: Any,
+    *,
+    words: tuple[str, ...] = (),
+    minimum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    none: bool = False,
+    neutral: bool = False,
+) -> Any:
+    """Declares an option in the body of a word's class; its text is the docstring below it.
+
+    All arguments are literals, see `Option`. In an instance the name stands for the value that the cell has.
+    """
+    return Option(default, words, minimum, above, below, none, neutral)
+
+
+def options_of(part: type) -> dict[str, Option]:
+    """The options that a class declares, its base classes' among them, by name."""
+    declared = {name: one for base in reversed(part.__mro__) for name, one in vars(base).items()}
+    return {name: replace(one, name=name) for name, one in declared.items() if isinstance(one, Option)}
 
 
 @dataclass(frozen=True)
@@ -33,9 +109,18 @@ class Definition:
     """As printed in the source; empty where there is nothing to compute."""
     source: str
     """The paper, with its equation or section; empty for what has none."""
-    options: tuple[str, ...]
-    """The keys of a cell that this word makes use of; elsewhere they are without effect."""
+    takes: tuple[str, ...]
+    """The axes that this word makes use of, such as `encoding`; elsewhere they are without effect."""
+    options: tuple[Option, ...]
+    """The keys that it brings along; a cell without such a word does not have them."""
 
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Of the keys that it brings along."""
+        return tuple(one.name for one in self.options)
+
+
+_LARGEST = 2**53  # beyond it a float is no longer every whole number
 
 D = TypeVar("D", bound=Definition)
 C = TypeVar("C")
@@ -70,13 +155,12 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
     `definition` tells what is known of a word without importing its class.
     """
 
-    def __init__(self, axis: str, bases: tuple[str, ...], definition: type[D], classes: Mapping[str, str]) -> None:
-        """Takes the axis as a grid names it, addresses of the base classes, the nearest last, and of each word's class.
+    def __init__(self, axis: str, definition: type[D], classes: Mapping[str, str]) -> None:
+        """Takes the axis as a grid names it, and the address of each word's class.
 
         An address is `module:Class`, such as `kdx.attention.kernels.rbf:RBF`.
         """
         self.axis = axis
-        self._bases = bases
         self._definition = definition
         self._classes = classes
         self._known: dict[str, D] = {}
@@ -105,11 +189,16 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             KeyError: it is no word of this family.
         """
         if word not in self._known:
-            names = frozenset(field.name for field in fields(self._definition)) - {"word", "title"}
-            facts: dict[str, Any] = {"word": word}
-            for one in (*self._bases, self._classes[word]):
-                facts |= _facts(one, names)
-            self._known[word] = self._definition(**facts)
+            module, _, name = self._classes[word].partition(":")
+            lineage = _lineage(module, name)
+            names = frozenset(field.name for field in fields(self._definition)) - {"word", "title", "options"}
+            facts: dict[str, Any] = {}
+            options: dict[str, Option] = {}
+            for node in reversed(lineage):
+                facts |= _literals(node, names)
+                options |= _options(node)
+            title = (ast.get_docstring(lineage[0]) or "").partition("\n")[0].removesuffix(".")
+            self._known[word] = self._definition(word=word, title=title, options=tuple(options.values()), **facts)
         return self._known[word]
 
     def definitions(self) -> Iterator[D]:
@@ -117,23 +206,64 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return map(self.definition, self)
 
 
-def _facts(address: str, names: frozenset[str]) -> dict[str, Any]:
-    """What a class says of itself: its title, and the literals that it gives to these names."""
-    module, _, name = address.partition(":")
-    node = _classes_in(module)[name]
-    found: dict[str, Any] = {"title": (ast.get_docstring(node) or "").partition("\n")[0].removesuffix(".")}
+def _lineage(module: str, name: str) -> list[ast.ClassDef]:
+    """A class and, behind it, its base classes, as far as they are of kdx."""
+    found = _class(module, name)
+    if found is None:
+        return []
+    where, node = found
+    bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    return list(dict.fromkeys([node, *(one for base in bases for one in _lineage(where, base))]))
+
+
+def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+    """A class with the module where it stands: `module` itself, or one that it imports the name from."""
+    tree = _tree(module)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+    for imports in ast.walk(tree):
+        if isinstance(imports, ast.ImportFrom) and (imports.module or "").startswith("kdx."):
+            for alias in imports.names:
+                if name == (alias.asname or alias.name):
+                    return _class(str(imports.module), alias.name)
+    return None
+
+
+def _literals(node: ast.ClassDef, names: frozenset[str]) -> dict[str, Any]:
+    """The literals that the body of a class gives to these names."""
+    return {target: ast.literal_eval(value) for target, value in _assigned(node) if target in names}
+
+
+def _options(node: ast.ClassDef) -> dict[str, Option]:
+    found = {}
+    following = [*node.body[1:], None]
+    texts = {
+        id(statement): after.value.value
+        for statement, after in zip(node.body, following, strict=True)
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str)
+    }
     for statement in node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target in names:
-                found[target] = ast.literal_eval(value)
-            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target in names:
-                found[target] = ast.literal_eval(value)
+        for name, value in _assigned(ast.ClassDef(node.name, [], [], [statement], [])):
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "option":
+                arguments = [ast.literal_eval(one) for one in value.args]
+                keywords = {str(one.arg): ast.literal_eval(one.value) for one in value.keywords}
+                text = " ".join(texts.get(id(statement), "").split())
+                found[name] = replace(option(*arguments, **keywords), name=name, title=text)
     return found
 
 
+def _assigned(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                yield target, value
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
+                yield target, value
+
+
 @cache
-def _classes_in(module: str) -> dict[str, ast.ClassDef]:
+def _tree(module: str) -> ast.Module:
     spec = find_spec(module)
     assert spec is not None and spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))

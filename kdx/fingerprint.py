@@ -18,6 +18,7 @@ from typing import Any
 _TABLES = frozenset(
     f"kdx.{table}"
     for table in (
+        "attention.families",
         "attention.kernels",
         "attention.positions",
         "attention.values",

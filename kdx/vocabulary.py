@@ -42,24 +42,6 @@ class Symmetry(StrEnum):
     SYMMETRIC = "symmetric"
 
 
-class Tables(StrEnum):
-    """Whether each head has its own look-up table (Shaw et al. 2018, in print) or all share one (in their code)."""
-
-    PER_HEAD = "per-head"
-    SHARED = "shared"
-
-
-class XLBias(StrEnum):
-    """Whether the relative scheme has Transformer-XL's u and v (Dai et al. 2019), or is Eq. 5 as printed.
-
-    They are learned in each layer, or once for all layers, as in Dai et al.'s code.
-    """
-
-    NONE = "none"
-    LEARNED = "learned"
-    SHARED = "shared"
-
-
 class Bias(StrEnum):
     """Whether a projection adds a learned bias."""
 
@@ -74,25 +56,11 @@ class Initialisation(StrEnum):
     NORMAL = "normal"
 
 
-class Sinusoids(StrEnum):
-    """A sinusoid's exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
-
-    VASWANI = "vaswani"
-    FAIRSEQ = "fairseq"
-
-
 class Inject(StrEnum):
     """Where the direct sum f + t is taken: once at the input of the stack, or inside each attention."""
 
     INPUT = "input"
     PER_LAYER = "per-layer"
-
-
-class Scale(StrEnum):
-    """Whether a dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
-
-    SCALED = "scaled"
-    UNSCALED = "unscaled"
 
 
 class Reach(StrEnum):

@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
-FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers"}
+FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code"}
 
 # Room of the report → the rooms that it may import; a room is a package, or a module beside them.

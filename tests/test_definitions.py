@@ -2,20 +2,15 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from kdx.attention.encodings import ENCODINGS
-from kdx.attention.filters import FILTERS
-from kdx.attention.kernels import KERNELS
-from kdx.attention.mixers import MIXERS
-from kdx.attention.normalisers import NORMALISERS
-from kdx.attention.positions import POSITIONS
-from kdx.attention.values import VALUES
-from kdx.definitions import Definition
+from kdx.attention.families import FAMILIES
+from kdx.attention.kernels import KERNELS, KernelDefinition
+from kdx.definitions import Definition, Family, Option, options_of
 from kdx.grid.fields import CellFields
 
-FAMILIES = (KERNELS, POSITIONS, VALUES, FILTERS, NORMALISERS, ENCODINGS, MIXERS)
 WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in FAMILIES for word in family]
 
 
@@ -24,22 +19,25 @@ def test_what_is_told_of_a_word_is_what_its_class_says(family, word):
     known, found = family.definition(word), family[word]
     assert known.word == word
     assert known.title and known.title == found.__doc__.partition("\n")[0].removesuffix(".")
-    for field in type(known).__dataclass_fields__.keys() - {"word", "title"}:
+    for field in type(known).__dataclass_fields__.keys() - {"word", "title", "options"}:
         assert getattr(known, field) == getattr(found, field), field
+    assert {one.name: replace(one, title="") for one in known.options} == options_of(found)
+    assert all(one.title for one in known.options)
 
 
 @pytest.mark.parametrize(("family", "word"), WORDS)
 def test_every_word_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
     known: Definition = family.definition(word)
     assert known.formula
-    assert set(known.options) <= CellFields.model_fields.keys()
+    assert set(known.takes) <= CellFields.model_fields.keys()
+    assert not set(known.option_names) & CellFields.model_fields.keys()
 
 
 def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_path):
     script = (
         "import sys\n"
         "sys.modules['torch'] = None\n"
-        "from kdx.attention.kernels import KERNELS\n"
+        "from kdx.attention.kernels import KERNELS, KernelDefinition\n"
         "print([known.formula for known in KERNELS.definitions()][3], 'kdx.attention.kernels.rbf' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -50,3 +48,45 @@ def test_a_word_of_no_family_has_no_definition():
     with pytest.raises(KeyError):
         KERNELS.definition("cauchy")
     assert "cauchy" not in KERNELS and "rbf" in KERNELS
+
+
+def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
+    number, count = Option(1.0, above=0, below=2, name="x"), Option(3, minimum=0, none=True, name="n")
+    word = Option("a", words=("a", "b"), name="w")
+    assert (number.value(1), type(number.value(1)), count.value(0), word.value("b")) == (1.0, float, 0, "b")
+    assert count.value(None) == count.value("none") == "none"
+    assert [one.allowed for one in (number, count, word)] == [
+        "a number above 0, below 2",
+        "a whole number from 0 on, or none",
+        "a, b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        (Option(1.0, above=0, name="x"), value)
+        for value in (0, -1.5, "1", True, None, float("nan"), float("inf"), 2**60, [1.0])
+    ]
+    + [(Option(3, minimum=1, name="x"), value) for value in (0, 1.5, 2.0, "none", 2**60)]
+    + [(Option("a", words=("a", "b"), name="x"), value) for value in ("c", None, 1, ["a"])],
+)
+def test_an_option_refuses_everything_else(option, given):
+    with pytest.raises(ValueError, match=r"^x: .*; allowed: "):
+        option.value(given)
+
+
+def test_an_option_is_that_of_the_nearest_class(tmp_path, monkeypatch):
+    """A class says of itself what its base classes say, unless it says otherwise; nothing of it is run."""
+    (tmp_path / "spelled.py").write_text(
+        "from kdx.attention.kernels.rbf import RBF as Base\n"
+        "raise SystemExit('run')\n"
+        "class Mine(Base):\n"
+        "    '''Mine.'''\n"
+        "    temperature = option(3.0, above=0)\n"
+        "    '''How hot\n    it is.'''\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    known = Family("kernel", KernelDefinition, {"mine": "spelled:Mine"}).definition("mine")
+    assert (known.title, known.formula) == ("Mine", KERNELS.definition("rbf").formula)
+    assert known.options == (Option(3.0, above=0, name="temperature", title="How hot it is."),)

@@ -2,17 +2,11 @@
 
 from pathlib import Path
 
-from kdx.attention.encodings import ENCODINGS
-from kdx.attention.filters import FILTERS
-from kdx.attention.kernels import KERNELS
-from kdx.attention.mixers import MIXERS
-from kdx.attention.normalisers import NORMALISERS
-from kdx.attention.positions import POSITIONS
-from kdx.attention.values import VALUES
+from kdx.attention.families import FAMILIES
+from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 
 FILE = Path(__file__).parents[1] / "docs" / "words.md"
-FAMILIES = (KERNELS, POSITIONS, VALUES, FILTERS, NORMALISERS, ENCODINGS, MIXERS)
 
 
 def text() -> str:
@@ -31,9 +25,9 @@ def text() -> str:
             "|---|---|---|---|---|",
         ]
         for known in family.definitions():
-            options = ", ".join(f"`{option}`" for option in known.options)
+            own = ", ".join(f"`{key}`" for key in (*known.takes, *known.option_names))
             formula = known.formula.replace("|", "\\|")
-            lines.append(f"| `{known.word}` | {known.title} | {formula} | {known.source} | {options} |")
+            lines.append(f"| `{known.word}` | {known.title} | {formula} | {known.source} | {own} |")
         lines.append("")
     lines += [
         "## task",
@@ -43,9 +37,22 @@ def text() -> str:
     ]
     for task in TASKS.values():
         own = [f"`{key}`" for key in task.settings]
-        own += [f"`{option.name}` ({', '.join(option.words)})" for option in task.options]
+        own += [f"`{option.name}`" for option in task.options]
         metrics = ", ".join(task.metrics)
         lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {', '.join(own)} |")
+    lines += [
+        "",
+        "## keys of words and tasks",
+        "",
+        "| key | what it is | allowed | unless said otherwise | of |",
+        "|---|---|---|---|---|",
+    ]
+    for option in known_options().values():
+        families = [(family, known) for family in FAMILIES for known in family.definitions()]
+        owners = [f"`{known.word}`" for _, known in families if option.name in known.option_names]
+        owners += [f"`{task.word}`" for task in TASKS.values() if option.name in {one.name for one in task.options}]
+        default = f"{option.default:g}" if isinstance(option.default, float) else option.default
+        lines.append(f"| `{option.name}` | {option.title} | {option.allowed} | {default} | {', '.join(owners)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import Options, TokenPositions
-from kdx.vocabulary import Tables
+from kdx.attention.interfaces import Settings, TokenPositions
+from kdx.definitions import option
 
 
 def known(at_query: TokenPositions, at_key: TokenPositions) -> range | None:
@@ -72,25 +72,29 @@ def _pairs(by_distance: Tensor) -> Tensor:
     return flat.view(*by_distance.shape[:-2], queries, distances - 1)[..., : distances - queries + 1]
 
 
+class ByTable:
+    """The options of what has a table of distances."""
+
+    clip: int | str = option(16, minimum=0, none=True)
+    """The distance from which on all share a vector; none: each has its own."""
+    sharing: str = option("per-head", words=("per-head", "shared"))
+    """A table for each head (Shaw et al. 2018, in print), or one for all (their code)."""
+
+
 class DistanceTable(nn.Module):
     """A vector for each distance up to ±clip, and for all beyond it the last (Shaw et al. 2018, Sec. 3.2).
 
     Row clip(j - i, -clip, clip) + clip, drawn from N(0, 1/D), for each head or shared by all. Without clipping the
     table reaches to the distance `max_positions` - 1, and a pair farther apart is refused.
-
-    Raises:
-        ValueError: if clip is negative.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, settings: Settings, clip: int | str, sharing: str) -> None:
         super().__init__()
-        if options.clip is not None and options.clip < 0:
-            raise ValueError(f"clip: {options.clip}; allowed: 0 or more, or None for a vector for each distance")
-        self.bounded = options.clip is None
-        self.clip = options.max_positions - 1 if options.clip is None else options.clip
-        heads = options.heads if options.tables is Tables.PER_HEAD else 1
-        self.weight = nn.Parameter(torch.empty(heads, 2 * self.clip + 1, options.head_width))
-        nn.init.normal_(self.weight, std=options.head_width**-0.5)
+        self.bounded = clip == "none"
+        self.clip = settings.max_positions - 1 if clip == "none" else int(clip)
+        heads = settings.heads if sharing == "per-head" else 1
+        self.weight = nn.Parameter(torch.empty(heads, 2 * self.clip + 1, settings.head_width))
+        nn.init.normal_(self.weight, std=settings.head_width**-0.5)
 
     def products(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
         """⟨q, a⟩ of each pair: (B, H, Tq, D) to (B, H, Tq, Tk)."""

@@ -4,12 +4,15 @@ Parts are modules, so that those which learn something keep it like any other pa
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from kdx.vocabulary import Reach, Sinusoids, Tables, XLBias
+from kdx.definitions import option, options_of
+from kdx.vocabulary import Reach
+
+__all__ = ["option"]
 
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor
@@ -29,8 +32,8 @@ def taken(rows: Tensor, part: Part) -> Tensor:
     return rows.index_select(-2, part)
 
 
-class Options(NamedTuple):
-    """What the parts of one attention are built from; each reads what concerns it."""
+class Settings(NamedTuple):
+    """What all parts of one attention share; what concerns one alone is an option of that one."""
 
     width: int
     """M."""
@@ -40,19 +43,8 @@ class Options(NamedTuple):
     """D."""
     max_positions: int = 1024
     """Positions of a learned encoding; distances of a table without clipping."""
-    clip: int | None = 16
-    """Distance from which on a table has one row for all; None: nowhere."""
-    tables: Tables = Tables.PER_HEAD
-    xl_bias: XLBias = XLBias.LEARNED
-    position_dropout: float = 0.0
-    """Probability of dropping a feature of a relative position in training."""
-    stride: int = 128
-    """l of the sparse filters."""
-    summary: int = 8
-    """c of the fixed filter."""
     reach: Reach = Reach.PAST
-    temperature: float = 1.0
-    """What the logarithm of the exponential and the rbf kernel is divided by."""
+    """Of a filter that looks at distances: to which side of the query."""
 
 
 class TokenPositions:
@@ -85,14 +77,37 @@ class TokenPositions:
 
 
 class Word(nn.Module):
-    """A word of the study, with what is known of it; `kdx.definitions` reads the literals, here and below."""
+    """A word of the study, with what is known of it; `kdx.definitions` reads the literals, here and below.
+
+    An option that the class declares (`kdx.definitions.option`) is an attribute of the instance, with its value.
+    """
 
     formula: ClassVar[str] = ""
     """As printed in the source."""
     source: ClassVar[str] = ""
     """The paper, with its equation or section."""
-    options: ClassVar[tuple[str, ...]] = ()
-    """The keys of a cell that it makes use of."""
+    takes: ClassVar[tuple[str, ...]] = ()
+    """The axes of a cell that it makes use of."""
+
+    def __init__(self, **options: Any) -> None:
+        """Takes the values of its options; those that are not given have their defaults.
+
+        Raises:
+            ValueError: an option cannot be this.
+            TypeError: it has no such option.
+        """
+        super().__init__()
+        known = options_of(type(self))
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{type(self).__name__} has no option {name!r}; allowed: {', '.join(known) or 'none'}")
+        for name, one in known.items():
+            setattr(self, name, one.value(options.get(name, one.default)))
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        """The value of each option that the class declares."""
+        return {name: getattr(self, name) for name in options_of(type(self))}
 
 
 class KernelFunction(Word):
@@ -104,8 +119,8 @@ class KernelFunction(Word):
     normaliser: ClassVar[str] = "row-sum"
     """Unless another is asked for."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
         """log k(q, k) from the formula as printed; None: `weight` gives the kernel."""
@@ -151,8 +166,8 @@ class PositionScheme(Word):
     weighs: ClassVar[bool] = True
     """Whether it is a factor of the weight."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
 
     def share(self, other: "PositionScheme") -> None:
         """Take the parameters of the same scheme in another layer that all layers are to share; most have none."""
@@ -200,8 +215,8 @@ class ValueFunction(Word):
     uses_weights: ClassVar[bool] = False
     """Whether it has a part that depends on the pair, `of_pairs`."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What values are projected from: (B, Tk, M) to (B, Tk, M)."""
@@ -227,8 +242,8 @@ class FilterFunction(Word):
     limits: ClassVar[bool] = True
     """Whether some keys may be hidden."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__()
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor | None:
         """True where seen, from integer positions (…, Tq, 1) and (…, 1, Tk); None: all keys."""
@@ -245,6 +260,9 @@ class NormaliserFunction(Word):
     cancels: ClassVar[bool]
     """Whether a factor of a whole row leaves the result as it is."""
 
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
         """The divisor (…, Tq or 1, 1), never 0, of weights (B, H, Tq, Tk) that are 0 where not visible."""
         raise NotImplementedError
@@ -258,9 +276,13 @@ class AbsoluteEncoding(Word):
     bounded: ClassVar[bool] = False
     """Whether it ends at `max_positions`."""
 
-    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
-        """Takes M, the number of positions of one that ends, and the exponents of sinusoids."""
-        super().__init__()
+    def __init__(self, width: int, max_positions: int, **options: Any) -> None:
+        """Takes M, and the number of positions of one that ends."""
+        super().__init__(**options)
+
+    def another(self, width: int, max_positions: int) -> "AbsoluteEncoding":
+        """One of the same kind, with its options."""
+        return type(self)(width, max_positions, **self.own_options)
 
 
 class ContextMixer(Word):

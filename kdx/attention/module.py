@@ -1,7 +1,7 @@
 """The attention module: projections around Definition 1, with its parts chosen by the words of the study."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.encodings import ENCODINGS
+from kdx.attention.families import known_options
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
@@ -18,9 +19,9 @@ from kdx.attention.interfaces import (
     FilterFunction,
     KernelFunction,
     NormaliserFunction,
-    Options,
     Part,
     PositionScheme,
+    Settings,
     TokenPositions,
     ValueFunction,
     Word,
@@ -30,8 +31,8 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
-from kdx.definitions import Family
-from kdx.vocabulary import Reach, Scale, Sinusoids, Symmetry, Tables, XLBias
+from kdx.definitions import Family, options_of
+from kdx.vocabulary import Reach, Symmetry
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)
@@ -102,34 +103,28 @@ class KernelAttention(ContextMixer):
         heads: H.
         kernel: k_F, as a word or as a class of `KernelFunction`; so it is with the other parts.
         symmetry: `symmetric` projects queries and keys by one matrix and bias, also between decoder and encoder.
-        scale: `unscaled` leaves out the division by √D of the exponential kernel.
-        temperature: T of the exponential and the rbf kernel, which the logarithm of the weight is divided by.
         positions: the schemes that act together; none when empty.
         value: the value function.
         filter: the keys a query sees.
         normaliser: what a row of weights is divided by; the kernel's own unless given.
         encoding: of t, where positions or values use it; else it is ignored, and may be None.
-        sinusoids: the exponents of a sinusoidal t.
         head_width: D; M / H unless given.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
         max_positions: positions of a learned encoding, and of a table without clipping.
         memory_length: the most tokens of `memory`. Positions are counted so that the current tokens start there,
             whether the memory is full or not: absolute positions stay what they are while the memory fills.
-        clip: of lookup and table: the distance from which on all have one vector; None: each its own.
-        tables: of lookup and table: for each head, or shared.
-        xl_bias: of relative: u and v. Learned unless said otherwise; with `symmetric` there are none, for with u a
-            symmetric kernel would not be symmetric. `shared` ones are learned, too; whoever stacks layers makes them
-            one pair.
-        position_dropout: of relative: probability of dropping a feature of R in training.
-        stride: l of strided and fixed.
-        summary: c of fixed.
-        reach: of strided and fixed: the past only, or both sides.
+        reach: of a filter that looks at distances: the past only, or both sides.
         path: `fused`, or `literal`, Eq. 2 as printed. Both give the same result; it may be changed at any time.
+        options: those of its parts, such as `temperature` of the exponential kernel or `clip` of a look-up table, as
+            their classes declare them; those of other words are without effect. With `symmetric` there is no `xl_bias`,
+            for with u a symmetric kernel would not be symmetric; a `shared` one is learned, too, and whoever stacks
+            layers makes it one pair.
 
     Raises:
         ValueError: for a width that does not divide by the heads, an odd width with sinusoids, a scheme that stands
-            twice, an unknown word, a number out of its range, or a part that needs t where `encoding` is None.
+            twice, an unknown word, an option that no part has, a number out of its range, or a part that needs t where
+            `encoding` is None.
     """
 
     formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
@@ -145,27 +140,19 @@ class KernelAttention(ContextMixer):
         *,
         kernel: str | type[KernelFunction] = "exponential",
         symmetry: Symmetry = Symmetry.ASYMMETRIC,
-        scale: Scale = Scale.SCALED,
-        temperature: float = 1.0,
         positions: Sequence[str | type[PositionScheme]] = (),
         value: str | type[ValueFunction] = "without-position",
         filter: str | type[FilterFunction] = "full",
         normaliser: str | type[NormaliserFunction] | None = None,
         encoding: str | type[AbsoluteEncoding] | None = "sinusoidal",
-        sinusoids: Sinusoids = Sinusoids.VASWANI,
         head_width: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
         max_positions: int = 1024,
         memory_length: int = 0,
-        clip: int | None = 16,
-        tables: Tables = Tables.PER_HEAD,
-        xl_bias: XLBias | None = None,
-        position_dropout: float = 0.0,
-        stride: int = 128,
-        summary: int = 8,
         reach: Reach = Reach.PAST,
         path: Literal["fused", "literal"] = "fused",
+        **options: Any,
     ) -> None:
         super().__init__()
         if head_width is None and (heads < 1 or width % heads):
@@ -173,9 +160,8 @@ class KernelAttention(ContextMixer):
         for name, count in {"heads": heads, "head_width": head_width, "max_positions": max_positions}.items():
             if count is not None and count < 1:
                 raise ValueError(f"{name}: {count}; allowed: 1 or more")
-        for name, probability in {"dropout": dropout, "position_dropout": position_dropout}.items():
-            if not 0 <= probability < 1:
-                raise ValueError(f"{name}: {probability}; allowed: 0 or more, below 1")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout: {dropout}; allowed: 0 or more, below 1")
         if path not in ("fused", "literal"):
             raise ValueError(f"path: {path!r}; allowed: fused, literal")
         if memory_length < 0:
@@ -189,48 +175,35 @@ class KernelAttention(ContextMixer):
             names = ", ".join(map(_name, positions))
             raise ValueError(f"positions: a scheme stands twice in {names}; allowed: each once")
         symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
-        xl_bias = _word("xl_bias", xl_bias or (XLBias.NONE if symmetric else XLBias.LEARNED), XLBias)
-        if symmetric and xl_bias is not XLBias.NONE and any("xl_bias" in one.options for one in schemes.values()):
-            raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
         self.path = path
         self.dropout = dropout
         self.memory_length = memory_length
         self.shape = (heads, head_width or width // heads)
-        options = Options(
-            width,
-            *self.shape,
-            max_positions=max_positions,
-            clip=clip,
-            tables=_word("tables", tables, Tables),
-            xl_bias=xl_bias,
-            position_dropout=position_dropout,
-            stride=stride,
-            summary=summary,
-            reach=_word("reach", reach, Reach),
-            temperature=temperature,
-        )
-        self.unscaled = _word("scale", scale, Scale) is Scale.UNSCALED
-        if not temperature > 0:
-            raise ValueError(f"temperature: {temperature}; allowed: above 0")
+        settings = Settings(width, *self.shape, max_positions, _word("reach", reach, Reach))
         kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
-        if self.unscaled:
-            _check_option("scale", scale, kernel, kernel_class)
-        if temperature != 1:
-            _check_option("temperature", temperature, kernel, kernel_class)
-        self.kernel = kernel_class(options)
         normaliser = normaliser or kernel_class.normaliser
-        self.normaliser = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)()
-        self.positions = nn.ModuleDict({name: scheme(options) for name, scheme in schemes.items()})
-        self.value_function = _class_of("value", value, VALUES, ValueFunction)(options)
-        self.filter = _class_of("filter", filter, FILTERS, FilterFunction)(options)
+        normaliser_class = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)
+        value_class = _class_of("value", value, VALUES, ValueFunction)
+        filter_class = _class_of("filter", filter, FILTERS, FilterFunction)
+        classes = [kernel_class, normaliser_class, *schemes.values(), value_class, filter_class]
+        encoding_class = None if encoding is None else _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)
+        own = _options_of_each([*classes, encoding_class] if encoding_class else classes, options)
+        if symmetric and any("xl_bias" in options_of(scheme) for scheme in schemes.values()):
+            if options.get("xl_bias", "none") != "none":
+                raise ValueError("xl_bias: u would make a symmetric kernel asymmetric; allowed with symmetric: none")
+            own = {
+                part: {**its, "xl_bias": "none"} if "xl_bias" in options_of(part) else its for part, its in own.items()
+            }
+        self.kernel = kernel_class(settings, **own[kernel_class])
+        self.normaliser = normaliser_class(settings, **own[normaliser_class])
+        self.positions = nn.ModuleDict({name: scheme(settings, **own[scheme]) for name, scheme in schemes.items()})
+        self.value_function = value_class(settings, **own[value_class])
+        self.filter = filter_class(settings, **own[filter_class])
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
-            if encoding is None:
+            if encoding_class is None:
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
-            sinusoids = _word("sinusoids", sinusoids, Sinusoids)
-            self.encoding = _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)(
-                width, max_positions, sinusoids
-            )
+            self.encoding = encoding_class(width, max_positions, **own[encoding_class])
 
         inner = heads * self.shape[1]
         self.query = nn.Linear(width, inner, bias)
@@ -476,8 +449,6 @@ class KernelAttention(ContextMixer):
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query)
-        if self.unscaled:
-            query = query * math.sqrt(self.shape[1])
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
@@ -576,7 +547,12 @@ def _name(given: str | type[Word]) -> str:
     return given if isinstance(given, str) else given.__name__
 
 
-def _check_option(option: str, value: object, given: str | type[Word], kernel: type[KernelFunction]) -> None:
-    if option not in kernel.options:
-        able = [known.word for known in KERNELS.definitions() if option in known.options]
-        raise ValueError(f"{option}: {value} with the {_name(given)} kernel; allowed: with {', '.join(able)}")
+def _options_of_each(parts: Sequence[type[Word]], given: Mapping[str, Any]) -> dict[type[Word], dict[str, Any]]:
+    """Which of the options that are given are those of each part; others are without effect, as in a grid."""
+    own = {part: {name: given[name] for name in options_of(part) if name in given} for part in parts}
+    own_names = {name for part in parts for name in options_of(part)}
+    if unknown := given.keys() - own_names and given.keys() - own_names - known_options().keys():
+        name = min(unknown)
+        allowed = ", ".join(sorted(own_names | known_options().keys()))
+        raise ValueError(f"{name}: {given[name]!r}, but no part has such an option; allowed: {allowed}")
+    return own

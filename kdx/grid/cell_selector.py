@@ -18,6 +18,7 @@ from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import OneOf
 from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
+from kdx.grid.words import known_options
 from kdx.vocabulary import Attention
 
 _ABSENT = object()
@@ -58,6 +59,8 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     value: Any = spec
     for step in factor.split("."):
         value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    if value is _ABSENT and factor in known_options():
+        return "none"  # No word of the cell has this option.
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
@@ -90,7 +93,8 @@ def _annotations() -> dict[str, Any]:
             found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
         elif field != "select":
             found[field] = _whole(info)
-    return found
+    options = known_options().items()
+    return found | {name: Annotated[str, OneOf(one.words)] if one.words else object for name, one in options}
 
 
 def _whole(field: FieldInfo) -> Any:

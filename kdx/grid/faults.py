@@ -45,6 +45,11 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     if kind == "unfit":
         field = (*path, *filter(None, context["field"].split(".")))
         return KdxError(context["problem"], place=node.at(field), allowed=context["allowed"], hint=context["hint"])
+    if kind == "unknown_key":
+        key = context["key"]
+        return KdxError(
+            f"unknown key `{key}`", place=node.key((*path, key)), allowed=context["allowed"], hint=context["hint"]
+        )
     if kind == "extra_forbidden":
         known = _fields(model, path[:-1])
         word = str(path[-1])

@@ -3,9 +3,10 @@
 What depends on another field is settled by `kdx.grid.rules`; what a word takes is said by its definition.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
@@ -14,23 +15,19 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.sections import (
-    Count,
     Data,
     Evaluation,
     Filters,
-    Fraction,
     Model,
     Natural,
     Neutral,
     OneOf,
-    Positive,
     Section,
     Select,
     Training,
-    refuse,
 )
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Inject, Norm, Scale, Sinusoids, Space, Symmetry, Tables, XLBias
+from kdx.vocabulary import Attention, Inject, Norm, Space, Symmetry
 
 
 def _one_or_many(value: Any) -> Any:
@@ -39,14 +36,12 @@ def _one_or_many(value: Any) -> Any:
     return () if tuple(words) == ("none",) else tuple(words)
 
 
-def _distance(value: Any) -> Any:
-    if value in (None, "none") or (type(value) is int and value >= 0):
-        return value
-    raise refuse("", f"`{value}` as clip", allowed="a whole number from 0 on, or none")
-
-
 class CellFields(Section):
-    """One choice on each axis, with everything else a run needs, except the seed."""
+    """One choice on each axis, with everything else a run needs, except the seed; options of words are extra keys."""
+
+    model_config = ConfigDict(extra="allow")
+    _neutral: frozenset[str] = PrivateAttr(frozenset())
+    """The options that the hash leaves out, for the words stood before them."""
 
     task: Annotated[str, OneOf(TASKS)]
     space: Annotated[Space | None, Neutral(None)] = None
@@ -57,8 +52,6 @@ class CellFields(Section):
     """The schemes that act together; none at all when empty."""
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
     """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
-    sinusoids: Annotated[Sinusoids, Neutral(Sinusoids.VASWANI)] = Sinusoids.VASWANI
-    """Of a sinusoidal encoding."""
     inject: Inject | None = None
     """Of direct-sum: at the input unless said otherwise; per layer where the task is not of text."""
     placement: Annotated[tuple[Attention, ...], BeforeValidator(_one_or_many)] | None = None
@@ -69,26 +62,8 @@ class CellFields(Section):
     norm: Norm = Norm.POST
     mixer: Annotated[str, OneOf(MIXERS), Neutral("attention")] = "attention"
     """What stands in the place of self-attention."""
-    neighbours: Annotated[Natural | None, Neutral(None)] = None
-    """Of the convolution: tokens to either side, or back only; 2 unless said otherwise."""
     normaliser: Annotated[Annotated[str, OneOf(NORMALISERS)] | None, Neutral(None)] = None
     """None: the kernel's own, which is the row sum but for relu-squared."""
-    scale: Annotated[Scale, Neutral(Scale.SCALED)] = Scale.SCALED
-    """Whether a dot product is divided by √D (kernels that take it)."""
-    temperature: Annotated[Positive, Neutral(1.0)] = 1.0
-    """What the logarithm of the weight is divided by, beside √D (kernels that take it)."""
-    clip: Annotated[int | Literal["none"] | None, BeforeValidator(_distance), Neutral(None)] = None
-    """Of lookup and table: the distance from which on all share a vector, or `none`; 16 unless said otherwise."""
-    sharing: Annotated[Tables | None, Neutral(None)] = None
-    """Of lookup and table: a table for each head unless said otherwise, or one for all."""
-    xl_bias: Annotated[XLBias | None, Neutral(None)] = None
-    """Of relative: Transformer-XL's u and v; learned unless said otherwise or symmetric, which has none."""
-    position_dropout: Annotated[Fraction | None, Neutral(None)] = None
-    """Of relative: on the distance's sinusoids; 0 unless said otherwise."""
-    stride: Annotated[Count | None, Neutral(None)] = None
-    """l of the strided and fixed filters, in tokens; 16 unless said otherwise."""
-    summary: Annotated[Natural | None, Neutral(None)] = None
-    """c of the fixed filter: the last tokens of each block that all later ones see; 2 unless said otherwise."""
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     data: Data
@@ -97,3 +72,22 @@ class CellFields(Section):
     evaluation: Annotated[Evaluation, Neutral(Evaluation())] = Evaluation()
     select: Select | None = None
     """The first of the task's metrics unless said otherwise: BLEU for translation, perplexity for prediction, …"""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of its words by name; before they are settled, whatever else was given."""
+        return self.__pydantic_extra__ or {}
+
+    def option(self, name: str) -> Any:
+        """The choice of an option; None where no word of the cell has it."""
+        return self.options.get(name)
+
+    def settle_options(self, options: Mapping[str, Any], neutral: Iterable[str]) -> None:
+        """Give it these options and no others; only while the cell is being made."""
+        object.__setattr__(self, "__pydantic_extra__", dict(options))
+        self._neutral = frozenset(neutral)
+
+    @property
+    def neutral_options(self) -> frozenset[str]:
+        """The options that the hash leaves out."""
+        return self._neutral

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from kdx.grid.sections import Neutral
 from kdx.grid.spec import CellSpec
+from kdx.grid.words import options_in
 
 
 def canonical(spec: BaseModel) -> str:
@@ -29,7 +30,8 @@ def resolved(text: str) -> dict[str, Any]:
 
     Words are words: those that another kdx wrote, and that this one does not know, are there like any other.
     """
-    return _whole(json.loads(text), CellSpec)
+    plain = _whole(json.loads(text), CellSpec)
+    return plain | {name: one.default for name, one in options_in(plain).items() if one.neutral and name not in plain}
 
 
 def cell_id(spec: CellSpec) -> str:
@@ -46,6 +48,8 @@ def _hashed(model: BaseModel) -> dict[str, Any]:
             plain.pop(key, None)
         elif isinstance(value, BaseModel):
             plain[key] = _hashed(value)
+    if isinstance(model, CellSpec):
+        plain = {key: value for key, value in plain.items() if key not in model.neutral_options}
     return plain
 
 
@@ -66,9 +70,7 @@ def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, 
     """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
     found = []
     for name, info in model.model_fields.items():
-        # What another task brings along is not told.
-        told = not info.exclude_if
-        neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral) and told]
+        neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
         text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
         found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
     return tuple(found)

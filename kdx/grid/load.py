@@ -17,12 +17,13 @@ from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mea
 from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
-from kdx.grid.plan import Plan, TableSpec
+from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.shipped import find, names
+from kdx.grid.shipped import find, folder, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import LayoutBuilder
+from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
@@ -33,9 +34,14 @@ MOST_FILES = 20
 MOST_AXES = 100
 MOST_TABLES = 100
 LONGEST_NAME = 100  # characters
-SETTINGS = tuple(CellSpec.model_fields)
 _SUB_GRID = ("axes", "approaches", "preset")
 _GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
+
+
+@cache
+def settings() -> tuple[str, ...]:
+    """Every key that a cell can have at its top."""
+    return (*CellSpec.model_fields, *known_options())
 
 
 def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs: int = MOST_RUNS) -> Plan:
@@ -52,7 +58,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     path = find(grid)
     faults = FaultList()
     root = _extended(path, faults)
-    _known_keys(root, (*_GRID, *SETTINGS), faults)
+    _known_keys(root, (*_GRID, *settings()), faults)
     chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
     sub_grids = _sub_grids(root, faults)
     runs = sum(sub_grid.size for sub_grid in sub_grids) * len(chosen)
@@ -74,6 +80,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
                 layouts.build(table)
             except KdxError as error:
                 faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
+    faults.extend(_without_effect(cells, path))
     name = _name(root, path, faults)
     description = _text(root, "description", "", faults)
     if faults:
@@ -88,6 +95,19 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         description,
         file=str(path.resolve()),
     )
+
+
+def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
+    """Options that this very file writes, and that no cell has; what it extends, and a preset, may have more."""
+    if path.parent == folder() / "presets":
+        return
+    nodes = {id(node): node for cell in cells for node in cell.settings}
+    used = {name for cell in cells for name in cell.spec.options}
+    written = {name: node.key((name,)) for node in nodes.values() for name in node.value if name in known_options()}
+    for name, place in written.items():
+        if name not in used and place.file == str(path):
+            problem = f"`{name}` has no effect: no cell has a word that takes it"
+            yield KdxError(problem, place=place, allowed=f"with {', '.join(owners(name))}", hint="remove it")
 
 
 def _extended(path: Path, faults: list[KdxError]) -> Node:
@@ -198,7 +218,7 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
         faults.append(KdxError("`task` and `tasks` exclude each other", place=root.key(("task",)), hint="keep one"))
     if not tasks:
         faults.append(KdxError("`tasks` is empty", place=root.value["tasks"].place, allowed=tuple(TASKS)))
-    shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*SETTINGS, *_SUB_GRID)}, root.keys)
+    shared = Node(root.place, {k: v for k, v in root.value.items() if k in (*settings(), *_SUB_GRID)}, root.keys)
     sub_grids = []
     for task, node in tasks.items():
         key_place = root.value["tasks"].key((task,))
@@ -209,7 +229,7 @@ def _sub_grids(root: Node, faults: list[KdxError]) -> list[SubGrid]:
         if not isinstance(node.value, dict):
             faults.append(KdxError(f"`{node}` under task `{task}`", place=node.place, allowed="a mapping"))
             continue
-        _known_keys(node, (*SETTINGS, *_SUB_GRID), faults)
+        _known_keys(node, (*settings(), *_SUB_GRID), faults)
         whole = shared.overlaid(node)
         named = Node(whole.place, {**whole.value, "task": Node(key_place, task)}, whole.keys)
         choice = Bundle(task, Node(node.place, {}))
@@ -249,12 +269,12 @@ def _sub_grid(node: Node, first: tuple[Dimension, ...], faults: list[KdxError]) 
 
 
 def _settings(node: Node) -> Node:
-    return Node(node.place, {key: value for key, value in node.value.items() if key in SETTINGS}, node.keys)
+    return Node(node.place, {key: value for key, value in node.value.items() if key in settings()}, node.keys)
 
 
 def _named(name: str, choices: Node, key: Place, task: Node | None, faults: list[KdxError]) -> Dimension | None:
     """An axis by names, from the mapping of its choices."""
-    if name in (*_GRID, *SETTINGS, "approach"):
+    if name in (*_GRID, *settings(), "approach"):
         hint = "an axis over a factor has a list, such as training.steps: [100, 200]"
         faults.append(KdxError(f"`{name}` as the name of an axis", place=key, allowed="a word of its own", hint=hint))
         return None
@@ -271,7 +291,7 @@ def _bundles(choices: dict[str, Node], what: str, task: Node | None, faults: lis
         if not isinstance(choice.value, dict):
             faults.append(KdxError(f"`{choice}` as {what}", place=choice.place, allowed="a mapping"))
             continue
-        _known_keys(choice, (*SETTINGS, "preset"), faults)
+        _known_keys(choice, (*settings(), "preset"), faults)
         try:
             bundles.append(Bundle(name, _settings(choice), _preset(choice, task)))
         except KdxError as error:

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.fields import CellFields
+from kdx.grid.words import SELF_ATTENTIONS
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject
 
 MAX_POSITIONS = 1024
 """Of a learned encoding, and of a table of distances that has no clip."""
-SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 
 
 def by_distance(schemes: Iterable[str]) -> bool:

@@ -130,6 +130,8 @@ def _fault(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "extra_forbidden":
             return f"key `{name}`"
+        case "unknown_key":
+            return f"key `{detail['ctx']['key']}`"
         case "unfit":
             field = ".".join(filter(None, (name, detail["ctx"]["field"])))
             return f"{field}: {detail['ctx']['problem']}"

@@ -1,51 +1,62 @@
 """The stacks that both tasks share: attention and feed-forward sublayers with residual sums (Vaswani et al. 2017)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import ENCODINGS
+from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import PositionScheme
+from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
-from kdx.attention.spaces.parts import Parts, PlacedParts
+from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
 from kdx.data.vocabulary import PADDING
+from kdx.definitions import Definition
 from kdx.grid.placement import MAX_POSITIONS, filter_in, positions_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
-from kdx.vocabulary import Attention, Bias, Initialisation, Inject, Norm, Reach, Tables
+from kdx.vocabulary import Attention, Bias, Initialisation, Inject, Norm, Reach
 
 
-def features_of(spec: CellSpec) -> Parts:
-    """What an attention of the cell compares features by, in every space."""
+def features_of(spec: CellSpec) -> dict[str, Any]:
+    """The arguments of `KernelAttention` by which an attention of the cell compares features, in every space."""
+    normaliser = spec.normaliser or KERNELS.definition(spec.kernel).normaliser
     return {
         "kernel": spec.kernel,
         "symmetry": spec.symmetry,
         "normaliser": spec.normaliser,
         "bias": spec.model.bias is Bias.LEARNED,
+        **_options(spec, [KERNELS.definition(spec.kernel), NORMALISERS.definition(normaliser)]),
     }
 
 
-def parts_of(spec: CellSpec, which: Attention) -> PlacedParts:
+def parts_of(spec: CellSpec, which: Attention) -> dict[str, Any]:
     """And what it makes of positions, in one of the three places."""
-    return PlacedParts(
+    value, filter, positions = value_in(spec, which), filter_in(spec, which), positions_in(spec, which)
+    words = [VALUES.definition(value), FILTERS.definition(filter), *map(POSITIONS.definition, positions)]
+    words += [ENCODINGS.definition(spec.encoding)] if spec.encoding else []
+    return {
         **features_of(spec),
-        value=value_in(spec, which),
-        filter=filter_in(spec, which),
-        encoding=spec.encoding,
-        max_positions=MAX_POSITIONS,
-        clip=None if spec.clip == "none" else spec.clip,
-        tables=spec.sharing or Tables.PER_HEAD,
-        xl_bias=spec.xl_bias,
-        position_dropout=spec.position_dropout or 0.0,
-        stride=spec.stride or 1,
-        summary=spec.summary or 0,
+        "value": value,
+        "filter": filter,
+        "encoding": spec.encoding,
+        "max_positions": MAX_POSITIONS,
         # Only a decoder must not see what comes after.
-        reach=Reach.PAST if which is Attention.DECODER_SELF else Reach.BOTH,
-    )
+        "reach": Reach.PAST if which is Attention.DECODER_SELF else Reach.BOTH,
+        **_options(spec, words),
+    }
+
+
+def _options(spec: CellSpec, words: Iterable[Definition]) -> dict[str, Any]:
+    """The cell's choices of those options that these words have."""
+    return {option.name: spec.option(option.name) for known in words for option in known.options}
 
 
 def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
@@ -53,9 +64,6 @@ def attention_of(spec: CellSpec, which: Attention) -> KernelAttention:
     return KernelAttention(
         spec.model.width,
         spec.model.heads,
-        scale=spec.scale,
-        temperature=spec.temperature,
-        sinusoids=spec.sinusoids,
         positions=positions_in(spec, which),
         # Of both, so that a token's position in training is its position in an evaluation.
         memory_length=max(spec.memory, spec.evaluation.memory or 0),
@@ -70,8 +78,9 @@ def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Mod
     """What stands in the place of self-attention: that of the space, unless the cell has another mixer."""
     if spec.mixer == "attention":
         return attention(spec, which)
-    own = {} if spec.neighbours is None else {"neighbours": spec.neighbours}
-    return MIXERS[spec.mixer](spec.model.width, filter=filter_in(spec, which), **own)
+    own = _options(spec, [MIXERS.definition(spec.mixer)])
+    mixer: Callable[..., nn.Module] = MIXERS[spec.mixer]
+    return mixer(spec.model.width, filter=filter_in(spec, which), **own)
 
 
 class Residual(nn.Module):
@@ -216,7 +225,9 @@ class Input(nn.Module):
         self.dropout = nn.Dropout(spec.model.dropout)
         self.encoding: nn.Module | None = None
         if spec.inject is Inject.INPUT and spec.encoding is not None:
-            self.encoding = ENCODINGS[spec.encoding](spec.model.width, MAX_POSITIONS, spec.sinusoids)
+            self.encoding = ENCODINGS[spec.encoding](
+                spec.model.width, MAX_POSITIONS, **_options(spec, [ENCODINGS.definition(spec.encoding)])
+            )
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
         """tokens (B, T) → (B, T, M)."""

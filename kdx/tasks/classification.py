@@ -1,6 +1,7 @@
 """Text classification: an encoder over a line of text, whose label is to be told."""
 
-from kdx.tasks.definition import DataKind, Option, Task
+from kdx.definitions import Option
+from kdx.tasks.definition import DataKind, Task
 from kdx.vocabulary import Attention, Direction, Embeddings
 
 LABELLED_TEXT = DataKind(
@@ -20,8 +21,9 @@ TASK = Task(
     options=(
         Option(
             name="pooling",
+            default="mean",
             words=("mean", "first"),
-            description="Of classification: a line is the mean of its tokens, or its first token, which begins it.",
+            title="Of classification: a line is the mean of its tokens, or its first token, which begins it.",
         ),
     ),
     module="kdx.training.classification:ClassificationModule",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdx.definitions import imported
+from kdx.definitions import Option, imported
 from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
 
@@ -30,16 +30,6 @@ class DataKind:
     def read(self) -> Any:
         """The `kdx.data.corpus.ReadCorpus` of this kind."""
         return imported(self.reader)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Option:
-    """A key of the grid that one task brings along; a cell of another task does not have it."""
-
-    name: str
-    words: tuple[str, ...]
-    """What it may be; the first unless said otherwise."""
-    description: str
 
 
 @dataclass(frozen=True, kw_only=True)

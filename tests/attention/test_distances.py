@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from kdx.attention import distances
-from kdx.attention.interfaces import Options, TokenPositions
-from kdx.vocabulary import Tables
+from kdx.attention import KernelAttention, distances
+from kdx.attention.interfaces import Settings, TokenPositions
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -33,10 +32,15 @@ def test_scores_by_distance_are_laid_out_at_their_pairs_and_back(queries, keys) 
     assert again.count_nonzero() == skewed.count_nonzero()
 
 
-@given(queries=starts_and_lengths, keys=starts_and_lengths, clip=st.integers(0, 4), tables=st.sampled_from(Tables))
-def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, tables) -> None:
-    table = distances.DistanceTable(Options(8, 2, 4, clip=clip, tables=tables)).double()
-    assert table.weight.shape == (2 if tables is Tables.PER_HEAD else 1, 2 * clip + 1, 4)
+@given(
+    queries=starts_and_lengths,
+    keys=starts_and_lengths,
+    clip=st.integers(0, 4),
+    sharing=st.sampled_from(["per-head", "shared"]),
+)
+def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, sharing) -> None:
+    table = distances.DistanceTable(Settings(8, 2, 4), clip, sharing).double()
+    assert table.weight.shape == (2 if sharing == "per-head" else 1, 2 * clip + 1, 4)
     query, weights = draw(1, 2, queries[1], 4), draw(1, 2, queries[1], keys[1])
     rows = (distances.of_pairs(standing(*queries, False), standing(*keys, False)).clamp(-clip, clip) + clip).flatten()
     vectors = table.weight[:, rows].unflatten(1, (queries[1], keys[1])).expand(2, -1, -1, -1)
@@ -52,7 +56,7 @@ def test_a_table_gives_the_same_by_position_and_by_pair(queries, keys, clip, tab
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) -> None:
-    table = distances.DistanceTable(Options(8, 2, 4, max_positions=3, clip=None))
+    table = distances.DistanceTable(Settings(8, 2, 4, max_positions=3), "none", "per-head")
     assert table.weight.shape == (2, 5, 4)
     message = r"distance: 3 is not in the table; allowed: up to 2 \(`max_positions`\), or a clip"
     table.products(torch.zeros(1, 2, 3, 4), standing(0, 3, known), standing(0, 3, known))
@@ -61,5 +65,5 @@ def test_without_clipping_a_distance_beyond_the_table_is_refused(known: bool) ->
 
 
 def test_a_negative_clip_is_refused() -> None:
-    with pytest.raises(ValueError, match="clip: -1; allowed: 0 or more, or None"):
-        distances.DistanceTable(Options(8, 2, 4, clip=-1))
+    with pytest.raises(ValueError, match="clip: -1; allowed: a whole number from 0 on, or none"):
+        KernelAttention(8, 2, positions=("lookup",), clip=-1)

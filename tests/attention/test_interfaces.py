@@ -145,13 +145,12 @@ def test_paths_agree_at_any_shape_padding_and_position(
         "normaliser": normaliser,
         "memory_length": remembered,
         "clip": data.draw(st.sampled_from([0, 1, 4, None]), "clip"),
-        "tables": data.draw(st.sampled_from(["per-head", "shared"]), "tables"),
+        "sharing": data.draw(st.sampled_from(["per-head", "shared"]), "sharing"),
         "reach": data.draw(st.sampled_from(["past", "both"]), "reach"),
         "summary": data.draw(st.integers(0, 3), "summary"),
         "max_positions": 30,
     }
-    if "temperature" in KERNELS[variant[0]].options:
-        more["temperature"] = data.draw(st.sampled_from([1.0, 0.5, 3.0]), "temperature")
+    more["temperature"] = data.draw(st.sampled_from([1.0, 0.5, 3.0]), "temperature")
     module = attention(variant, **more)
     inputs = (draw(rows, asked, WIDTH),) if own else (draw(rows, asked, WIDTH), draw(rows, seen, WIDTH, seed=1))
     where = {"memory": draw(rows, remembered, WIDTH, seed=2)} if remembered else {}

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention import smoother
-from kdx.attention.interfaces import NormaliserFunction
+from kdx.attention.interfaces import NormaliserFunction, Settings
 from kdx.attention.normalisers.length import Length
 from kdx.attention.normalisers.row_sum import RowSum
+
+SETTINGS = Settings(4, 1, 4)
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -45,9 +47,9 @@ def test_paths_are_the_definition(scores: list[list[float]], hidden: int, sign: 
     total = (log_weight.exp() * signs * visible).sum(-1)
     assume((total.abs() > 1e-3 * log_weight.exp().amax(-1)).all())
     expected = definition(log_weight.exp() * signs, visible, value)
-    output = path(log_weight[None, None], signs[None, None], RowSum(), value[None, None], visible=visible)
+    output = path(log_weight[None, None], signs[None, None], RowSum(SETTINGS), value[None, None], visible=visible)
     # A signed row sum may nearly cancel; rounding then counts by the square of what is lost.
-    weights = smoother.weights(log_weight[None, None], signs[None, None], RowSum(), visible)[0, 0]
+    weights = smoother.weights(log_weight[None, None], signs[None, None], RowSum(SETTINGS), visible)[0, 0]
     allowed = 1e-12 * weights.abs().sum(-1, keepdim=True).clamp(min=1).square()
     assert ((output[0, 0] - expected).abs() <= allowed).all()
 
@@ -59,7 +61,7 @@ def test_sums_over_keys_are_those_of_pairs(tokens: int, chunk: int, causal: bool
     key[1, :, tokens // 2] = 0  # a key that must not be seen
     value, visible = draw(2, 3, tokens, 2, seed=2), torch.ones(tokens, tokens, dtype=torch.bool)
     expected = smoother.literal(
-        None, query @ key.transpose(-2, -1), RowSum(), value, visible=visible.tril() if causal else visible
+        None, query @ key.transpose(-2, -1), RowSum(SETTINGS), value, visible=visible.tril() if causal else visible
     )
     torch.testing.assert_close(smoother.linear_attention(query, key, value, causal=causal, chunk=chunk), expected)
 
@@ -69,7 +71,7 @@ def test_a_query_without_any_key_gets_zeros_of_sums_too() -> None:
     assert not smoother.linear_attention(query, nothing, draw(1, 1, 3, 2), causal=True).any()
 
 
-@pytest.mark.parametrize("normaliser", [RowSum(), Length()], ids=["row-sum", "length"])
+@pytest.mark.parametrize("normaliser", [RowSum(SETTINGS), Length(SETTINGS)], ids=["row-sum", "length"])
 @pytest.mark.parametrize("weight", [None, draw(1, 2, 4, 5)], ids=["positive", "signed"])
 def test_quick_is_literal(normaliser: NormaliserFunction, weight: Tensor | None) -> None:
     log_weight, value, visible = draw(1, 2, 4, 5, seed=1), draw(1, 2, 5, 3, seed=2), draw(4, 5) > -0.5
@@ -83,21 +85,23 @@ def test_quick_is_literal(normaliser: NormaliserFunction, weight: Tensor | None)
 def test_weights_stand_log_weights_of_any_size() -> None:
     log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]])
     expected = torch.tensor([1 / (1 + math.exp(-1)), 1 / (1 + math.e)]).expand(1, 1, 2, 2)
-    torch.testing.assert_close(smoother.weights(log_weight, None, RowSum()), expected)
+    torch.testing.assert_close(smoother.weights(log_weight, None, RowSum(SETTINGS)), expected)
 
 
 def test_weights_are_normalised_in_32_bits() -> None:
-    assert smoother.weights(torch.zeros(1, 1, 2, 3, dtype=torch.bfloat16), None, RowSum()).dtype is torch.float32
+    assert (
+        smoother.weights(torch.zeros(1, 1, 2, 3, dtype=torch.bfloat16), None, RowSum(SETTINGS)).dtype is torch.float32
+    )
 
 
 def test_a_key_with_weight_zero_everywhere_is_not_an_epsilon() -> None:
     log_weight = torch.tensor([[[[0.0, -torch.inf]]]])
-    assert smoother.weights(log_weight, None, RowSum()).tolist() == [[[[1.0, 0.0]]]]
+    assert smoother.weights(log_weight, None, RowSum(SETTINGS)).tolist() == [[[[1.0, 0.0]]]]
 
 
 def test_no_row_sum_raises_or_is_given_an_epsilon() -> None:
     weight = torch.tensor([[[[1.0, -1.0 + 2**-23]]]])
-    assert smoother.weights(None, weight, RowSum()).tolist() == [[[[2.0**23, -(2.0**23) + 1]]]]
+    assert smoother.weights(None, weight, RowSum(SETTINGS)).tolist() == [[[[2.0**23, -(2.0**23) + 1]]]]
 
 
 @pytest.mark.parametrize("gradients", [True, False])
@@ -128,7 +132,7 @@ def test_fused_adds_dot_products_and_bias() -> None:
     log_weight = (q @ k.transpose(-2, -1) + s @ t.transpose(-2, -1)) / math.sqrt(5) + bias
     torch.testing.assert_close(
         smoother.fused([(q, k), (s, t)], value, bias=bias, visible=visible),
-        smoother.literal(log_weight, None, RowSum(), value, visible=visible),
+        smoother.literal(log_weight, None, RowSum(SETTINGS), value, visible=visible),
         rtol=1e-12,
         atol=1e-12,
     )
@@ -141,7 +145,7 @@ def test_dropout_falls_on_weights_and_keeps_their_mean(path: str) -> None:
     if path == "fused":
         output = smoother.fused([(torch.zeros(1, 1, 2000, 1), torch.zeros(1, 1, 4, 1))], value, dropout=0.5)
     else:
-        output = getattr(smoother, path)(log_weight, None, RowSum(), value, dropout=0.5)
+        output = getattr(smoother, path)(log_weight, None, RowSum(SETTINGS), value, dropout=0.5)
     assert set(output.unique().tolist()) == {0.0, 0.5, 1.0, 1.5, 2.0}
     assert output.mean().item() == pytest.approx(1, abs=0.05)
 
@@ -152,7 +156,7 @@ def test_blocks_draw_the_same_weights_again() -> None:
 
     def block(asked: slice) -> Tensor:
         log_weight = torch.zeros(1, 1, asked.stop - asked.start, 4)
-        return smoother.quick(log_weight, None, RowSum(), value, dropout=0.5)
+        return smoother.quick(log_weight, None, RowSum(SETTINGS), value, dropout=0.5)
 
     output = smoother.in_blocks(block, 40, 10, random=True)
     output.sum().backward()

@@ -44,7 +44,7 @@ def test_a_value_of_another_kind_is_never_bent_into_one(settings, figure):
 def test_a_clip_is_a_distance_or_none(clip):
     with pytest.raises(ValidationError):
         cell(position="lookup", clip=clip)
-    assert cell(position="lookup", clip="none").clip == "none"
+    assert cell(position="lookup", clip="none").option("clip") == "none"
 
 
 @pytest.mark.parametrize("clip", [-1, 1.5, True, "far", [1]])

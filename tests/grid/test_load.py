@@ -30,6 +30,25 @@ def faults_of(tmp_path: Path, text: str, **options) -> list[str]:
     return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
 
 
+def test_an_option_that_no_cell_takes_is_refused_where_it_is_written(tmp_path):
+    (fault,) = faults_of(tmp_path, SMALL + "kernel: linear\ntemperature: 2\n")
+    assert fault.startswith("grid.yaml:6:1: `temperature` has no effect: no cell has a word that takes it")
+    assert "allowed: with exponential, rbf" in fault
+    (fault,) = faults_of(tmp_path, SMALL + "axes: {kernel: [linear, cosine], temperature: [1, 2]}\n")
+    assert "`temperature` has no effect" in fault
+
+
+def test_an_option_that_some_cell_takes_is_without_effect_in_the_others(tmp_path):
+    plan = load_grid(write(tmp_path, SMALL + "axes: {kernel: [linear, rbf], temperature: [1, 2]}\n"))
+    assert [cell.spec.option("temperature") for cell in plan.cells] == [None, None, 1.0, 2.0]
+    assert plan.cells[0].id == plan.cells[1].id
+
+
+def test_what_a_grid_extends_may_have_options_that_none_of_its_cells_takes(tmp_path):
+    write(tmp_path, SMALL + "temperature: 2\n", "base.yaml")
+    assert load_grid(write(tmp_path, "extends: base.yaml\nkernel: linear\n")).cells[0].spec.options == {}
+
+
 def test_axes_multiply_with_approaches_tasks_and_seeds(tmp_path):
     plan = load_grid(
         write(

@@ -69,15 +69,16 @@ def test_what_does_not_fit_together_is_refused_at_its_field(settings, field, pro
 
 def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhere():
     lookup = cell(position="lookup")
-    assert (lookup.clip, lookup.sharing, lookup.xl_bias, lookup.encoding) == (16, "per-head", None, None)
+    exponential = {"scale": "scaled", "temperature": 1.0}
+    assert lookup.options == {**exponential, "clip": 16, "sharing": "per-head"} and lookup.option("xl_bias") is None
     assert cell(clip=3, sharing="shared", xl_bias="none", stride=4, summary=1, neighbours=2) == cell()
     relative = cell(position="relative")
-    assert (relative.xl_bias, relative.position_dropout, relative.clip) == ("learned", 0.0, None)
-    assert cell(position="relative", symmetry="symmetric").xl_bias == "none"
+    assert relative.options == {**exponential, "xl_bias": "learned", "position_dropout": 0.0}
+    assert cell(position="relative", symmetry="symmetric").option("xl_bias") == "none"
     fixed = cell(filter={"encoder-self": "fixed"})
-    assert (fixed.stride, fixed.summary) == (16, 2)
-    assert cell(filter={"encoder-self": "strided"}).summary is None
-    assert cell(mixer="convolution").neighbours == 2
+    assert (fixed.option("stride"), fixed.option("summary")) == (16, 2)
+    assert cell(filter={"encoder-self": "strided"}).option("summary") is None
+    assert cell(mixer="convolution").option("neighbours") == 2
 
 
 def test_what_has_no_end_may_see_any_number_of_positions():
@@ -85,10 +86,11 @@ def test_what_has_no_end_may_see_any_number_of_positions():
         cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
     )
     assert (
-        cell("translation", position="lookup", clip="none", data={"corpus": "text", "max_tokens": 1024}).clip == "none"
+        cell("translation", position="lookup", clip="none", data={"corpus": "text", "max_tokens": 1024}).option("clip")
+        == "none"
     )
     assert cell("prediction", position="lookup", clip=16, memory=3000).memory == 3000
-    assert cell("prediction", position="lookup", clip="none", memory=896).clip == "none"
+    assert cell("prediction", position="lookup", clip="none", memory=896).option("clip") == "none"
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,6 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "xl_bias",
             "with u a symmetric kernel is not symmetric",
         ),
-        ("translation", {"scale": "unscaled", "kernel": "rbf"}, "scale", "the rbf kernel is defined with its scale"),
-        ("translation", {"temperature": 2.0, "kernel": "polynomial"}, "temperature", "the polynomial kernel has none"),
         (
             "translation",
             {"position": "rotary", "model": {"width": 12, "heads": 4}},
@@ -267,7 +267,6 @@ def test_a_space_takes_its_schemes_and_values_and_no_others(space, task, schemes
             "mixer",
             "the space `crossmodal` has no mixer `equivariant`",
         ),
-        ("set", {"scale": "unscaled"}, "scale", "the space `set` has no other scale"),
         (
             "tour",
             {"filter": {"encoder-self": "causal"}},

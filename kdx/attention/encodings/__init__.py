@@ -19,7 +19,6 @@ class EncodingDefinition(Definition):
 
 ENCODINGS: "Family[AbsoluteEncoding, EncodingDefinition]" = Family(
     "encoding",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:AbsoluteEncoding"),
     EncodingDefinition,
     {
         "sinusoidal": "kdx.attention.encodings.sinusoidal:Sinusoidal",

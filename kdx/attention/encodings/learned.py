@@ -1,10 +1,11 @@
 """A learned vector for each position, as in Ott et al. 2019."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.vocabulary import Sinusoids
 
 
 class Learned(AbsoluteEncoding):
@@ -13,15 +14,14 @@ class Learned(AbsoluteEncoding):
     Args:
         width: M.
         max_positions: number of positions.
-        sinusoids: not used; every encoding takes it.
     """
 
     formula = "t = a row of a learned table"
     source = "Ott et al. 2019"
     bounded = True
 
-    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
-        super().__init__(width, max_positions, sinusoids)
+    def __init__(self, width: int, max_positions: int, **options: Any) -> None:
+        super().__init__(width, max_positions, **options)
         self.weight = nn.Parameter(torch.empty(max_positions, width))
         nn.init.normal_(self.weight, std=width**-0.5)
 

@@ -5,11 +5,13 @@ calls the first position 2. Neither matters here: the one is another order of fe
 the draw of the weights; and how two sinusoids compare depends on their distance alone.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from kdx.attention.interfaces import AbsoluteEncoding
-from kdx.vocabulary import Sinusoids
+from kdx.definitions import option
 
 
 class Sinusoidal(AbsoluteEncoding):
@@ -18,7 +20,6 @@ class Sinusoidal(AbsoluteEncoding):
     Args:
         width: M, even.
         max_positions: not used; every encoding takes it.
-        sinusoids: the exponents.
 
     Raises:
         ValueError: if the width is odd.
@@ -26,18 +27,19 @@ class Sinusoidal(AbsoluteEncoding):
 
     formula = "t[2p] = sin(pos / 10000^(2p/M)), t[2p+1] = cos(pos / 10000^(2p/M))"
     source = "Vaswani et al. 2017, Sec. 3.5"
-    options = ("sinusoids",)
     even = "width"
+    sinusoids: str = option("vaswani", words=("vaswani", "fairseq"), neutral=True)
+    """The exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
 
     like: Tensor
 
-    def __init__(self, width: int, max_positions: int, sinusoids: Sinusoids = Sinusoids.VASWANI) -> None:
-        super().__init__(width, max_positions, sinusoids)
+    def __init__(self, width: int, max_positions: int, **options: Any) -> None:
+        super().__init__(width, max_positions, **options)
         if width % 2:
             raise ValueError(f"width: sinusoids come in pairs, not {width}; allowed: an even number")
         self.width = width
         # Two features have one frequency, whose exponent is 0 by either rule.
-        self.last = max(width - 2, 1) if sinusoids is Sinusoids.FAIRSEQ else width
+        self.last = max(width - 2, 1) if self.sinusoids == "fairseq" else width
         # Follows the module to its number format. The frequencies themselves would lose digits on the way to float64.
         self.register_buffer("like", torch.empty(0), persistent=False)
 

@@ -19,7 +19,6 @@ class FilterDefinition(Definition):
 
 FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(
     "filter",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:FilterFunction"),
     FilterDefinition,
     {
         "full": "kdx.attention.filters.full:Full",

@@ -3,32 +3,31 @@
 The union of their two patterns; reaching to both sides, the same without j ≤ i.
 """
 
+from typing import Any
+
 from torch import Tensor
 
-from kdx.attention.interfaces import FilterFunction, Options
-from kdx.vocabulary import Reach
+from kdx.attention.filters.sparse import Sparse
+from kdx.attention.interfaces import Settings
+from kdx.definitions import option
 
 
-class Fixed(FilterFunction):
+class Fixed(Sparse):
     """The query's own block, and c summary columns of each.
 
     Raises:
-        ValueError: if the stride is below 1, or there are not 0 to l summary columns.
+        ValueError: if there are more summary columns than l.
     """
 
     formula = "M(x_q, S) = {x_k: j ≤ i, ⌊j/l⌋ = ⌊i/l⌋} ∪ {x_k: j ≤ i, j mod l ≥ l - c}"
     source = "Child et al. 2019, Sec. 4.3"
-    options = ("stride", "summary")
+    summary: int = option(2, minimum=0)
+    """c: the last tokens of each block that all later ones see."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        if options.stride < 1:
-            raise ValueError(f"stride: {options.stride}; allowed: 1 or more")
-        if not 0 <= options.summary <= options.stride:
-            raise ValueError(f"summary: {options.summary}; allowed: 0 to the stride, {options.stride}")
-        self.stride = options.stride
-        self.summary = options.summary
-        self.past = options.reach is Reach.PAST
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        if self.summary > self.stride:
+            raise ValueError(f"summary: {self.summary}; allowed: 0 to the stride, {self.stride}")
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor:
         own = query // self.stride == key // self.stride

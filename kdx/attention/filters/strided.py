@@ -5,27 +5,14 @@ The union of their two patterns; reaching to both sides, the same with |i - j|. 
 
 from torch import Tensor
 
-from kdx.attention.interfaces import FilterFunction, Options
-from kdx.vocabulary import Reach
+from kdx.attention.filters.sparse import Sparse
 
 
-class Strided(FilterFunction):
-    """The l nearest keys, and every l-th.
-
-    Raises:
-        ValueError: if the stride is below 1.
-    """
+class Strided(Sparse):
+    """The l nearest keys, and every l-th."""
 
     formula = "M(x_q, S) = {x_k: 0 ≤ i - j ≤ l} ∪ {x_k: j ≤ i, (i - j) mod l = 0}"
     source = "Child et al. 2019, Sec. 4.3"
-    options = ("stride",)
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        if options.stride < 1:
-            raise ValueError(f"stride: {options.stride}; allowed: 1 or more")
-        self.stride = options.stride
-        self.past = options.reach is Reach.PAST
 
     def visible(self, query: Tensor, key: Tensor) -> Tensor:
         distance = query - key

@@ -18,7 +18,6 @@ class KernelDefinition(Definition):
 
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
     "kernel",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:KernelFunction"),
     KernelDefinition,
     {
         "linear": "kdx.attention.kernels.linear:Linear",

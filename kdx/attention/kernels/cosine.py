@@ -5,12 +5,13 @@ kernel does for queries and keys of unit variance.
 """
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
+from kdx.attention.interfaces import DotProduct, KernelFunction, Settings, upcast
 
 
 class Cosine(KernelFunction):
@@ -19,9 +20,9 @@ class Cosine(KernelFunction):
     formula = "k(q, k) = exp(τ ⟨q, k⟩ / |q| |k|)"
     source = "query–key normalisation, Henry et al. 2020"
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.log_temperature = nn.Parameter(torch.full((options.heads,), math.log(options.head_width) / 2))
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.log_temperature = nn.Parameter(torch.full((settings.heads,), math.log(settings.head_width) / 2))
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         cosine = _unit(query) @ _unit(key).transpose(-2, -1)

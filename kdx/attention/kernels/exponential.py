@@ -7,22 +7,25 @@ import math
 
 from torch import Tensor
 
-from kdx.attention.interfaces import DotProduct, KernelFunction, Options
+from kdx.attention.interfaces import DotProduct
+from kdx.attention.kernels.tempered import Tempered
+from kdx.definitions import option
 
 
-class Exponential(KernelFunction):
+class Exponential(Tempered):
     """Exponential of the scaled dot product."""
 
     formula = "k(q, k) = exp(⟨q, k⟩ / T√D)"
     source = "Tsai et al. 2019, Eq. 3; Vaswani et al. 2017"
-    options = ("scale", "temperature")
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.temperature = options.temperature
+    scale: str = option("scaled", words=("scaled", "unscaled"), neutral=True)
+    """Whether it is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
-        return query @ key.transpose(-2, -1) / (self.temperature * math.sqrt(query.size(-1)))
+        return query @ key.transpose(-2, -1) / self._divisor(query.size(-1))
 
     def dot_product(self, query: Tensor, key: Tensor) -> DotProduct:
-        return query if self.temperature == 1 else query / self.temperature, key
+        factor = math.sqrt(query.size(-1)) / self._divisor(query.size(-1))
+        return query if factor == 1 else factor * query, key
+
+    def _divisor(self, width: int) -> float:
+        return self.temperature * (math.sqrt(width) if self.scale == "scaled" else 1.0)

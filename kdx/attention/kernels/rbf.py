@@ -11,19 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.attention.interfaces import DotProduct, KernelFunction, Options, upcast
+from kdx.attention.interfaces import DotProduct, upcast
+from kdx.attention.kernels.tempered import Tempered
 
 
-class RBF(KernelFunction):
+class RBF(Tempered):
     """Radial basis function."""
 
     formula = "k(q, k) = exp(-|q - k|² / T√D)"
     source = "Tsai et al. 2019, Table 2"
-    options = ("temperature",)
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.temperature = options.temperature
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         # The differences themselves: expanding the square loses the digits of a small distance between long vectors.

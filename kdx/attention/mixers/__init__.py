@@ -23,7 +23,6 @@ class MixerDefinition(Definition):
 
 MIXERS: "Family[ContextMixer, MixerDefinition]" = Family(
     "mixer",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:ContextMixer"),
     MixerDefinition,
     {
         "attention": "kdx.attention.module:KernelAttention",

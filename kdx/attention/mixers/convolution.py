@@ -3,12 +3,15 @@
 K_j = 0 for |j| > C, and with a causal filter for j > 0 as well. Beyond the ends of the row, and at padding, X is zero.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.interfaces import ContextMixer
+from kdx.definitions import option
 
 
 class Convolution(ContextMixer):
@@ -16,23 +19,21 @@ class Convolution(ContextMixer):
 
     Args:
         width: M
-        neighbours: C, tokens to either side, or back only.
         filter: `full` or `causal`.
 
     Raises:
-        ValueError: for a negative number or another filter.
+        ValueError: for another filter.
     """
 
     formula = "X_i ← Σ_{|j| ≤ C} X_{i+j} K_j"
-    options = ("neighbours",)
+    neighbours: int = option(2, minimum=0)
+    """C: tokens to either side, or back only."""
 
-    def __init__(self, width: int, *, neighbours: int, filter: str = "full") -> None:
-        super().__init__()
-        if neighbours < 0:
-            raise ValueError(f"neighbours: {neighbours}; allowed: 0 or more")
+    def __init__(self, width: int, *, filter: str = "full", **options: Any) -> None:
+        super().__init__(**options)
+        neighbours = self.neighbours
         if filter not in ("full", "causal"):
             raise ValueError(f"filter: {filter!r}; allowed for a convolution: full, causal")
-        self.neighbours = neighbours
         self.causal = filter == "causal"
         # Its weight at [:, :, C + j] is the transpose of K_j.
         self.kernel = nn.Conv1d(width, width, 1 + (neighbours if self.causal else 2 * neighbours), bias=False)

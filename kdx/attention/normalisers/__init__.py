@@ -18,7 +18,6 @@ class NormaliserDefinition(Definition):
 
 NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(
     "normaliser",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:NormaliserFunction"),
     NormaliserDefinition,
     {
         "row-sum": "kdx.attention.normalisers.row_sum:RowSum",

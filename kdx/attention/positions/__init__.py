@@ -24,7 +24,6 @@ class PositionDefinition(Definition):
 
 POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
     "position",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:PositionScheme"),
     PositionDefinition,
     {
         "direct-sum": "kdx.attention.positions.direct_sum:DirectSum",

@@ -1,9 +1,11 @@
 """Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.positions.by_distance import ByDistance
 
 
@@ -15,9 +17,9 @@ class ALiBi(ByDistance):
 
     slopes: Tensor
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        slopes = 2.0 ** (-8.0 / options.heads * torch.arange(1, options.heads + 1, dtype=torch.float64))
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        slopes = 2.0 ** (-8.0 / settings.heads * torch.arange(1, settings.heads + 1, dtype=torch.float64))
         self.register_buffer("slopes", slopes.float(), persistent=False)
 
     def bias(self, distance: Tensor) -> Tensor:

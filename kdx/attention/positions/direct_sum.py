@@ -14,7 +14,7 @@ class DirectSum(PositionScheme):
 
     formula = "k(x_q, x_k) = k_F(f_q + t_q, f_k + t_k)"
     source = "Tsai et al. 2019, Eq. 4"
-    options = ("inject", "encoding", "sinusoids")
+    takes = ("inject", "encoding")
     spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
     weighs = False

@@ -3,11 +3,13 @@
 a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.positions.by_distance import ByDistance
 
 LEAST = 0.01
@@ -16,10 +18,10 @@ LEAST = 0.01
 class KERPLE(ByDistance):
     """The parameters of both."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.scale = nn.Parameter(torch.randn(options.heads))
-        self.power = nn.Parameter(torch.randn(options.heads))
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.scale = nn.Parameter(torch.randn(settings.heads))
+        self.power = nn.Parameter(torch.randn(settings.heads))
 
     def _each(self, values: Tensor, distance: Tensor) -> Tensor:
         return (LEAST + values).view(-1, *[1] * distance.dim())

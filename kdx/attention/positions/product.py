@@ -5,10 +5,11 @@ W_T is M × D for each head and has no bias; the factor stays exponential whatev
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import DotProduct, Options, Part, PositionScheme, TokenPositions, taken
+from kdx.attention.interfaces import DotProduct, Part, PositionScheme, Settings, TokenPositions, taken
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
@@ -20,14 +21,14 @@ class Product(PositionScheme):
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 9"
-    options = ("encoding", "sinusoids")
+    takes = ("encoding",)
     spaces = ("sequence", "image", "multimodal", "crossmodal")
     uses_vector = True
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.shape = (options.heads, options.head_width)
-        self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.shape = (settings.heads, settings.head_width)
+        self.projection = nn.Linear(settings.width, settings.heads * settings.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:

@@ -12,6 +12,7 @@ was quicker (0.85 to 0.96) only with a single head from 512 tokens on.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,8 +20,8 @@ from torch import Tensor, nn
 
 from kdx.attention.distances import known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.attention.interfaces import Options, Part, PositionScheme, TokenPositions, taken
-from kdx.vocabulary import XLBias
+from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, taken
+from kdx.definitions import option
 
 
 class Relative(PositionScheme):
@@ -28,23 +29,25 @@ class Relative(PositionScheme):
 
     formula = "k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 5; Dai et al. 2019"
-    options = ("xl_bias", "position_dropout")
     even = "width"
+    xl_bias: str = option("learned", words=("none", "learned", "shared"))
+    """Transformer-XL's u and v (Dai et al. 2019): none, as printed in Eq. 5; learned in each layer; or shared by all
+    layers, as in Dai et al.'s code. A symmetric kernel has none."""
+    position_dropout: float = option(0.0, minimum=0, below=1)
+    """Probability of dropping a feature of the distance's sinusoid in training."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.shape = (options.heads, options.head_width)
-        self.sinusoid = Sinusoidal(options.width, options.max_positions)
-        self.dropout = options.position_dropout
-        self.projection = nn.Linear(options.width, options.heads * options.head_width, bias=False)
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.shape = (settings.heads, settings.head_width)
+        self.sinusoid = Sinusoidal(settings.width, settings.max_positions)
+        self.projection = nn.Linear(settings.width, settings.heads * settings.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
-        self.xl_bias = options.xl_bias
-        learned = options.xl_bias is not XLBias.NONE
+        learned = self.xl_bias != "none"
         self.u = nn.Parameter(torch.zeros(self.shape)) if learned else None
         self.v = nn.Parameter(torch.zeros(self.shape)) if learned else None
 
     def share(self, other: PositionScheme) -> None:
-        if self.xl_bias is XLBias.SHARED:
+        if self.xl_bias == "shared":
             assert isinstance(other, Relative)
             self.u, self.v = other.u, other.v
 
@@ -59,7 +62,7 @@ class Relative(PositionScheme):
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
         distances = known(at_query, at_key)
-        if distances is None and self.dropout and self.training:
+        if distances is None and self.position_dropout and self.training:
             # A dropped feature of R is dropped for all pairs at that distance, so distances must be gone through.
             pairs = of_pairs(at_query, at_key)
             distances = range(int(pairs.min()), int(pairs.max()) + 1)
@@ -97,7 +100,7 @@ class Relative(PositionScheme):
         """R W_R at distances from query to key, (H, n, D)."""
         # R is of i - j, the other way round.
         sinusoid = self.sinusoid(-torch.arange(distances.start, distances.stop, device=device))
-        projected: Tensor = self.projection(F.dropout(sinusoid, self.dropout, self.training))
+        projected: Tensor = self.projection(F.dropout(sinusoid, self.position_dropout, self.training))
         return projected.view(len(distances), *self.shape).transpose(0, 1)
 
     def _columns(self, query: Tensor, at_query: TokenPositions) -> Tensor:

@@ -1,10 +1,12 @@
 """Rotation of queries and keys by their positions, so that their dot product sees the distance."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from kdx.attention.encodings.sinusoidal import Sinusoidal
-from kdx.attention.interfaces import Options, PositionScheme, TokenPositions
+from kdx.attention.interfaces import PositionScheme, Settings, TokenPositions
 
 
 class Rotary(PositionScheme):
@@ -19,11 +21,11 @@ class Rotary(PositionScheme):
     even = "head_width"
     weighs = False
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        if options.head_width % 2:
-            raise ValueError(f"head_width: a rotation turns pairs, not {options.head_width}; allowed: an even number")
-        self.sinusoid = Sinusoidal(options.head_width, options.max_positions)
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        if settings.head_width % 2:
+            raise ValueError(f"head_width: a rotation turns pairs, not {settings.head_width}; allowed: an even number")
+        self.sinusoid = Sinusoidal(settings.head_width, settings.max_positions)
 
     def projected(self, projected: Tensor, place: TokenPositions) -> Tensor:
         angles = self.sinusoid(place.positions).unsqueeze(-3)  # (…, 1, T, D)

@@ -5,11 +5,12 @@ beyond. For keys not after the query these are the buckets of T5's decoder; its 
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.positions.by_distance import ByDistance
 
 BUCKETS = 32
@@ -22,10 +23,10 @@ class T5(ByDistance):
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(b_(bucket of i - j))"
     source = "Raffel et al. 2020"
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.weight = nn.Parameter(torch.empty(options.heads, 2 * BUCKETS))
-        nn.init.normal_(self.weight, std=options.head_width**-0.5)
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.weight = nn.Parameter(torch.empty(settings.heads, 2 * BUCKETS))
+        nn.init.normal_(self.weight, std=settings.head_width**-0.5)
 
     def bias(self, distance: Tensor) -> Tensor:
         away, exact = distance.abs(), BUCKETS // 2

@@ -13,15 +13,14 @@ import math
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import smoother
-from kdx.attention.spaces.parts import Parts, check
+from kdx.attention.spaces.parts import FEATURES, check
 from kdx.attention.spaces.set import SetAttention
-from kdx.vocabulary import Tables
 
 
 class Relation(StrEnum):
@@ -39,7 +38,7 @@ class GraphAttention(nn.Module):
     Args:
         labels: L, how many there are.
         relations: which of a^K and a^V there are; without both, the edges only say who sees whom.
-        tables: whether each head has its own vectors of the labels, or all share them.
+        sharing: whether each head has its own vectors of the labels, or all share them: `per-head` or `shared`.
         width, heads, parts: as in `KernelAttention`.
 
     Raises:
@@ -53,25 +52,25 @@ class GraphAttention(nn.Module):
         labels: int,
         *,
         relations: Sequence[Relation] = (Relation.KEY,),
-        tables: Tables = Tables.PER_HEAD,
-        **parts: Unpack[Parts],
+        sharing: str = "per-head",
+        **parts: Any,
     ) -> None:
         super().__init__()
-        check(parts, Parts)
+        check(parts, FEATURES)
         if labels < 1:
             raise ValueError(f"labels: {labels}; allowed: 1 or more")
         for relation in relations:
             if relation not in tuple(Relation):
                 raise ValueError(f"relations: {relation!r}; allowed: {', '.join(Relation)}")
-        if tables not in tuple(Tables):
-            raise ValueError(f"tables: {tables!r}; allowed: {', '.join(Tables)}")
+        if sharing not in ("per-head", "shared"):
+            raise ValueError(f"sharing: {sharing!r}; allowed: per-head, shared")
         self.labels = labels
         self.attention = SetAttention(width, heads, **parts)
         self.path = self.attention.path
         self.vectors = nn.ParameterDict()
         for relation in Relation:
             if relation in relations:
-                table = torch.empty(1 if tables == Tables.SHARED else heads, labels, self.attention.shape[1])
+                table = torch.empty(1 if sharing == "shared" else heads, labels, self.attention.shape[1])
                 self.vectors[relation] = nn.Parameter(nn.init.normal_(table, std=table.size(-1) ** -0.5))
 
     def forward(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:

@@ -9,17 +9,19 @@ r and c are the encodings of row and column. A pixel's position is one integer, 
 both are read; so the causal filter is raster order, in which Parmar et al. generate.
 """
 
-from collections.abc import Sequence
-from typing import Unpack, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import AbsoluteEncoding, Options, TokenPositions
+from kdx.attention.interfaces import AbsoluteEncoding, Settings, TokenPositions
 from kdx.attention.module import KernelAttention
 from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.product import Product
-from kdx.attention.spaces.parts import PlacedParts
+
+MakeEncoding = Callable[[int, int], AbsoluteEncoding]
+"""From a width and a number of positions."""
 
 
 class ImageAttention(KernelAttention):
@@ -45,7 +47,7 @@ class ImageAttention(KernelAttention):
         *,
         columns: int,
         positions: Sequence[str] = ("product",),
-        **parts: Unpack[PlacedParts],
+        **parts: Any,
     ) -> None:
         if columns < 1:
             raise ValueError(f"columns: {columns}; allowed: 1 or more")
@@ -57,12 +59,12 @@ class ImageAttention(KernelAttention):
         self.columns = columns
         if self.encoding is None:
             return
-        encoding, max_positions = cast(type[AbsoluteEncoding], type(self.encoding)), parts.get("max_positions", 1024)
+        encoding, max_positions = cast(AbsoluteEncoding, self.encoding).another, parts.get("max_positions", 1024)
         if "product" in self.positions:
             del self.positions["product"]
-            options = Options(width, *self.shape, max_positions)
-            self.positions["rows"] = RowFactor(options, encoding, columns)
-            self.positions["columns"] = ColumnFactor(options, encoding, columns)
+            settings = Settings(width, *self.shape, max_positions)
+            self.positions["rows"] = RowFactor(settings, encoding, columns)
+            self.positions["columns"] = ColumnFactor(settings, encoding, columns)
         uses_vector = self.value_function.uses_vector or "direct-sum" in self.positions
         self.encoding = RowAndColumn(encoding, width, max_positions, columns) if uses_vector else None
 
@@ -83,7 +85,7 @@ class ImageAttention(KernelAttention):
 class RowAndColumn(nn.Module):
     """t = (r, c): one half of the width encodes the row, the other the column."""
 
-    def __init__(self, encoding: type[AbsoluteEncoding], width: int, max_positions: int, columns: int) -> None:
+    def __init__(self, encoding: MakeEncoding, width: int, max_positions: int, columns: int) -> None:
         super().__init__()
         if width % 4:
             raise ValueError(f"width: row and column each take pairs of half of {width}; allowed: a multiple of 4")
@@ -101,9 +103,9 @@ class RowFactor(Product):
 
     uses_vector = False  # but that of the row, which it makes itself
 
-    def __init__(self, options: Options, encoding: type[AbsoluteEncoding], columns: int) -> None:
-        super().__init__(options)
-        self.encoding = encoding(options.width, options.max_positions)
+    def __init__(self, settings: Settings, encoding: MakeEncoding, columns: int) -> None:
+        super().__init__(settings)
+        self.encoding = encoding(settings.width, settings.max_positions)
         self.columns = columns
 
     def _project(self, place: TokenPositions) -> Tensor:
@@ -115,9 +117,9 @@ class ColumnFactor(Product):
 
     uses_vector = False
 
-    def __init__(self, options: Options, encoding: type[AbsoluteEncoding], columns: int) -> None:
-        super().__init__(options)
-        self.encoding = encoding(options.width, columns)
+    def __init__(self, settings: Settings, encoding: MakeEncoding, columns: int) -> None:
+        super().__init__(settings)
+        self.encoding = encoding(settings.width, columns)
         self.columns = columns
 
     def _project(self, place: TokenPositions) -> Tensor:

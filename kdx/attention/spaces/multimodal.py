@@ -12,14 +12,14 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import permutations
-from typing import Literal, Unpack, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Options
+from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Settings
 from kdx.attention.module import KernelAttention
-from kdx.attention.spaces.parts import PlacedParts, check
+from kdx.attention.spaces.parts import PLACED, check
 
 
 class Combine(StrEnum):
@@ -50,9 +50,9 @@ class MultimodalAttention(KernelAttention):
         heads: int,
         *,
         positions: Sequence[str] = ("direct-sum",),
-        **parts: Unpack[PlacedParts],
+        **parts: Any,
     ) -> None:
-        check(parts, PlacedParts)
+        check(parts, PLACED)
         if not widths or min(widths) < 1:
             raise ValueError(f"widths: {list(widths)}; allowed: one or more, each 1 or more")
         head_width, width, modalities = parts.pop("head_width", None), sum(widths), len(widths)
@@ -64,24 +64,22 @@ class MultimodalAttention(KernelAttention):
         head_width = head_width or width // (heads * modalities)
         parts["head_width"] = modalities * head_width
         super().__init__(width, heads, positions=positions, **parts)
-        options = Options(width, heads, head_width)
-        self.kernel = OverModalities(options, type(self.kernel), modalities)
+        self.kernel = OverModalities(Settings(width, heads, head_width), self.kernel, modalities)
         bias = parts.get("bias", True)
         self.query = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.key is not None:
             self.key = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.encoding is not None:
-            self.encoding = PerModality(
-                cast(type[AbsoluteEncoding], type(self.encoding)), widths, parts.get("max_positions", 1024)
-            )
+            encoding = cast(AbsoluteEncoding, self.encoding)
+            self.encoding = PerModality(encoding, widths, parts.get("max_positions", 1024))
 
 
 class OverModalities(KernelFunction):
     """Π_m k_F(q^m, k^m), of queries and keys that have the modalities side by side."""
 
-    def __init__(self, options: Options, kernel: type[KernelFunction], modalities: int) -> None:
-        super().__init__(options)
-        self.factors = nn.ModuleList(kernel(options) for _ in range(modalities))
+    def __init__(self, settings: Settings, kernel: KernelFunction, modalities: int) -> None:
+        super().__init__(settings)
+        self.factors = nn.ModuleList(type(kernel)(settings, **kernel.own_options) for _ in range(modalities))
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
         terms = [factor.log_weight(q, k) for factor, q, k in self._split(query, key)]
@@ -131,9 +129,9 @@ class ByModality(nn.Module):
 class PerModality(nn.Module):
     """t beside itself, as wide as each modality."""
 
-    def __init__(self, encoding: type[AbsoluteEncoding], widths: Sequence[int], max_positions: int) -> None:
+    def __init__(self, encoding: AbsoluteEncoding, widths: Sequence[int], max_positions: int) -> None:
         super().__init__()
-        self.encodings = nn.ModuleList(encoding(width, max_positions) for width in widths)
+        self.encodings = nn.ModuleList(encoding.another(width, max_positions) for width in widths)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Integers (…, T) to (…, T, M)."""
@@ -163,7 +161,7 @@ class CrossmodalAttention(nn.Module):
         *,
         combine: Combine = Combine.CONCATENATION,
         positions: Sequence[str] = ("direct-sum",),
-        **parts: Unpack[PlacedParts],
+        **parts: Any,
     ) -> None:
         super().__init__()
         if len(modalities) < 2 or len(set(modalities)) < len(modalities):

@@ -3,10 +3,9 @@
 k(x_q, x_k) = k_F(f_q, f_k)          [Tsai et al. 2019, Sec. 2.2.1 (iii), after Lee et al. 2018]
 """
 
-from typing import Unpack
+from typing import Any
 
 from kdx.attention.module import KernelAttention
-from kdx.attention.spaces.parts import Parts
 
 
 class SetAttention(KernelAttention):
@@ -15,7 +14,7 @@ class SetAttention(KernelAttention):
     A causal filter is not offered, because it would bring the order in again.
     """
 
-    def __init__(self, width: int, heads: int, **parts: Unpack[Parts]) -> None:
+    def __init__(self, width: int, heads: int, **parts: Any) -> None:
         super().__init__(
             width,
             heads,

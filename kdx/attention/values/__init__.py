@@ -20,7 +20,6 @@ class ValueDefinition(Definition):
 
 VALUES: "Family[ValueFunction, ValueDefinition]" = Family(
     "value",
-    ("kdx.attention.interfaces:Word", "kdx.attention.interfaces:ValueFunction"),
     ValueDefinition,
     {
         "without-position": "kdx.attention.values.without_position:WithoutPosition",

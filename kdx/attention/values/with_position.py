@@ -10,7 +10,7 @@ class WithPosition(ValueFunction):
 
     formula = "v(x_k) = (f_k + t_k) W_v"
     source = "Tsai et al. 2019, Eq. 7"
-    options = ("encoding", "sinusoids")
+    takes = ("encoding",)
     uses_vector = True
 
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:

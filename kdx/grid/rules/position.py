@@ -1,17 +1,17 @@
 """Positions: which schemes act, where, with which vector t, and what the values have of them."""
 
-from kdx.attention.encodings import ENCODINGS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.fields import CellFields
-from kdx.grid.placement import SELF_ATTENTIONS, attending, by_distance
+from kdx.grid.placement import attending, by_distance
 from kdx.grid.sections import refuse
+from kdx.grid.words import SELF_ATTENTIONS
 from kdx.tasks import TASKS
-from kdx.vocabulary import Inject, Sinusoids
+from kdx.vocabulary import Inject
 
 
 def resolve_position(cell: CellFields) -> None:
-    """Settles `position`, `placement`, `inject`, `value`, `encoding` and `sinusoids`."""
+    """Settles `position`, `placement`, `inject`, `value` and `encoding`."""
     if "none" in cell.position:
         raise refuse("position", "`none` does not go together with a scheme", hint="write position: none")
     if len(set(cell.position)) < len(cell.position):
@@ -49,12 +49,4 @@ def resolve_position(cell: CellFields) -> None:
         value = "without-position"
     uses_vector = not by_distance(position) or VALUES.definition(value).uses_vector
     encoding = (cell.encoding or "sinusoidal") if uses_vector else None
-    sinusoids = Sinusoids.VASWANI
-    if encoding:
-        known = ENCODINGS.definition(encoding)
-        if known.even == "width" and cell.model.width % 2:
-            raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
-        sinusoids = cell.sinusoids if "sinusoids" in known.options else sinusoids
-    cell.settle(
-        position=position, placement=placement, inject=inject, value=value, encoding=encoding, sinusoids=sinusoids
-    )
+    cell.settle(position=position, placement=placement, inject=inject, value=value, encoding=encoding)

@@ -7,7 +7,7 @@ from kdx.attention.values import VALUES
 from kdx.grid.fields import CellFields
 from kdx.grid.sections import refuse
 from kdx.tasks import TASKS
-from kdx.vocabulary import Inject, Scale, Sinusoids, Space
+from kdx.vocabulary import Inject, Space
 
 
 def resolve_space(cell: CellFields) -> None:
@@ -29,10 +29,6 @@ def resolve_space(cell: CellFields) -> None:
         raise refuse("value", f"the space `{space}` has no value `{cell.value}`", allowed=", ".join(values))
     if cell.inject is Inject.INPUT:
         raise refuse("inject", f"{cell.task} has positions inside each attention only", allowed=Inject.PER_LAYER)
-    usual = {"scale": Scale.SCALED, "temperature": 1.0, "sinusoids": Sinusoids.VASWANI}
-    for field, only in usual.items():
-        if getattr(cell, field) != only and space is not Space.SEQUENCE:
-            raise refuse(field, f"the space `{space}` has no other {field}", allowed=str(only))
     filters = [known.word for known in FILTERS.definitions() if space in known.spaces]
     if cell.filter.encoder_self not in filters:
         raise refuse(

@@ -14,7 +14,7 @@ from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
 
 
 def resolve_task(cell: CellFields) -> None:
-    """Settles `model`, `training` and the options that the task brings along."""
+    """Settles `model` and `training`."""
     task = TASKS[cell.task]
     if Attention.DECODER_SELF in task.attentions and FILTERS.definition(cell.filter.decoder_self).sees_later:
         allowed = ", ".join(known.word for known in FILTERS.definitions() if not known.sees_later)
@@ -46,16 +46,10 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
-    """Settings and options that only other tasks have."""
+    """Settings that only other tasks have."""
     for key in dict.fromkeys(key for other in TASKS.values() for key in other.settings):
         if key not in task.settings and _value(cell, key) != _default(key):
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
-    for other in TASKS.values():
-        for option in other.options:
-            if option in task.options:
-                cell.settle(**{option.name: getattr(cell, option.name) or option.words[0]})
-            elif getattr(cell, option.name) is not None:
-                raise refuse(option.name, f"{cell.task} has no such setting, {other.word} has", hint="remove it")
     data = cell.data
     if not task.data.text:
         for field, info in Data.model_fields.items():
@@ -117,7 +111,7 @@ def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
     if cell.encoding and ENCODINGS.definition(cell.encoding).bounded and seen > MAX_POSITIONS:
         problem = f"a learned table has {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("encoding", problem, hint=hint)
-    if cell.clip == "none" and seen > MAX_POSITIONS:
+    if cell.option("clip") == "none" and seen > MAX_POSITIONS:
         problem = f"a table without a clip ends at {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("clip", problem, allowed="a distance", hint=hint)
 

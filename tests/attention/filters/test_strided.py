@@ -5,12 +5,17 @@ from hypothesis import strategies as st
 
 from kdx.attention.filters.fixed import Fixed
 from kdx.attention.filters.strided import Strided
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.vocabulary import Reach
 
 
+def summaries(kind: type, summary: int) -> dict[str, int]:
+    """The option of a pattern that has it."""
+    return {"summary": summary} if kind is Fixed else {}
+
+
 def seen_by(query: int, reach: Reach = Reach.PAST) -> list[int]:
-    visible = Strided(Options(4, 1, 4, stride=3, reach=reach)).visible(torch.tensor([[query]]), torch.arange(12))
+    visible = Strided(Settings(4, 1, 4, reach=reach), stride=3).visible(torch.tensor([[query]]), torch.arange(12))
     return visible[0].nonzero().flatten().tolist()
 
 
@@ -32,7 +37,7 @@ def test_reaching_to_both_sides_mirrors_it() -> None:
     keys=st.tuples(st.integers(-9, 20), st.integers(1, 20)),
 )
 def test_keys_of_a_block_are_those_that_its_queries_see(kind, stride, summary, reach, queries, keys) -> None:
-    pattern = kind(Options(4, 1, 4, stride=stride, summary=min(summary, stride), reach=reach))
+    pattern = kind(Settings(4, 1, 4, reach=reach), stride=stride, **summaries(kind, min(summary, stride)))
     asked, known = (range(first, first + length) for first, length in (queries, keys))
     visible = pattern.visible(torch.tensor(asked).unsqueeze(-1), torch.tensor(known))
     needed = set(visible.any(0).nonzero().flatten().tolist())
@@ -47,10 +52,12 @@ def test_every_query_of_a_sequence_sees_itself() -> None:
     positions = torch.arange(40)
     for kind in (Strided, Fixed):
         for reach in Reach:
-            visible = kind(Options(4, 1, 4, stride=7, summary=2, reach=reach)).visible(positions[:, None], positions)
+            visible = kind(Settings(4, 1, 4, reach=reach), stride=7, **summaries(kind, 2)).visible(
+                positions[:, None], positions
+            )
             assert visible.diagonal().all()
 
 
 def test_a_stride_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="stride: 0; allowed: 1 or more"):
-        Strided(Options(4, 1, 4, stride=0))
+    with pytest.raises(ValueError, match="stride: 0; allowed: a whole number from 1 on"):
+        Strided(Settings(4, 1, 4), stride=0)

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.cosine import Cosine
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
-KERNEL = Cosine(Options(4, 1, 4))
+KERNEL = Cosine(Settings(4, 1, 4))
 
 
 def test_log_weight_is_the_cosine_times_a_temperature_of_the_root_of_d_at_first() -> None:
@@ -17,7 +17,7 @@ def test_log_weight_is_the_cosine_times_a_temperature_of_the_root_of_d_at_first(
 
 
 def test_each_head_learns_its_temperature() -> None:
-    kernel = Cosine(Options(8, 2, 4))
+    kernel = Cosine(Settings(8, 2, 4))
     with torch.no_grad():
         kernel.log_temperature.copy_(torch.tensor([0.0, math.log(3)]))
     one, three = kernel.log_weight(Q.expand(1, 2, 1, 4), K.expand(1, 2, 1, 4)).flatten().tolist()

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.elu import ELU
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
-KERNEL = ELU(Options(4, 1, 4))
+KERNEL = ELU(Settings(4, 1, 4))
 
 
 def test_weight_is_the_dot_product_of_positive_features() -> None:

@@ -1,10 +1,10 @@
 import torch
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.polynomial import Polynomial
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
-KERNEL = Polynomial(Options(4, 1, 4))
+KERNEL = Polynomial(Settings(4, 1, 4))
 
 
 def test_weight_is_the_square_of_the_dot_product() -> None:

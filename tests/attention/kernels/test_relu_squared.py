@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from kdx.attention import KernelAttention
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.relu_squared import ReLUSquared
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
-KERNEL = ReLUSquared(Options(4, 1, 4))
+KERNEL = ReLUSquared(Settings(4, 1, 4))
 
 
 def test_weight_is_the_square_of_a_positive_dot_product() -> None:

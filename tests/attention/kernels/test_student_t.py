@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.student_t import StudentT
 
 Q, K = torch.tensor([[[[1.0, 2.0, 0.0, 1.0]]]]), torch.tensor([[[[3.0, 0.5, -7.0, 0.0]]]])
-KERNEL = StudentT(Options(4, 1, 4))
+KERNEL = StudentT(Settings(4, 1, 4))
 
 
 def test_weight_falls_with_the_squared_distance_over_the_root_of_d() -> None:

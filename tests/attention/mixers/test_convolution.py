@@ -58,5 +58,5 @@ def test_no_neighbours_is_one_matrix_for_each_token_alone() -> None:
 
 
 def test_a_negative_number_of_neighbours_is_refused() -> None:
-    with pytest.raises(ValueError, match="neighbours: -1; allowed: 0 or more"):
+    with pytest.raises(ValueError, match="neighbours: -1; allowed: a whole number from 0 on"):
         Convolution(4, neighbours=-1)

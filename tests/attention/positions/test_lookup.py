@@ -1,12 +1,12 @@
 import torch
 
-from kdx.attention.interfaces import Options, TokenPositions
+from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.lookup import Lookup
 
 
 def test_factor_is_eq_6_with_the_distance_from_query_to_key_over_the_root_of_d() -> None:
     torch.manual_seed(0)
-    scheme = Lookup(Options(8, heads=2, head_width=4, clip=2))
+    scheme = Lookup(Settings(8, heads=2, head_width=4), clip=2)
     query = torch.randn(1, 2, 3, 4)
     for start in (0, None):
         log_weight = scheme.log_weight(

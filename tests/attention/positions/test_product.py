@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kdx.attention.encodings import ENCODINGS
-from kdx.attention.interfaces import Options, TokenPositions
+from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.product import Product
 
 T = ENCODINGS["sinusoidal"](8, 0)
@@ -12,7 +12,7 @@ T = ENCODINGS["sinusoidal"](8, 0)
 
 def test_factor_is_eq_9_in_each_head() -> None:
     torch.manual_seed(0)
-    scheme = Product(Options(8, heads=2, head_width=3))
+    scheme = Product(Settings(8, heads=2, head_width=3))
     at_query, at_key = TokenPositions(torch.arange(2, 6), T), TokenPositions(torch.arange(5), T)
     log_weight = scheme.log_weight(torch.zeros(1, 2, 4, 3), at_query, at_key)
     assert log_weight.shape == (2, 4, 5)
@@ -23,14 +23,14 @@ def test_factor_is_eq_9_in_each_head() -> None:
 
 def test_factor_is_a_symmetric_positive_kernel_free_of_the_batch() -> None:
     torch.manual_seed(0)
-    scheme, place = Product(Options(8, heads=2, head_width=4)), TokenPositions(torch.arange(6), T)
+    scheme, place = Product(Settings(8, heads=2, head_width=4)), TokenPositions(torch.arange(6), T)
     log_weight = scheme.log_weight(torch.randn(3, 2, 6, 4), place, place).double()
     torch.testing.assert_close(log_weight, log_weight.transpose(-2, -1))
     assert (torch.linalg.eigvalsh(log_weight.exp()) > -1e-5).all()
 
 
 def test_positions_by_row_give_a_factor_by_row() -> None:
-    scheme = Product(Options(8, heads=2, head_width=4))
+    scheme = Product(Settings(8, heads=2, head_width=4))
     rows = TokenPositions(torch.tensor([[0, 1, 2], [5, 6, 7]]), T)
     both = scheme.log_weight(torch.zeros(2, 2, 3, 4), rows, rows)
     assert both.shape == (2, 2, 3, 3)
@@ -40,7 +40,7 @@ def test_positions_by_row_give_a_factor_by_row() -> None:
 
 @pytest.mark.parametrize(("length", "bias"), [(256, True), (257, False)])
 def test_long_sequences_take_columns_instead_of_a_bias(length: int, bias: bool) -> None:
-    scheme, place = Product(Options(8, heads=2, head_width=4)), TokenPositions(torch.arange(length), T)
+    scheme, place = Product(Settings(8, heads=2, head_width=4)), TokenPositions(torch.arange(length), T)
     query = torch.zeros(1, 2, length, 4)
     columns = scheme.dot_product(query, place, place)
     assert (columns is None) is bias

@@ -1,11 +1,11 @@
 import torch
 
-from kdx.attention.interfaces import Options
+from kdx.attention.interfaces import Settings
 from kdx.attention.positions.t5 import T5
 
 
 def bucket_of(distance: int) -> int:
-    scheme = T5(Options(8, heads=1, head_width=8))
+    scheme = T5(Settings(8, heads=1, head_width=8))
     with torch.no_grad():
         scheme.weight.copy_(torch.arange(64))
     return int(scheme.bias(torch.tensor([distance])).item())

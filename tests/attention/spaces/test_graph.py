@@ -14,7 +14,7 @@ from kdx.attention import KernelAttention
 from kdx.attention.kernels import KERNELS
 from kdx.attention.spaces.graph import GraphAttention, Relation
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
-from kdx.vocabulary import Symmetry, Tables
+from kdx.vocabulary import Symmetry
 
 WIDTH, HEADS, D, LABELS = 8, 2, 4, 3
 PATHS = ("fused", "literal")
@@ -68,9 +68,9 @@ def expected(module: GraphAttention, x: Tensor, labels: Tensor, hidden: list[boo
 
 
 @every_relation
-@pytest.mark.parametrize("tables", Tables)
-def test_it_is_the_formula_node_by_node(relations: tuple[Relation, ...], tables: Tables) -> None:
-    module, x, labels = attention(relations, tables=tables), draw(2, 5, WIDTH), edges(2, 5)
+@pytest.mark.parametrize("sharing", ["per-head", "shared"])
+def test_it_is_the_formula_node_by_node(relations: tuple[Relation, ...], sharing: str) -> None:
+    module, x, labels = attention(relations, sharing=sharing), draw(2, 5, WIDTH), edges(2, 5)
     padding = torch.tensor([[False] * 5, [False, False, True, False, True]])
     for module.path in PATHS:
         smoothed = module.smooth(x, labels, key_padding=padding)
@@ -118,9 +118,9 @@ def test_gradients_are_those_of_the_function(relations: tuple[Relation, ...], pa
 @settings(deadline=None)  # a busy machine is no fault
 @given(clip=st.integers(0, 4), nodes=st.integers(1, 7), shared=st.booleans(), path=st.sampled_from(PATHS))
 def test_clipped_distances_as_labels_are_shaws_look_up(clip: int, nodes: int, shared: bool, path: str) -> None:
-    tables = Tables.SHARED if shared else Tables.PER_HEAD
+    sharing = "shared" if shared else "per-head"
     torch.manual_seed(0)
-    module = GraphAttention(WIDTH, HEADS, 2 * clip + 1, relations=tuple(Relation), tables=tables, path=path).double()
+    module = GraphAttention(WIDTH, HEADS, 2 * clip + 1, relations=tuple(Relation), sharing=sharing, path=path).double()
     x, place = draw(1, nodes, WIDTH), torch.arange(nodes)
     labels = (place - place[:, None]).clamp(-clip, clip) + clip
     part, looked_up = module.attention, torch.zeros(HEADS, nodes, D, dtype=torch.float64)
@@ -300,11 +300,12 @@ def test_a_label_out_of_range_is_refused(label: int) -> None:
     [
         ({"labels": 0}, "labels: 0; allowed: 1 or more"),
         (
-            {"scale": "unscaled"},
-            "scale: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path",
+            {"filter": "causal"},
+            "filter: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, and "
+            "options of parts",
         ),
         ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
-        ({"tables": "one"}, "tables: 'one'; allowed: per-head, shared"),
+        ({"sharing": "one"}, "sharing: 'one'; allowed: per-head, shared"),
         ({"heads": 3}, "heads: 3 heads do not divide width 8; allowed: a divisor, or a head_width"),
     ],
 )

@@ -167,9 +167,9 @@ def test_it_compiles_into_one_graph() -> None:
     [
         ({"widths": []}, "widths: []; allowed: one or more, each 1 or more"),
         (
-            {"widths": [4, 4], "temperature": 2.0},
-            "temperature: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, "
-            "value, filter, encoding, max_positions, clip, tables, xl_bias, position_dropout, stride, summary, reach",
+            {"widths": [4, 4], "memory_length": 2},
+            "memory_length: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, "
+            "value, filter, encoding, max_positions, reach, and options of parts",
         ),
         ({"widths": [4, 0]}, "widths: [4, 0]; allowed: one or more, each 1 or more"),
         (
@@ -183,6 +183,12 @@ def test_what_does_not_fit_in_a_product_is_refused_by_name(arguments: dict, mess
     with pytest.raises(ValueError) as refusal:
         MultimodalAttention(**{"heads": 2} | arguments)
     assert str(refusal.value) == message
+
+
+def test_each_modality_has_the_options_of_the_kernel_and_of_the_encoding() -> None:
+    module = MultimodalAttention([4, 4], 2, kernel="rbf", temperature=2.0, sinusoids="fairseq")
+    assert [factor.temperature for factor in module.kernel.factors] == [2.0, 2.0]
+    assert [encoding.sinusoids for encoding in module.encoding.encodings] == ["fairseq", "fairseq"]
 
 
 def pairs(**arguments) -> CrossmodalAttention:

@@ -1,0 +1,21 @@
+"""The families of words that an attention is made of, and all the options that they bring along."""
+
+from functools import cache
+from typing import Any
+
+from kdx.attention.encodings import ENCODINGS
+from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
+from kdx.attention.mixers import MIXERS
+from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
+from kdx.definitions import Family, Option
+
+FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, NORMALISERS, ENCODINGS, MIXERS)
+
+
+@cache
+def known_options() -> dict[str, Option]:
+    """Those of all words, by name."""
+    return {one.name: one for family in FAMILIES for known in family.definitions() for one in known.options}

@@ -1,0 +1,18 @@
+"""What the two sparse patterns of Child et al. 2019 share: l, and whether they reach beyond the query."""
+
+from typing import Any
+
+from kdx.attention.interfaces import FilterFunction, Settings
+from kdx.definitions import option
+from kdx.vocabulary import Reach
+
+
+class Sparse(FilterFunction):
+    """A pattern with a stride; in a decoder it reaches back only."""
+
+    stride: int = option(16, minimum=1)
+    """l, in tokens."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.past = settings.reach is Reach.PAST

@@ -1,0 +1,63 @@
+"""The words that a cell can have, and the options that they bring along."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from kdx.attention import families
+from kdx.attention.encodings import ENCODINGS
+from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
+from kdx.attention.mixers import MIXERS
+from kdx.attention.normalisers import NORMALISERS
+from kdx.attention.positions import POSITIONS
+from kdx.attention.values import VALUES
+from kdx.definitions import Family, Option
+from kdx.tasks import TASKS
+from kdx.vocabulary import Attention
+
+SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
+
+
+def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
+    """The words that a resolved cell computes with, in plain words, and the family of each; known ones alone."""
+    task = TASKS.get(plain.get("task", ""))
+    has = tuple(Attention) if task is None else task.attentions
+    attends = plain.get("mixer", "attention") == "attention" or set(has) - set(SELF_ATTENTIONS)
+    kernel = plain.get("kernel") if attends else None
+    normaliser = plain.get("normaliser")
+    if isinstance(kernel, str) and kernel in KERNELS and normaliser is None:
+        normaliser = KERNELS.definition(kernel).normaliser
+    filters = plain.get("filter") or {}
+    chosen: list[tuple[Family[Any, Any], Any]] = [
+        (KERNELS, kernel),
+        (NORMALISERS, normaliser if attends else None),
+        (MIXERS, plain.get("mixer", "attention")),
+        *((POSITIONS, scheme) for scheme in plain.get("position") or ()),
+        (VALUES, plain.get("value")),
+        (ENCODINGS, plain.get("encoding")),
+        *((FILTERS, filters.get(attention)) for attention in has),
+    ]
+    return ((family, word) for family, word in chosen if isinstance(word, str) and word in family)
+
+
+def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
+    """The options of a resolved cell, by name: those of its words and of its task."""
+    found = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
+    if task := TASKS.get(plain.get("task", "")):
+        found |= {one.name: one for one in task.options}
+    return found
+
+
+@cache
+def known_options() -> dict[str, Option]:
+    """Those of all words and tasks."""
+    return families.known_options() | {one.name: one for task in TASKS.values() for one in task.options}
+
+
+def owners(option: str) -> list[str]:
+    """The words and tasks that bring an option along."""
+    known = [one for family in families.FAMILIES for one in family.definitions() if option in one.option_names]
+    return [one.word for one in known] + [
+        task.word for task in TASKS.values() if option in {one.name for one in task.options}
+    ]
