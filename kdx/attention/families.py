@@ -16,6 +16,6 @@ FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, N
 
 
 @cache
-def known_options() -> dict[str, Option]:
+def options_of_words() -> dict[str, Option]:
     """Those of all words, by name."""
     return {one.name: one for family in FAMILIES for known in family.definitions() for one in known.options}

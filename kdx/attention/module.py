@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.encodings import ENCODINGS
-from kdx.attention.families import known_options
+from kdx.attention.families import options_of_words
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
@@ -551,8 +551,8 @@ def _options_of_each(parts: Sequence[type[Word]], given: Mapping[str, Any]) -> d
     """Which of the options that are given are those of each part; others are without effect, as in a grid."""
     own = {part: {name: given[name] for name in options_of(part) if name in given} for part in parts}
     own_names = {name for part in parts for name in options_of(part)}
-    if unknown := given.keys() - own_names and given.keys() - own_names - known_options().keys():
+    if unknown := given.keys() - own_names and given.keys() - own_names - options_of_words().keys():
         name = min(unknown)
-        allowed = ", ".join(sorted(own_names | known_options().keys()))
+        allowed = ", ".join(sorted(own_names | options_of_words().keys()))
         raise ValueError(f"{name}: {given[name]!r}, but no part has such an option; allowed: {allowed}")
     return own

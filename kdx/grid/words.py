@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from kdx.attention import families
 from kdx.attention.encodings import ENCODINGS
+from kdx.attention.families import FAMILIES, options_of_words
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
@@ -52,12 +52,12 @@ def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
 @cache
 def known_options() -> dict[str, Option]:
     """Those of all words and tasks."""
-    return families.known_options() | {one.name: one for task in TASKS.values() for one in task.options}
+    return options_of_words() | {one.name: one for task in TASKS.values() for one in task.options}
 
 
 def owners(option: str) -> list[str]:
     """The words and tasks that bring an option along."""
-    known = [one for family in families.FAMILIES for one in family.definitions() if option in one.option_names]
+    known = [one for family in FAMILIES for one in family.definitions() if option in one.option_names]
     return [one.word for one in known] + [
         task.word for task in TASKS.values() if option in {one.name for one in task.options}
     ]
