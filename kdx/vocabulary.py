@@ -77,6 +77,25 @@ class Norm(StrEnum):
     PRE = "pre"
 
 
+class Normalisation(StrEnum):
+    """Layer normalisation (Ba et al. 2016), or RMSNorm, which leaves out mean and bias (Zhang & Sennrich 2019)."""
+
+    LAYER = "layer"
+    RMS = "rms"
+
+
+class FeedForwardKind(StrEnum):
+    """What stands between the matrices of a feed-forward layer.
+
+    A ReLU (Vaswani et al. 2017), x Φ(x) with the normal distribution's Φ (Hendrycks & Gimpel 2016), or x σ(x) times a
+    second projection, which makes three matrices of two (Shazeer 2020).
+    """
+
+    RELU = "relu"
+    GELU = "gelu"
+    SWIGLU = "swiglu"
+
+
 class Embeddings(StrEnum):
     """Which embedding matrices are one: all three, the decoder's input and output, or none."""
 
@@ -103,12 +122,28 @@ class Dictionaries(StrEnum):
     SEPARATE = "separate"
 
 
+class Optimiser(StrEnum):
+    """AdamW (Loshchilov & Hutter 2019), Lion (Chen et al. 2023), or Muon (Jordan et al. 2024).
+
+    Muon is for the matrices inside the layers; embeddings, gains, biases and the output have AdamW beside it.
+    """
+
+    ADAMW = "adamw"
+    LION = "lion"
+    MUON = "muon"
+
+
 class Schedule(StrEnum):
-    """The learning rate after the warm-up: ∝ 1/√step, half a cosine down to 0, or constant."""
+    """The learning rate after the warm-up.
+
+    It falls as 1/√step (Vaswani et al. 2017), by half a cosine (Loshchilov & Hutter 2017), or not at all; or it stays
+    and falls at the end of the run (Hu et al. 2024).
+    """
 
     INVERSE_SQRT = "inverse-sqrt"
     COSINE = "cosine"
     CONSTANT = "constant"
+    WARMUP_STABLE_DECAY = "warmup-stable-decay"
 
 
 class LengthPenalty(StrEnum):

@@ -16,8 +16,11 @@ from kdx.vocabulary import (
     Dictionaries,
     Direction,
     Embeddings,
+    FeedForwardKind,
     Initialisation,
     LengthPenalty,
+    Normalisation,
+    Optimiser,
     Precision,
     Schedule,
     VocabularyKind,
@@ -146,11 +149,12 @@ class Model(Section):
     decoder_layers: Natural = 2
     """Layers of the decoder; 0 where the task has none."""
     inner: Count = 256
-    """Width of the feed-forward layer."""
+    """Width of the feed-forward layer; with swiglu, of each of its two projections."""
+    feed_forward: Annotated[FeedForwardKind, Neutral(FeedForwardKind.RELU)] = FeedForwardKind.RELU
     dropout: Fraction = 0.1
     """On embeddings and on the output of every sublayer."""
     inner_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
-    """Inside the feed-forward layer, after its ReLU."""
+    """Inside the feed-forward layer, before its last matrix."""
     output_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
     """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
@@ -159,6 +163,11 @@ class Model(Section):
     none: a full softmax."""
     bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
     """Of the projections of queries, keys, values and outputs in every attention."""
+    feed_forward_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    """Of the matrices of the feed-forward layer."""
+    normalisation: Annotated[Normalisation, Neutral(Normalisation.LAYER)] = Normalisation.LAYER
+    normalisation_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
+    """Of layer normalisation; rms has none."""
     initialisation: Annotated[Initialisation, Neutral(Initialisation.XAVIER)] = Initialisation.XAVIER
 
     @model_validator(mode="after")
@@ -172,6 +181,8 @@ class Model(Section):
             )
         if any(low >= high for low, high in pairwise(self.cutoffs)):
             raise refuse("cutoffs", "cutoffs do not rise", hint="write cutoffs: [20000, 40000, 200000]")
+        if self.normalisation is Normalisation.RMS:
+            self.settle(normalisation_bias=Bias.NONE)
         return self
 
 
@@ -190,10 +201,18 @@ class Training(Section):
     """The peak, reached at the end of the warm-up."""
     warmup: Natural = 200
     schedule: Schedule = Schedule.INVERSE_SQRT
+    decay: Annotated[Count | None, Neutral(None)] = None
+    """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
+    otherwise."""
+    final_rate: Annotated[Fraction, Neutral(0.0)] = 0.0
+    """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
+    optimiser: Annotated[Optimiser, Neutral(Optimiser.ADAMW)] = Optimiser.ADAMW
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
-    """Adam's decay rates."""
+    """Decay rates of AdamW's two means, or Lion's β1 and β2."""
     epsilon: Positive = 1e-9
-    """Adam's epsilon."""
+    """AdamW's epsilon."""
+    momentum: Annotated[Fraction, Neutral(0.95)] = 0.95
+    """Of Muon."""
     weight_decay: Annotated[float, Field(ge=0, strict=True)] = 0.0
     """Decoupled from the gradient."""
     label_smoothing: Fraction = 0.0
@@ -208,6 +227,22 @@ class Training(Section):
     threads: Count = 1
     """CPU threads of one run; another count gives other bits."""
     precision: Precision = Precision.FP32
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        stable = self.schedule is Schedule.WARMUP_STABLE_DECAY
+        decay = (self.decay or max(self.steps // 10, 1)) if stable else None
+        if decay and self.warmup + decay > self.steps:
+            problem = f"{self.warmup} steps of warm-up and {decay} of decay are more than the {self.steps} of the run"
+            raise refuse("decay", problem, hint="shorten the warm-up or the decay")
+        self.settle(decay=decay)
+        if not stable and self.schedule is not Schedule.COSINE:
+            self.settle(final_rate=0.0)
+        if self.optimiser is Optimiser.LION:
+            self.settle(epsilon=1e-9)
+        if self.optimiser is not Optimiser.MUON:
+            self.settle(momentum=0.95)
+        return self
 
 
 class Evaluation(Section):

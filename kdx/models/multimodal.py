@@ -24,6 +24,7 @@ from kdx.models.transformer import (
     embedding_of,
     initialise,
     linear_of,
+    normalisation_of,
     parts_of,
     share_parameters,
 )
@@ -92,7 +93,7 @@ class CrossmodalStack(nn.Module):
         self.layers = nn.ModuleList(_CrossmodalLayer(own) for _ in range(spec.model.encoder_layers))
         share_parameters(self)
         pre = spec.norm is Norm.PRE
-        self.closing = nn.ModuleDict({name: nn.LayerNorm(narrow) if pre else nn.Identity() for name in Modality})
+        self.closing = nn.ModuleDict({name: normalisation_of(own.model) if pre else nn.Identity() for name in Modality})
 
     def forward(self, streams: Streams, times: Streams) -> Tensor:
         """As `JointStack.forward`."""
@@ -115,7 +116,7 @@ class _CrossmodalLayer(nn.Module):
         )
         self.attentions = {"self_attention": which}
         self.self_attention_residuals = nn.ModuleDict({name: Residual(spec) for name in Modality})
-        self.feed_forwards = nn.ModuleDict({name: FeedForward(spec.model.width, spec.model.inner) for name in Modality})
+        self.feed_forwards = nn.ModuleDict({name: FeedForward(spec.model) for name in Modality})
         self.feed_residuals = nn.ModuleDict({name: Residual(spec) for name in Modality})
 
     def forward(self, streams: Streams, times: Streams) -> Streams:

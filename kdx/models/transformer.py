@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.encodings import ENCODINGS
@@ -19,10 +20,23 @@ from kdx.attention.values import VALUES
 from kdx.data.vocabulary import PADDING
 from kdx.definitions import Definition
 from kdx.grid.placement import MAX_POSITIONS, filter_in, positions_in, value_in
+from kdx.grid.sections import Model
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory
 from kdx.models.softmax import AdaptiveSoftmax, FullSoftmax
-from kdx.vocabulary import Attention, Bias, Initialisation, Inject, Norm, Reach
+from kdx.vocabulary import (
+    Attention,
+    Bias,
+    FeedForwardKind,
+    Initialisation,
+    Inject,
+    Norm,
+    Normalisation,
+    Reach,
+)
+
+EPSILON = 1e-5
+"""What normalisations add to the mean square; torch would give RMSNorm another one for each number format."""
 
 
 def features_of(spec: CellSpec) -> dict[str, Any]:
@@ -83,12 +97,23 @@ def mixer_of(spec: CellSpec, which: Attention, attention: AttentionOf) -> nn.Mod
     return mixer(spec.model.width, filter=filter_in(spec, which), **own)
 
 
+def normalisation_of(model: Model) -> nn.LayerNorm | nn.RMSNorm:
+    """The cell's normalisation of a token's features, its gain 1 and its bias, if it has one, 0.
+
+    layer: (x - mean) / √(variance + ε) · gain + bias (Ba et al. 2016); rms: x / √(mean of x² + ε) · gain (Zhang &
+    Sennrich 2019).
+    """
+    if model.normalisation is Normalisation.RMS:
+        return nn.RMSNorm(model.width, EPSILON)
+    return nn.LayerNorm(model.width, EPSILON, bias=model.normalisation_bias is Bias.LEARNED)
+
+
 class Residual(nn.Module):
     """x + dropout(f(x)), normalised after the sum (post) or before f (pre)."""
 
     def __init__(self, spec: CellSpec) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(spec.model.width)
+        self.norm = normalisation_of(spec.model)
         self.dropout = nn.Dropout(spec.model.dropout)
         self.pre = spec.norm is Norm.PRE
 
@@ -103,20 +128,36 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """dropout(max(0, x W1 + b1)) W2 + b2, position by position."""
+    """dropout(f(x)) W2 + b2, position by position.
 
-    def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
+    f(x) = max(0, x W1 + b1) (Vaswani et al. 2017), GELU(x W1 + b1) (Hendrycks & Gimpel 2016, not its approximation), or
+    SwiGLU's SiLU(x W + b) ⊙ (x W1 + b1) (Shazeer 2020, with β = 1), where W is `gate`. All matrices begin
+    Xavier-uniform, all biases zero.
+    """
+
+    def __init__(self, model: Model) -> None:
         super().__init__()
-        self.up = nn.Linear(width, inner)
-        self.down = nn.Linear(inner, width)
-        self.dropout = nn.Dropout(dropout)
-        for linear in (self.up, self.down):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        bias = model.feed_forward_bias is Bias.LEARNED
+        self.kind = model.feed_forward
+        self.up = nn.Linear(model.width, model.inner, bias)
+        self.down = nn.Linear(model.inner, model.width, bias)
+        gated = self.kind is FeedForwardKind.SWIGLU
+        self.gate = nn.Linear(model.width, model.inner, bias) if gated else None
+        self.dropout = nn.Dropout(model.inner_dropout)
+        for linear in (self.up, self.down, self.gate):
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+                if bias:
+                    nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, M) → (B, T, M)."""
-        return self.down(self.dropout(torch.relu(self.up(x))))
+        inner = self.up(x)
+        if self.gate is not None:
+            inner = functional.silu(self.gate(x)) * inner
+        else:
+            inner = torch.relu(inner) if self.kind is FeedForwardKind.RELU else functional.gelu(inner)
+        return self.down(self.dropout(inner))
 
 
 class Layer(nn.Module):
@@ -136,7 +177,7 @@ class Layer(nn.Module):
             self.cross_attention = attention_of(spec, cross_attention)
             self.cross_attention_residual = Residual(spec)
         self.attentions = {"self_attention": self_attention, "cross_attention": cross_attention}
-        self.feed_forward = FeedForward(spec.model.width, spec.model.inner, spec.model.inner_dropout)
+        self.feed_forward = FeedForward(spec.model)
         self.feed_residual = Residual(spec)
 
     def forward(
@@ -180,7 +221,7 @@ class Stack(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(Layer(spec, self_attention, cross_attention, attention) for _ in range(depth))
         share_parameters(self)
-        self.closing = nn.LayerNorm(spec.model.width) if spec.norm is Norm.PRE else nn.Identity()
+        self.closing = normalisation_of(spec.model) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
         self,
@@ -275,7 +316,7 @@ def initialise(model: nn.Module, initialisation: Initialisation) -> None:
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=0.02)
     for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
             nn.init.normal_(module.weight, 1.0, 0.02)
         elif isinstance(module, nn.Embedding):
             nn.init.zeros_(module.weight[PADDING])

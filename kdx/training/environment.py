@@ -12,9 +12,10 @@ from typing import Any
 import numpy
 import torch
 
+from kdx.grid.sections import Training
 from kdx.training.canary import canary
 from kdx.version import VERSION
-from kdx.vocabulary import Precision
+from kdx.vocabulary import Optimiser, Precision
 
 _CHECKOUT = Path(str(files("kdx"))).parent
 
@@ -34,9 +35,11 @@ def commit(checkout: Path = _CHECKOUT) -> str | None:
     return done.stdout.strip() or None
 
 
-def environment(precision: Precision) -> dict[str, Any]:
+def environment(training: Training) -> dict[str, Any]:
     """Versions, processor, thread count and arithmetic of this process; call it once the run's thread count is set."""
     cuda = torch.cuda.is_available()
+    # Muon iterates in bf16, whatever the model's own format is.
+    precision = Precision.BF16 if training.optimiser is Optimiser.MUON else training.precision
     return {
         "kdx": VERSION,
         "commit": commit(),
@@ -44,6 +47,7 @@ def environment(precision: Precision) -> dict[str, Any]:
         "torch": torch.__version__,
         "pytorch_lightning": version("pytorch-lightning"),
         "numpy": numpy.__version__,
+        **({"lion_pytorch": version("lion-pytorch")} if training.optimiser is Optimiser.LION else {}),
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),

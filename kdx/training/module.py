@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.training.entropy import measured
+from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
 from kdx.vocabulary import Split
 
@@ -93,16 +94,9 @@ class TaskModule(lightning.LightningModule):
         raise TypeError(f"task {self.spec.task} gives no text a probability")
 
     def configure_optimizers(self) -> Any:
-        """AdamW (Loshchilov & Hutter 2019) under the cell's schedule."""
+        """The cell's optimiser under its schedule."""
         training = self.spec.training
-        optimizer = torch.optim.AdamW(
-            self.parameters(),
-            lr=training.learning_rate,
-            betas=training.betas,
-            eps=training.epsilon,
-            weight_decay=training.weight_decay,
-            fused=True,
-        )
+        optimizer = optimiser_of(self.model, training)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(training, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 

@@ -108,7 +108,7 @@ def train(
     task: type[TaskModule] = TASKS[spec.task].module_class()
     batches = task.batches(spec, corpus, seed)
     module = task.of(spec, corpus)
-    facts, code = environment(training.precision), code_of(spec)
+    facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
     own = f"{cell_id(spec)}-{seed}"
 

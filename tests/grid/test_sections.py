@@ -31,6 +31,50 @@ def test_a_corpus_is_named_by_a_word_that_is_no_path(settings):
         Data(**settings)
 
 
+def test_warm_up_and_decay_fit_into_the_run():
+    stable = {"schedule": "warmup-stable-decay", "warmup": 60, "steps": 100}
+    assert Training(**stable).decay == 10
+    assert Training(**stable, decay=40).decay == 40
+    assert Training(**stable | {"steps": 5, "warmup": 4}).decay == 1
+    with pytest.raises(ValidationError, match="60 steps of warm-up and 41 of decay are more than the 100 of the run"):
+        Training(**stable, decay=41)
+    # Other schedules have no decay to fit in.
+    assert Training(schedule="cosine", warmup=60, steps=50).decay is None
+
+
+@pytest.mark.parametrize(
+    ("section", "settings", "inert"),
+    [
+        (Training, {"schedule": "cosine"}, {"decay": 10}),
+        (Training, {"schedule": "inverse-sqrt"}, {"final_rate": 0.1}),
+        (Training, {"schedule": "constant"}, {"final_rate": 0.1}),
+        (Training, {"optimiser": "lion"}, {"epsilon": 1e-6, "momentum": 0.9}),
+        (Training, {"optimiser": "adamw"}, {"momentum": 0.9}),
+        (Model, {"normalisation": "rms"}, {"normalisation_bias": "learned"}),
+    ],
+)
+def test_what_another_word_takes_comes_to_nothing(section, settings, inert):
+    assert section(**settings, **inert) == section(**settings)
+
+
+@pytest.mark.parametrize(
+    ("section", "settings", "effective"),
+    [
+        (Training, {"schedule": "cosine"}, {"final_rate": 0.1}),
+        (Training, {"schedule": "warmup-stable-decay"}, {"final_rate": 0.1}),
+        (Training, {"optimiser": "muon"}, {"momentum": 0.9}),
+        (Training, {"optimiser": "muon"}, {"epsilon": 1e-6}),
+        (Model, {}, {"normalisation_bias": "none"}),
+    ],
+)
+def test_what_a_word_takes_makes_another_section(section, settings, effective):
+    assert section(**settings, **effective) != section(**settings)
+
+
+def test_rms_has_no_bias_and_says_so():
+    assert Model(normalisation="rms").normalisation_bias == "none"
+
+
 def test_source_and_target_go_together_and_byte_pairs_have_a_size():
     with pytest.raises(ValidationError, match="source and target go together"):
         Data(corpus="text", source="de")

@@ -1,13 +1,25 @@
 """The sublayers and stacks that both tasks share."""
 
+import math
+
 import pytest
 import torch
 from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, translation
 from torch.nn import functional
 
+from kdx.grid.load import load_grid
 from kdx.grid.placement import MAX_POSITIONS
-from kdx.models.transformer import FeedForward, Input, Residual, Stack, attention_of, embedding_of
-from kdx.vocabulary import Attention
+from kdx.grid.sections import Model
+from kdx.models.transformer import (
+    FeedForward,
+    Input,
+    Residual,
+    Stack,
+    attention_of,
+    embedding_of,
+    normalisation_of,
+)
+from kdx.vocabulary import Attention, FeedForwardKind
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -58,21 +70,118 @@ def test_a_temperature_is_that_of_every_attention(kernel):
         assert attention_of(cell("translation", kernel=kernel, temperature=0.5), which).kernel.temperature == 0.5
 
 
-def test_the_feed_forward_is_its_formula():
-    module = FeedForward(WIDTH, 12).double()
+def gaussian_share(x: torch.Tensor) -> torch.Tensor:
+    """Φ(x), number by number."""
+    return x.detach().clone().apply_(lambda one: 0.5 * (1 + math.erf(one / math.sqrt(2))))
+
+
+@pytest.mark.parametrize("bias", ["learned", "none"])
+@pytest.mark.parametrize("kind", FeedForwardKind)
+def test_the_feed_forward_is_its_formula(kind, bias):
+    module = FeedForward(Model(width=WIDTH, inner=12, feed_forward=kind, feed_forward_bias=bias)).double()
+    maps = [module.up, module.down] + ([module.gate] if kind == "swiglu" else [])
+    assert count(module) == sum(one.weight.numel() for one in maps) + (bias == "learned") * sum(
+        one.out_features for one in maps
+    )
+    for one in maps:
+        if bias == "learned":
+            assert not one.bias.any()
+            torch.nn.init.normal_(one.bias)
     x = draw(2, 3, WIDTH)
-    hidden = (x @ module.up.weight.T + module.up.bias).clamp(min=0)
-    torch.testing.assert_close(module(x), hidden @ module.down.weight.T + module.down.bias)
+    up, down, *gate = ((lambda x, one=one: x @ one.weight.T + (0 if one.bias is None else one.bias)) for one in maps)
+    inner = up(x)
+    if kind == "relu":
+        inner = inner.clamp(min=0)
+    elif kind == "gelu":
+        inner = inner * gaussian_share(inner)
+    else:
+        inner = inner * gate[0](x) / (1 + torch.exp(-gate[0](x)))
+    torch.testing.assert_close(module(x), down(inner))
+
+
+def test_a_seed_gives_the_feed_forward_the_weights_that_it_gave_before_there_were_gates():
+    torch.manual_seed(0)
+    module = FeedForward(Model(width=WIDTH, inner=12))
+    torch.manual_seed(0)
+    up, down = torch.nn.Linear(WIDTH, 12), torch.nn.Linear(12, WIDTH)
+    for linear in (up, down):
+        torch.nn.init.xavier_uniform_(linear.weight)
+    assert torch.equal(module.up.weight, up.weight) and torch.equal(module.down.weight, down.weight)
+    assert list(dict(module.named_parameters())) == ["up.weight", "up.bias", "down.weight", "down.bias"]
+
+
+@pytest.mark.parametrize("words", [{"normalisation": "rms"}, {"normalisation_bias": "none"}, {}], ids=str)
+def test_a_normalisation_is_its_formula(words):
+    module = normalisation_of(Model(width=WIDTH, **words)).double()
+    names = {name for name, _ in module.named_parameters()}
+    assert names == ({"weight"} if words else {"weight", "bias"})
+    assert (module.weight == 1).all()
+    torch.nn.init.normal_(module.weight)
+    x = draw(2, 3, WIDTH)
+    centred = x if words.get("normalisation") == "rms" else x - x.mean(-1, keepdim=True)
+    mean_square = (centred**2).mean(-1, keepdim=True)
+    torch.testing.assert_close(module(x), centred / (mean_square + 1e-5).sqrt() * module.weight)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("task", ["prediction", "translation"])
+def test_every_normalisation_of_a_model_is_the_cells(task, norm):
+    make = language if task == "prediction" else translation
+    kinds = {type(module) for module in make({"normalisation": "rms"}, norm=norm).modules()}
+    assert torch.nn.RMSNorm in kinds and torch.nn.LayerNorm not in kinds
+
+
+# A block of Llama (Touvron et al. 2023): as many heads for keys as for queries.
+LLAMA = {
+    "bias": "none",
+    "feed_forward_bias": "none",
+    "feed_forward": "swiglu",
+    "normalisation": "rms",
+}
+
+
+@pytest.mark.parametrize(("width", "inner", "heads"), [(8, 12, 2), (128, 172, 4), (4096, 11008, 32)])
+def test_a_block_of_llama_has_its_parameters(width, inner, heads):
+    """4 d² of attention, 3 d f of SwiGLU, 2 d of RMSNorm; 7B has d = 4096, f = 11008."""
+    sizes = {"width": width, "inner": inner, "heads": heads}
+    with torch.device("meta"):
+        spec = cell("prediction", LLAMA | sizes, norm="pre", position="rotary")
+        stack = Stack(spec, 2, Attention.DECODER_SELF)
+    block = 4 * width**2 + 3 * width * inner + 2 * width
+    assert [count(layer) for layer in stack.layers] == [block, block]
+    assert count(stack) == 2 * block + width
+
+
+def test_a_model_of_llama_blocks_has_no_bias_at_all():
+    model = language(LLAMA, norm="pre", position="rotary")
+    assert not [name for name, _ in model.named_parameters() if not name.endswith("weight")]
+
+
+@pytest.mark.parametrize("preset", ["prediction", "translation"])
+@pytest.mark.parametrize("size", ["mini", "small"])
+def test_a_modern_preset_has_blocks_of_llama_as_large_as_those_of_its_base(preset, size):
+    base, modern = (load_grid(f"presets/{name}-{size}").cells[0].spec for name in (preset, f"{preset}-modern"))
+    assert {key: getattr(modern.model, key) for key in LLAMA} == LLAMA
+    assert (modern.norm, modern.position) == ("pre", ("rotary",))
+    assert modern.data == base.data and modern.memory == base.memory
+    for name in ("steps", "batch_tokens", "length", "warmup", "learning_rate", "label_smoothing"):
+        assert getattr(modern.training, name) == getattr(base.training, name)
+    # What a position scheme of the base has of its own is no part of the block.
+    sizes = [
+        count(Stack(spec.model_copy(update={"position": (), "xl_bias": None}), 1, Attention.ENCODER_SELF).layers)
+        for spec in (base, modern)
+    ]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.01)
 
 
 def test_the_feed_forward_can_drop_what_its_relu_leaves():
-    module = FeedForward(WIDTH, WIDTH, 0.5)
+    module = FeedForward(Model(width=WIDTH, inner=WIDTH, inner_dropout=0.5))
     for linear in (module.up, module.down):
         torch.nn.init.eye_(linear.weight)
     x = torch.ones(100, 10, WIDTH)
     assert set(module(x).unique().tolist()) == {0.0, 2.0}
     assert torch.equal(module.eval()(x), x)
-    assert FeedForward(WIDTH, 12)(x).isfinite().all()
+    assert FeedForward(Model(width=WIDTH, inner=12))(x).isfinite().all()
 
 
 @pytest.mark.parametrize("which", Attention)
@@ -111,14 +220,15 @@ def test_only_a_stack_that_has_distances_has_u_and_v():
 
 
 @pytest.mark.parametrize("task", ["prediction", "translation"])
-def test_the_normal_initialisation_draws_every_matrix_alike(task):
-    size = {"width": 64, "inner": 96, "initialisation": "normal"}
+@pytest.mark.parametrize("block", [{}, {"normalisation": "rms", "feed_forward": "swiglu"}], ids=["2017", "today's"])
+def test_the_normal_initialisation_draws_every_matrix_alike(task, block):
+    size = {"width": 64, "inner": 96, "initialisation": "normal"} | block
     make = language if task == "prediction" else translation
     model = make(size, position=["lookup", "relative", "kerple-log"], norm="pre")
     names = dict(model.named_parameters())
     for name, parameter in names.items():
         module = model.get_submodule(name.rpartition(".")[0])
-        if isinstance(module, torch.nn.LayerNorm):
+        if isinstance(module, torch.nn.LayerNorm | torch.nn.RMSNorm):
             mean, deviation = (1.0, 0.02) if name.endswith("weight") else (0.0, 0.0)
         elif name.endswith("bias"):
             mean, deviation = 0.0, 0.0

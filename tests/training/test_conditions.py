@@ -4,11 +4,12 @@ import pytest
 from runs import STEPS, cell, run, same_bits, save_every_step
 
 from kdx.errors import ChangedError
+from kdx.grid.sections import Training
 from kdx.run_options import RunOptions
 from kdx.training import run as running
 from kdx.training.conditions import changes, conditions
 from kdx.training.environment import environment
-from kdx.vocabulary import IfChanged, Precision
+from kdx.vocabulary import IfChanged
 
 FACTS = {"torch": "2.12.0", "threads": 1, "host": "a", "cores": 8, "kdx": "1"}
 CODE = {"kdx.training.run": "code"}
@@ -42,7 +43,7 @@ def stopped(home, tmp_path, unbroken, monkeypatch):
     unbroken("prediction")  # which other tests share, so it is made under this torch
     save_every_step(monkeypatch)
     run(cell("prediction"), tmp_path, home, stop_after=7)
-    monkeypatch.setattr(running, "environment", lambda precision: environment(precision) | {"torch": "3.0.0"})
+    monkeypatch.setattr(running, "environment", lambda training: environment(training) | {"torch": "3.0.0"})
     return tmp_path
 
 
@@ -76,7 +77,7 @@ def test_a_checkpoint_without_a_canary_is_gone_on_from_and_the_next_has_one(home
     """As an older kdx left it."""
     whole = unbroken("prediction")
     save_every_step(monkeypatch)
-    older = {name: fact for name, fact in environment(Precision.FP32).items() if name != "canary"}
+    older = {name: fact for name, fact in environment(Training()).items() if name != "canary"}
     with monkeypatch.context() as patch:
         patch.setattr(running, "environment", lambda precision: older)
         run(cell("prediction"), tmp_path, home, stop_after=7)

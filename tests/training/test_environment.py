@@ -2,26 +2,35 @@
 
 import json
 import subprocess
+from importlib.metadata import version
 
 import torch
 
 import kdx
+from kdx.grid.sections import Training
 from kdx.training.environment import commit, environment
-from kdx.vocabulary import Precision
+from kdx.vocabulary import Optimiser
 
 
 def test_the_environment_is_plain_data_and_follows_the_thread_count():
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        one = environment(Precision.FP32)
+        one = environment(Training())
         torch.set_num_threads(2)
-        two = environment(Precision.FP32)
+        two = environment(Training())
     finally:
         torch.set_num_threads(threads)
     assert json.loads(json.dumps(one)) == one
     assert one | {"threads": 2, "canary": two["canary"]} == two
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
+
+
+def test_what_an_optimiser_brings_along_is_told_of_its_runs_only():
+    told = {word: environment(Training(optimiser=word)) for word in Optimiser}
+    assert told["lion"] == told["adamw"] | {"lion_pytorch": version("lion-pytorch")}
+    # Muon multiplies in bf16.
+    assert told["muon"] == environment(Training(precision="bf16")) != told["adamw"]
 
 
 def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):
@@ -40,4 +49,4 @@ def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):
     assert commit.__wrapped__(tmp_path) == head
     (tmp_path / "file").write_text("two")
     assert commit.__wrapped__(tmp_path) == f"{head}-dirty"
-    assert "commit" in environment(Precision.FP32)
+    assert "commit" in environment(Training())

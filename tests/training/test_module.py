@@ -8,6 +8,7 @@ from runs import cell
 from torch import Tensor, nn
 
 from kdx.training.module import TaskModule, exponential
+from kdx.vocabulary import Optimiser
 
 
 def one_weight(**training) -> TaskModule:
@@ -38,15 +39,19 @@ def test_the_optimiser_is_adamw_as_the_cell_says():
     assert scheduler.get_last_lr() == [0.5]
 
 
-def test_the_fused_optimiser_gives_the_same_bits_wherever_weights_lie_in_memory():
+@pytest.mark.parametrize("optimiser", Optimiser)
+def test_an_optimiser_gives_the_same_bits_wherever_weights_lie_in_memory(optimiser):
     def steps(offset: int) -> list[Tensor]:
-        module, generator = one_weight(), torch.Generator().manual_seed(0)
+        module, generator = one_weight(optimiser=optimiser), torch.Generator().manual_seed(0)
         shapes = [(7,), (33, 17), (129, 65)]
         parameters = []
         for shape in shapes:
             memory = torch.empty(math.prod(shape) + offset)[offset:].view(shape)
             parameters.append(nn.Parameter(memory.copy_(torch.randn(shape, generator=generator))))
-        module.model.extra = nn.ParameterList(parameters)
+        module.model.bias = parameters[0]
+        module.model.layers = nn.ModuleList(nn.Linear(1, 1, bias=False) for _ in parameters[1:])
+        for linear, parameter in zip(module.model.layers, parameters[1:], strict=True):
+            linear.weight = parameter
         optimizer = module.configure_optimizers()["optimizer"]
         for _ in range(5):
             for parameter in parameters:

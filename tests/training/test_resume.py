@@ -61,9 +61,11 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
         ("translation", {}, {"schedule": "constant"}),
         ("prediction", {"memory": 16, "position": "relative"}, {"schedule": "cosine", "accumulate": 2}),
         ("prediction", {"memory": 24, "position": "relative"}, {"schedule": "constant", "precision": "bf16"}),
+        ("prediction", {"position": "rotary"}, {"schedule": "warmup-stable-decay", "decay": 5, "optimiser": "muon"}),
+        ("prediction", {"position": "relative"}, {"schedule": "cosine", "optimiser": "lion", "learning_rate": 3e-3}),
     ],
 )
-def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation(
+def test_every_schedule_optimiser_and_a_memory_go_on_from_before_at_and_after_a_validation(
     task, axes, training, home, tmp_path, monkeypatch, figure
 ):
     with monkeypatch.context() as patch:
@@ -77,7 +79,8 @@ def test_every_schedule_and_a_memory_go_on_from_before_at_and_after_a_validation
         assert resumed.rows == rows_after(whole, step)
         assert_same_end(resumed, whole)
     figure(
-        f"{training['schedule']}, memory {axes.get('memory', 0)}: resumed from {len(steps)} steps, "
+        f"{training['schedule']}, {whole.spec.training.optimiser}, memory {axes.get('memory', 0)}: "
+        f"resumed from {len(steps)} steps, "
         f"{len(steps)} identical"
     )
 

@@ -27,6 +27,11 @@ _FOLLOWS: dict[str, frozenset[str]] = {
     "symmetry": frozenset({"xl_bias"}),
     "mixer": frozenset({"neighbours"}),
     "model.width": frozenset({"model.inner", "model.heads"}),
+    # A third matrix goes with narrower ones.
+    "model.feed_forward": frozenset({"model.inner"}),
+    "model.normalisation": frozenset({"model.normalisation_bias"}),
+    "training.schedule": frozenset({"training.decay", "training.final_rate"}),
+    "training.optimiser": frozenset({"training.epsilon", "training.momentum"}),
     "filter.encoder-self": frozenset({"stride", "summary"}),
     "filter.encoder-decoder": frozenset({"stride", "summary"}),
     "filter.decoder-self": frozenset({"stride", "summary"}),

@@ -1,0 +1,85 @@
+"""The optimisers of a cell, each as its library has it; weight decay is decoupled from the gradient in all of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from lion_pytorch import Lion
+from torch import Tensor, nn
+from torch.optim import AdamW, Muon, Optimizer
+
+from kdx.grid.sections import Training
+from kdx.vocabulary import Optimiser
+
+
+def optimiser_of(model: nn.Module, training: Training) -> Optimizer:
+    """The cell's optimiser at its peak rate.
+
+    Muon (Jordan et al. 2024) makes the update of a matrix nearly orthogonal, which is for the matrices inside the
+    layers only; all other parameters have AdamW. Its update is scaled as Liu et al. 2025 do it, so that both go by one
+    learning rate and one weight decay.
+    """
+    rate, decay = training.learning_rate, training.weight_decay
+    if training.optimiser is Optimiser.LION:
+        return Lion(model.parameters(), lr=rate, betas=training.betas, weight_decay=decay)
+    if training.optimiser is Optimiser.ADAMW:
+        return _adamw(model.parameters(), training)
+    hidden = hidden_matrices(model)
+    inside = {id(matrix) for matrix in hidden}
+    muon = Muon(hidden, lr=rate, weight_decay=decay, momentum=training.momentum, adjust_lr_fn="match_rms_adamw")
+    others = _adamw([parameter for parameter in model.parameters() if id(parameter) not in inside], training)
+    return Together([muon, others])
+
+
+def hidden_matrices(model: nn.Module) -> list[Tensor]:
+    """The weight of each linear map inside the layers, (outputs, inputs), once.
+
+    Tables of positions and Transformer-XL's u and v, which are biases of each head, are no such maps; nor is a
+    convolution's kernel, which is a matrix for each distance.
+    """
+    return [
+        module.weight
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and "layers" in name.split(".")
+    ]
+
+
+class Together(Optimizer):
+    """Several optimisers that make one step, each for parameters of its own; a schedule sets the rate of all."""
+
+    def __init__(self, optimisers: Iterable[Optimizer]) -> None:
+        self.optimisers = tuple(optimisers)
+        # The groups themselves, so that a rate that is set here is theirs.
+        super().__init__([group for one in self.optimisers for group in one.param_groups], {})
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """The step of each, at the gradients that the closure, if there is one, leaves behind; its loss."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for one in self.optimisers:
+            one.step()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all, in their order."""
+        return {"optimisers": [one.state_dict() for one in self.optimisers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what `state_dict` gave."""
+        for one, state in zip(self.optimisers, state_dict["optimisers"], strict=True):
+            one.load_state_dict(state)
+        # Each has new groups now.
+        self.param_groups = [group for one in self.optimisers for group in one.param_groups]
+
+
+def _adamw(parameters: Iterable[Tensor], training: Training) -> AdamW:
+    return AdamW(
+        parameters,
+        lr=training.learning_rate,
+        betas=training.betas,
+        eps=training.epsilon,
+        weight_decay=training.weight_decay,
+        fused=True,
+    )
