@@ -13,6 +13,7 @@ from kdx.data.prepared import how_to_prepare
 from kdx.data.text import KnownText
 from kdx.errors import Faults, KdxError
 from kdx.grid import shipped
+from kdx.grid.identity import cell_id
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -293,10 +294,39 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-@pytest.mark.parametrize("name", [name for name in TWINS if name.startswith(("tsai2019", "controlled"))])
+@pytest.mark.parametrize("name", [name for name in TWINS if name.startswith(("tsai2019", "controlled", "modern"))])
 def test_a_twin_has_the_choices_of_its_table(name):
     assert ids(name).keys() == ids(name.rpartition("-")[0]).keys()
     assert load_grid(name).tables == load_grid(name.rpartition("-")[0]).tables
+
+
+@pytest.mark.parametrize(("size", "base"), [("", "-small"), ("-mini", "-mini")])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_modern_table_has_the_cells_of_the_papers_in_all_but_their_base(number, size, base):
+    """What the base decides is one for all cells of a task, and what it does not is what the paper's cells have."""
+    table, own = (load_grid(name) for name in (f"tsai2019/table{number}{base}", f"modern/tsai2019-table{number}{size}"))
+    of_base = {"norm", "model", "training"}
+    rows = {tuple(cell.labels.values()): cell.spec for cell in table.cells}
+    found = {
+        tuple(word for word in cell.labels.values() if word not in ("of the paper", "rotary")): cell.spec
+        for cell in own.cells
+        if "rotary" not in cell.spec.position
+    }
+    assert found.keys() == rows.keys()
+    for labels, spec in found.items():
+        assert spec.model_dump(exclude=of_base) == rows[labels].model_dump(exclude=of_base)
+        preset = load_grid(f"presets/{spec.task}-modern{base}").cells[0].spec
+        assert spec.model_dump(include=of_base) == preset.model_dump(include=of_base)
+
+
+@pytest.mark.parametrize(("number", "more"), [(1, 1), (2, 8), (3, 0), (4, 2)])
+def test_a_modern_table_has_its_bases_own_positions_beside_the_papers(number, more):
+    cells = [cell.spec for cell in load_grid(f"modern/tsai2019-table{number}").cells]
+    turned = [spec.task for spec in cells if "rotary" in spec.position]
+    assert (turned.count(T), turned.count(P)) == (more, more)
+    for task in {*turned}:
+        (own,) = load_grid(f"presets/{task}-modern-small").cells
+        assert cell_id(own.spec) in {cell_id(spec) for spec in cells}
 
 
 def size_of(spec: CellSpec) -> int:

@@ -38,7 +38,7 @@ _FOLLOWS: dict[str, frozenset[str]] = {
 }
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
-"""The factors by which a setting is shown."""
+"""The factors by which a setting is shown; several that are alike in these are shown with what differs, too."""
 
 
 class RecordedRuns:
@@ -155,6 +155,38 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
             over, confounders = _unspoken(used, contrast, follows)
             found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides))
     return found
+
+
+def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """The words of each setting, and where several have the same ones, those of as few factors more as tell them apart.
+
+    A factor of words, such as `model.feed_forward`, comes before one of numbers.
+
+    Args:
+        settings: key of a setting, as `contrasted_cells` makes it → its words.
+    """
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for key, words in settings.items():
+        alike.setdefault(tuple(words.items()), []).append(key)
+    found = {key: dict(words) for key, words in settings.items()}
+    for keys in alike.values():
+        recipes = {key: json.loads(key)[0] for key in keys}
+        differ = [factor for factor in recipes[keys[0]] if len({recipes[key].get(factor) for key in keys}) > 1]
+        differ.sort(key=lambda factor: any(_is_number(recipes[key].get(factor)) for key in keys))
+        distinct = 1
+        for factor in differ:
+            more = {key: {**found[key], factor: recipes[key].get(factor) or "none"} for key in keys}
+            if (now := len({tuple(words.values()) for words in more.values()})) > distinct:
+                found, distinct = found | more, now
+    return found
+
+
+def _is_number(word: str | None) -> bool:
+    try:
+        float(word or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _has(record: CellRecord, selector: Mapping[str, str]) -> bool:

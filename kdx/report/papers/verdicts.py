@@ -14,7 +14,14 @@ error share it (Bonferroni): parts of `any` share the 5% of "holds", parts of `a
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kdx.report.papers.contrasted_cells import ContrastedCells, RecordedRuns, contrasted_cells, following, named
+from kdx.report.papers.contrasted_cells import (
+    ContrastedCells,
+    RecordedRuns,
+    contrasted_cells,
+    following,
+    named,
+    distinguished,
+)
 from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
 from kdx.report.statistics.estimates import LEVEL
@@ -28,7 +35,8 @@ class SettingVerdict:
     """What the runs of one setting say of a claim."""
 
     setting: Mapping[str, str]
-    """Factor → word, of `contrasted_cells.SHOWN_FACTORS`; empty where no setting has cells for any of its contrasts."""
+    """Factor → word, of `contrasted_cells.SHOWN_FACTORS` and what tells it from others that are alike in these; empty where no
+    setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
 
@@ -70,7 +78,7 @@ def _answer(claim: Claim, runs: RecordedRuns) -> Answer:
     # A factor that some contrast varies does not define a setting.
     varied = frozenset[str]().union(*(named(one) | following(named(one)) for one in contrasts))
     comparisons = {id(one): contrasted_cells(one, runs, varied) for one in contrasts}
-    settings = {key: one.words for those in comparisons.values() for key, one in those.items()}
+    settings = distinguished({key: one.words for those in comparisons.values() for key, one in those.items()})
     verdicts = [_in_setting(claim, comparisons, key, words) for key, words in settings.items()]
     if not verdicts:
         nothing = tuple(ContrastOutcome(one, Verdict.CANNOT_TELL, _WHOLE, reason="no such cells") for one in contrasts)

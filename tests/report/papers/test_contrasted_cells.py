@@ -21,7 +21,7 @@ from claimed import (
 )
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.papers.contrasted_cells import following
+from kdx.report.papers.contrasted_cells import SHOWN_FACTORS, following
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.papers.verdicts import answers
 from kdx.store.records import RunState
@@ -99,6 +99,22 @@ def test_a_setting_tells_task_corpus_width_and_steps_unless_they_are_compared() 
     assert set(found.setting) == {"task", "data.corpus", "training.steps"}
     (outcome,) = found.outcomes
     assert outcome.estimate and outcome.estimate.value == pytest.approx(0.65)
+
+
+def test_settings_that_read_alike_are_distinguished_by_a_word_before_a_number() -> None:
+    modern = {"model": {"inner": 172, "feed_forward": "swiglu", "normalisation": "rms"}}
+    rates = [{"training": {"learning_rate": rate}} for rate in (0.1, 0.2)]
+    cells = joined(kernels(RBF, EXP), kernels(RBF, EXP, **modern), *(kernels(RBF, EXP, **one) for one in rates))
+    found = told(claim(), *cells).settings
+    more = [{factor: word for factor, word in one.setting.items() if factor not in SHOWN_FACTORS} for one in found]
+    assert more == [
+        {"model.feed_forward": "relu", "training.learning_rate": "0.003"},
+        {"model.feed_forward": "swiglu", "training.learning_rate": "0.003"},
+        {"model.feed_forward": "relu", "training.learning_rate": "0.1"},
+        {"model.feed_forward": "relu", "training.learning_rate": "0.2"},
+    ]
+    alone = [kernels(RBF, EXP), kernels(RBF, EXP, training={"steps": 7, "learning_rate": 0.1})]
+    assert all(set(one.setting) == set(SHOWN_FACTORS) for one in told(claim(), *joined(*alone)).settings)
 
 
 def test_what_a_side_has_in_several_ways_is_averaged_over() -> None:

@@ -197,7 +197,7 @@ def test_a_side_that_diverges_is_worse(expect: str, a: int, b: int, verdict: Ver
         ((3, 5), (0, 5), UNKNOWN),
     ],
 )
-def test_rates_are_told_apart_by_barnards_exact_test(a: tuple[int, int], b: tuple[int, int], exact: Verdict) -> None:
+def test_rates_are_distinguished_by_barnards_exact_test(a: tuple[int, int], b: tuple[int, int], exact: Verdict) -> None:
     found = of_runs("better", diverged("rbf", *a), diverged("exponential", *b))
     table = [[a[0], b[0]], [a[1] - a[0], b[1] - b[0]]]
     assert bool(stats.barnard_exact(table, n=256).pvalue <= 0.05) is (exact is not UNKNOWN)

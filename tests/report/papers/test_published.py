@@ -13,10 +13,10 @@ SCALES = {"paper": "", "small": "-small", "mini": "-mini"}
 
 
 @cache
-def specs(paper: str, scale: str) -> list[ResolvedSpec]:
-    """The cells of the paper's grids at this scale."""
+def specs(prefix: str, scale: str) -> list[ResolvedSpec]:
+    """The cells of the grids that are so called, at this scale."""
     twins = tuple(suffix for suffix in SCALES.values() if suffix)
-    grids = [name for name in names() if name.startswith(f"{paper}/")]
+    grids = [name for name in names() if name.startswith(prefix)]
     its = [name for name in grids if (name.endswith(SCALES[scale]) if SCALES[scale] else not name.endswith(twins))]
     return [ResolvedSpec.of(cell.spec) for name in its for cell in load_grid(name).cells]
 
@@ -25,10 +25,15 @@ def contrasts(rule: Rule) -> list[Contrast]:
     return [one for part in rule.of for one in (contrasts(part) if isinstance(part, Rule) else [part])]
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("paper", shipped())
-def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, scale):
-    cells = specs(paper, scale)
+@pytest.mark.parametrize(
+    ("paper", "prefix", "scale"),
+    [
+        *((paper, f"{paper}/", scale) for paper in shipped() for scale in SCALES),
+        *(("tsai2019", "modern/tsai2019-", scale) for scale in ("paper", "mini")),
+    ],
+)
+def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, prefix, scale):
+    cells = specs(prefix, scale)
     for claim in load_paper(paper).claims:
         for one in contrasts(claim.holds):
             for side in (one.a, one.b):
