@@ -54,6 +54,11 @@ def test_selection_is_always_on_validation(task, select, selection):
         ({"model": {"width": 65}}, "width", "width 65 does not divide by 4 heads"),
         ({"model": {"encoder_layers": 0}}, "model.encoder_layers", "translation needs an encoder"),
         ({"training": {"length": 5}}, "training.length", "translation has no such setting, prediction has"),
+        (
+            {"training": {"schedule": "warmup-stable-decay", "steps": 100, "warmup": 95}},
+            "decay",
+            "95 steps of warm-up and 10 of decay are more than the 100 of the run",
+        ),
         ({"position": ["product", "product"]}, "position", "a position scheme stands twice"),
         (
             {"task": "prediction", "training": {"batch_tokens": 1000}},

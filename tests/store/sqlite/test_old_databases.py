@@ -4,9 +4,11 @@ import importlib.util
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from alembic.config import Config
@@ -32,7 +34,7 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89}
+METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89}
 
 
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
@@ -71,26 +73,47 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         assert {run.test_score for run in reading.load_sweep(database, "stopped").runs} == {32.5}
 
 
-@pytest.fixture(scope="module")
-def fourth(scripts: ScriptDirectory) -> ModuleType:
-    """The migration that completes cells and corrects what was told as diverged."""
-    path = scripts.get_revision("0004").path
-    spec = importlib.util.spec_from_file_location("fourth", path)
+def migration(scripts: ScriptDirectory, revision: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"migration_{revision}", scripts.get_revision(revision).path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_neutral_values_of_the_migration_are_those_of_a_cell(fourth: ModuleType):
+@pytest.fixture(scope="module")
+def fourth(scripts: ScriptDirectory) -> ModuleType:
+    """The migration that completes cells and corrects what was told as diverged."""
+    return migration(scripts, "0004")
+
+
+@pytest.fixture(scope="module")
+def completed(scripts: ScriptDirectory, fourth: ModuleType) -> Callable[[str], dict[str, Any]]:
+    """A cell's text as all migrations together complete it."""
+    sixth = migration(scripts, "0006")
+    return lambda text: json.loads(sixth.completed(fourth.resolved(text)))
+
+
+def test_the_neutral_values_of_the_migrations_are_those_of_a_cell(completed: Callable[[str], dict[str, Any]]):
     """Where this fails a field was added: the cells of before lack it in `cell.resolved`, so add a migration."""
-    assert resolved('{"data":{},"model":{},"training":{}}') == fourth.NEUTRAL
+    text = '{"data":{},"model":{},"training":{}}'
+    assert resolved(text) == completed(text)
 
 
 @pytest.mark.parametrize("name", names())
-def test_cells_of_before_are_completed_as_they_would_be_registered(fourth: ModuleType, name: str):
+def test_cells_of_before_are_completed_as_they_would_be_registered(
+    completed: Callable[[str], dict[str, Any]], name: str
+):
     for planned in load_grid(name).cells:
-        whole = json.loads(fourth.resolved(canonical(planned.spec)))
-        assert whole == planned.spec.model_dump(mode="json", by_alias=True)
+        assert completed(canonical(planned.spec)) == planned.spec.model_dump(mode="json", by_alias=True)
+
+
+def test_cells_of_an_old_database_are_whole_once_it_is_upgraded(path: Path):
+    shutil.copy(DATABASES[0], path)
+    with open_database(path, write=True), closing(sqlite3.connect(path)) as connection:
+        cells = connection.execute("SELECT spec, resolved FROM cell").fetchall()
+    assert len(cells) == 5
+    for text, whole in cells:
+        assert json.loads(whole) == resolved(text)
 
 
 REASON = "final validation loss 3.775 is not below 3.611, the unigram distribution's"
