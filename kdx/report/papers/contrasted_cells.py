@@ -30,6 +30,7 @@ _FOLLOWS: dict[str, frozenset[str]] = {
     # A third matrix goes with narrower ones.
     "model.feed_forward": frozenset({"model.inner"}),
     "model.normalisation": frozenset({"model.normalisation_bias"}),
+    "training.steps": frozenset({"training.decay"}),
     "training.schedule": frozenset({"training.decay", "training.final_rate"}),
     "training.optimiser": frozenset({"training.epsilon", "training.momentum"}),
     "filter.encoder-self": frozenset({"stride", "summary"}),
