@@ -18,9 +18,9 @@ from kdx.report.papers.contrasted_cells import (
     ContrastedCells,
     RecordedRuns,
     contrasted_cells,
+    distinguished,
     following,
     named,
-    distinguished,
 )
 from kdx.report.papers.decisions import ContrastOutcome, Errors, Verdict, decide
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
@@ -35,8 +35,8 @@ class SettingVerdict:
     """What the runs of one setting say of a claim."""
 
     setting: Mapping[str, str]
-    """Factor → word, of `contrasted_cells.SHOWN_FACTORS` and what tells it from others that are alike in these; empty where no
-    setting has cells for any of its contrasts."""
+    """Factor → word, of `contrasted_cells.SHOWN_FACTORS` and what distinguishes it from others that are alike in these;
+    empty where no setting has cells for any of its contrasts."""
     verdict: Verdict
     outcomes: tuple[ContrastOutcome, ...]
 

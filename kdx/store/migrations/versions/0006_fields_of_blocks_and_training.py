@@ -1,4 +1,6 @@
-"""Cells that are whole again: fields that were added since, each at the value that it has had until then."""
+"""Cells that are whole again: fields that were added since, each at the value that it has had until then.
+
+And options that no word of a cell takes are no longer fields of it."""
 
 import json
 from typing import Any
@@ -21,6 +23,19 @@ NEUTRAL: dict[str, dict[str, Any]] = {
     },
     "training": {"decay": None, "final_rate": 0.0, "optimiser": "adamw", "momentum": 0.95},
 }
+OPTIONS = (
+    "clip",
+    "neighbours",
+    "pooling",
+    "position_dropout",
+    "scale",
+    "sharing",
+    "sinusoids",
+    "stride",
+    "summary",
+    "temperature",
+    "xl_bias",
+)
 
 
 def upgrade() -> None:
@@ -39,4 +54,21 @@ def completed(resolved: str) -> str:
     for section, fields in NEUTRAL.items():
         if isinstance(cell.get(section), dict):
             cell[section] = fields | cell[section]
+    for option in OPTIONS:
+        if option in cell and not taken(cell, option):
+            del cell[option]
     return json.dumps(cell, sort_keys=True)
+
+
+def taken(cell: dict[str, Any], option: str) -> bool:
+    """Whether a word of the cell has the option."""
+    # Another mixer stands in for self-attention; only translation has another attention.
+    attends = cell.get("mixer") in (None, "attention") or cell.get("task") == "translation"
+    match option:
+        case "scale":
+            return attends and cell.get("kernel") == "exponential"
+        case "temperature":
+            return attends and cell.get("kernel") in ("exponential", "rbf")
+        case "sinusoids":
+            return bool(cell.get("encoding") == "sinusoidal")
+    return cell[option] is not None
