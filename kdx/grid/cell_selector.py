@@ -59,8 +59,9 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     value: Any = spec
     for step in factor.split("."):
         value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if value is _ABSENT and factor in known_options():
-        return "none"  # No word of the cell has this option.
+    if value is _ABSENT and (option := known_options().get(factor)) is not None:
+        # No word of the cell has this option, so it is no difference to a cell that has it at the neutral value.
+        return word(factor, option.default) if option.neutral else "none"
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 

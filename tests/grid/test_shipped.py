@@ -202,7 +202,7 @@ def labelled(plan: Plan) -> list[Labelled]:
 def setting(spec: Mapping[str, Any], factor: str) -> Any:
     value: Any = spec
     for step in factor.split("."):
-        value = value[step]
+        value = value.get(step)
     return "/".join(value) or "none" if factor == "placement" else value
 
 
