@@ -126,7 +126,9 @@ class ExampleBatch(NamedTuple):
     inputs: dict[str, Tensor]
     """Argument of the model → tensor, whose first dimension is B."""
     targets: Tensor
-    """(B, T): the classes to predict."""
+    """(B, T): the classes to be told."""
+    slices: dict[str, Tensor]
+    """(B, T) each: how difficult a target is in some respect."""
 
 
 class ExampleBatches:
@@ -165,7 +167,8 @@ class ExampleBatches:
 
     def _collate(self, part: slice | NDArray[np.int64]) -> ExampleBatch:
         inputs = {name: _tensor(array[part]) for name, array in self._examples.inputs.items()}
-        return ExampleBatch(inputs, _tensor(self._examples.targets[part]))
+        slices = {name: _tensor(array[part]) for name, array in self._examples.slices.items()}
+        return ExampleBatch(inputs, _tensor(self._examples.targets[part]), slices)
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

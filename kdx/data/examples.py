@@ -1,20 +1,31 @@
-"""Corpora of examples: arrays instead of text, made from random numbers of a seed.
+"""What a corpus of examples is: arrays instead of text, made from a seed.
 
-Each example is a function of its own row of numbers, so it does not depend on the order or the size of the corpus.
+Those of a fixed form are made from numbers, all at once: an example is a function of its own row, so a corpus is the
+same in every order and at every size. Those whose difficulty the grid chooses are drawn one by one.
 """
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdx.errors import KdxError
 from kdx.vocabulary import Split
 
 Numbers = NDArray[np.float64]
+
+NO_ANSWER = -100
+"""The target of a place where nothing is asked; cross-entropy leaves it out."""
+_SHARES = {Split.VALID: 1, Split.TEST: 1, Split.TRAIN: 6}
+"""Of all examples that there can be, in eighths: an example is of one split and no other."""
+_PATIENCE = 20_000
+"""Examples of other splits in a row after which there seem to be none of this one."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +35,17 @@ class Examples:
     inputs: Mapping[str, NDArray[Any]]
     """Argument of the model → array."""
     targets: NDArray[Any]
-    """(N, T): the classes to predict, T for each example."""
+    """(N, T): the classes to be told, T of each example."""
+    slices: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Of each target (N, T), how difficult it is in some respect, such as the `distance` to what tells it."""
 
     def __len__(self) -> int:
         return len(self.targets)
 
 
 @dataclass(frozen=True)
-class GeneratedExamples:
-    """A corpus of examples that is made from a seed."""
+class ExamplesFromNumbers:
+    """A corpus of one difficulty."""
 
     task: str
     sizes: Mapping[Split, int]
@@ -48,6 +61,115 @@ class GeneratedExamples:
     def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
         """The first `count` examples of a split; a pure function of its arguments."""
         return self.make(_numbers([name, seed, split], count * self.draws).reshape(count, self.draws))
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example."""
+
+    inputs: Mapping[str, NDArray[Any]]
+    targets: NDArray[Any]
+    """(T,)"""
+    slices: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """(T,) each"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplesOneByOne(ABC):
+    """A corpus whose difficulty is a matter of its options (`kdx.data.corpus_options`), which are its other fields."""
+
+    task: str
+    sizes: Mapping[Split, int] = field(
+        default_factory=lambda: {Split.TRAIN: 20_000, Split.VALID: 500, Split.TEST: 1000}
+    )
+
+    @property
+    @abstractmethod
+    def tokens(self) -> int:
+        """Tokens that the model reads of an example, padding included."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """How many classes, or tokens, a target is one of."""
+
+    def fault(self) -> KdxError | None:
+        """How options do not fit each other, told at `data.` and one of them; None: they do."""
+        return None
+
+    @abstractmethod
+    def draw(self, random: Random) -> Example:
+        """An example; all have arrays of the same shapes."""
+
+    def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
+        """The first `count` examples of a split; a pure function of its arguments and of the options.
+
+        What an example shows is in one split only, of each seed.
+
+        Raises:
+            KdxError: there are too few different examples.
+        """
+        random = Random(f"{name} {seed} {split}")
+        drawn: list[Example] = []
+        last = tries = 0
+        while len(drawn) < count:
+            example = self.draw(random)
+            tries += 1
+            if _split_of(example, seed) is split:
+                drawn.append(example)
+                last = tries
+            elif tries - last > _PATIENCE:
+                problem = f"{name} has too few different examples for a {split} split that shares none with the others"
+                raise KdxError(problem, place="data.corpus", hint="let its examples be longer")
+        first = self.draw(Random(0)) if not drawn else drawn[0]
+        return Examples(
+            {key: _stacked([one.inputs[key] for one in drawn], array) for key, array in first.inputs.items()},
+            _stacked([one.targets for one in drawn], first.targets),
+            {key: _stacked([one.slices[key] for one in drawn], array) for key, array in first.slices.items()},
+        )
+
+
+GeneratedExamples = ExamplesFromNumbers | ExamplesOneByOne
+"""A corpus of examples that is made from a seed."""
+
+
+def sequence(
+    tokens: list[int], answers: Mapping[int, int], slices: Mapping[str, int | Mapping[int, int]], length: int
+) -> Example:
+    """An example of the task `answer`: tokens to be read one by one, after some of which another one is to be told.
+
+    Args:
+        tokens: ids from 1 on; 0 is padding.
+        answers: place → the token that is to be told once the token at this place is read.
+        slices: name → value of the whole example, or of each answer by its place.
+        length: T, of all examples of the corpus; padding lies to the right.
+    """
+    row, targets = np.zeros(length, np.int16), np.full(length, NO_ANSWER, np.int16)
+    row[: len(tokens)] = tokens
+    places = list(answers)
+    targets[places] = list(answers.values())
+    found = {}
+    for name, value in slices.items():
+        of_places = found[name] = np.zeros(length, np.int64)
+        of_places[places] = value if isinstance(value, int) else [value[place] for place in places]
+    return Example({"tokens": row}, targets, found)
+
+
+def answered(prompt: list[int], answer: list[int], slices: Mapping[str, int], length: int) -> Example:
+    """A `sequence` whose answer stands at its end, and is read as far as it is told before its next token is."""
+    places = range(len(prompt) - 1, len(prompt) + len(answer) - 1)
+    return sequence([*prompt, *answer[:-1]], dict(zip(places, answer, strict=True)), slices, length)
+
+
+def _split_of(example: Example, seed: int) -> Split:
+    content = hashlib.blake2b(b"".join(array.tobytes() for array in example.inputs.values()), digest_size=8)
+    content.update(str(seed).encode())
+    place = content.digest()[0] % sum(_SHARES.values())
+    return next(split for split, upto in zip(_SHARES, np.cumsum(list(_SHARES.values())), strict=True) if place < upto)
+
+
+def _stacked(arrays: list[NDArray[Any]], like: NDArray[Any]) -> NDArray[Any]:
+    return np.stack(arrays) if arrays else np.zeros((0, *like.shape), like.dtype)
 
 
 def _numbers(key: list[Any], count: int) -> Numbers:

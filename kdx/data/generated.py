@@ -1,25 +1,28 @@
 """Loads generated examples, which are arrays instead of text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kdx.data.arrays import map_array
+from kdx.data.arrays import Counts, map_array
 from kdx.data.cache import cached
 from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code, unigram_loss
-from kdx.data.examples import Examples, GeneratedExamples
+from kdx.data.corpus_options import options_of
+from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
 from kdx.data.storage import data_home
 from kdx.errors import KdxError
+from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 
-_TARGETS = "targets"
+_TARGETS, _SLICE = "targets", "slice"
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,9 @@ class ExampleCorpus:
 
     splits: Mapping[Split, Examples]
     tokens: int
-    """Number of tokens that the model reads in an example, padding included."""
+    """That the model reads of an example, padding included."""
+    classes: int
+    """That a target may have."""
     fingerprint: str
     """SHA-256 over the examples."""
     unigram_loss: float
@@ -45,7 +50,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
     """The corpus that `data` names, as arrays.
 
     Raises:
-        KdxError: there is no such corpus, or it is not for this task.
+        KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
         StorageError: neither the cache nor a temporary file can be written.
     """
     made = BUILT_IN.get(data.corpus)
@@ -55,6 +60,8 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         ]
         problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
         raise KdxError(problem, place="data.corpus", allowed=allowed)
+    made = _with_options(made, data)
+    options = {known.name: data.option(known.name) for known in options_of(data.corpus)}
     sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
 
     def make(folder: Path) -> dict[str, Any]:
@@ -62,24 +69,51 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         for split, examples in splits.items():
             for name, array in (*examples.inputs.items(), (_TARGETS, examples.targets)):
                 np.save(folder / f"{split}.{name}.npy", array)
-        counts = {split: np.bincount(splits[split].targets.ravel(), minlength=made.classes) for split in Split}
+            for name, array in examples.slices.items():
+                np.save(folder / f"{split}.{_SLICE}.{name}.npy", array)
+        counts = {split: _counts(splits[split].targets, made.classes) for split in Split}
         facts = {f"{split}/{name}": fact for split in HELD_OUT for name, fact in example_facts(splits[split]).items()}
-        return {"inputs": list(splits[Split.TRAIN].inputs), "unigram_loss": unigram_loss(counts), "facts": facts}
+        return {
+            "inputs": list(splits[Split.TRAIN].inputs),
+            "slices": list(splits[Split.TRAIN].slices),
+            "unigram_loss": unigram_loss(counts),
+            "facts": facts,
+        }
 
-    with cached(
-        home or data_home(), cache_key([data.corpus, data.seed, sizes, corpus_code(__name__, data.corpus)]), make
-    ) as cache:
+    key = cache_key([data.corpus, data.seed, options, sizes, corpus_code(__name__, data.corpus)])
+    with cached(home or data_home(), key, make) as cache:
         return ExampleCorpus(
             splits={
                 split: Examples(
                     {name: map_array(cache.folder / f"{split}.{name}.npy") for name in cache.facts["inputs"]},
                     map_array(cache.folder / f"{split}.{_TARGETS}.npy"),
+                    {name: map_array(cache.folder / f"{split}.{_SLICE}.{name}.npy") for name in cache.facts["slices"]},
                 )
                 for split in Split
             },
             tokens=made.tokens,
+            classes=made.classes,
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
             uncached=cache.uncached,
         )
+
+
+def _with_options(made: GeneratedExamples, data: Data) -> GeneratedExamples:
+    """The corpus at the difficulty that `data` asks for."""
+    if not isinstance(made, ExamplesOneByOne):
+        return made
+    chosen = replace(made, **{known.name: data.option(known.name) for known in options_of(data.corpus)})
+    if fault := chosen.fault():
+        raise fault
+    if chosen.tokens > MAX_POSITIONS:
+        raise KdxError(
+            f"examples of {chosen.tokens:,} tokens", place="data.corpus", allowed=f"at most {MAX_POSITIONS:,}"
+        )
+    return chosen
+
+
+def _counts(targets: NDArray[Any], classes: int) -> Counts:
+    """How often each class is to be told."""
+    return np.bincount(targets[targets != NO_ANSWER].ravel(), minlength=classes)

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
+from kdx.data.corpus_options import all_options
 from kdx.vocabulary import (
     Bias,
     Dictionaries,
@@ -96,8 +97,8 @@ class Filters(Section):
     decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
 
 
-class Data(Section):
-    """Which text, and how it becomes tokens."""
+class _Data(Section):
+    """Which text, and how it becomes tokens; or which generated examples, and how difficult they are."""
 
     corpus: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """A built-in generated corpus, or the name under which `kdx data prepare` stored a text."""
@@ -135,7 +136,51 @@ class Data(Section):
             raise refuse("merges", f"a vocabulary of kind {self.vocabulary} has none", allowed="with subword-nmt")
         if (self.source is None) != (self.target is None):
             raise refuse("source" if self.source else "target", "source and target go together")
+        self._settle_options()
         return self
+
+    def option(self, name: str) -> Any:
+        """The choice of an option that the corpus declares; None where another corpus does."""
+        return getattr(self, name)
+
+    def _settle_options(self) -> None:
+        for name, corpora in all_options().items():
+            value, known = self.option(name), corpora.get(self.corpus)
+            if known is None:
+                if value is not None:
+                    problem = f"corpus `{self.corpus}` has no such setting, {' and '.join(corpora)} has"
+                    raise refuse(name, problem, hint="remove it")
+                continue
+            value = known.default if value is None else value
+            if known.words and value not in known.words:
+                raise refuse(name, f"`{value}` as {name} of {self.corpus}", allowed=", ".join(known.words))
+            if known.minimum is not None and int(value) < known.minimum:
+                raise refuse(name, f"`{value}` as {name} of {self.corpus}", allowed=f"{known.minimum} or more")
+            self.settle(**{name: value})
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _options() -> dict[str, Any]:
+    """The fields that generated corpora declare; None where another corpus is meant, and then not told."""
+    found = {}
+    for name, corpora in all_options().items():
+        words = tuple(dict.fromkeys(word for known in corpora.values() for word in known.words))
+        kind = Annotated[str, OneOf(words)] if words else Annotated[int, Field(strict=True)]
+        told = " ".join(known.description for known in corpora.values())
+        found[name] = (Annotated[kind | None, Neutral(None)], Field(None, description=told, exclude_if=_is_none))
+    return found
+
+
+if TYPE_CHECKING:
+
+    class Data(_Data):
+        """Which text, and how it becomes tokens; or which generated examples, and how difficult they are."""
+
+else:
+    Data = create_model("Data", __base__=_Data, __doc__=_Data.__doc__, __module__=__name__, **_options())
 
 
 class Model(Section):

@@ -7,7 +7,7 @@ it, above it, or two steps away in one of these directions; the earlier pixels s
 
 import numpy as np
 
-from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.data.examples import Examples, ExamplesFromNumbers, Numbers
 from kdx.vocabulary import Split
 
 SIDE = 12  # pixels
@@ -36,7 +36,7 @@ def make(numbers: Numbers) -> Examples:
     return Examples({"pixels": pixels}, pixels)
 
 
-EXAMPLES = GeneratedExamples(
+EXAMPLES = ExamplesFromNumbers(
     task="image",
     sizes={Split.TRAIN: 6000, Split.VALID: 200, Split.TEST: 200},
     tokens=SIDE * SIDE,

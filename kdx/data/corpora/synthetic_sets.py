@@ -6,7 +6,7 @@ among them: 0 to 3. A single element carries no information; the sum carries a l
 
 import numpy as np
 
-from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.data.examples import Examples, ExamplesFromNumbers, Numbers
 from kdx.vocabulary import Split
 
 FEATURES = 4
@@ -30,7 +30,7 @@ def make(numbers: Numbers) -> Examples:
     return Examples({"elements": elements.astype(np.float32), "padding": ~there}, pairs[:, None])
 
 
-EXAMPLES = GeneratedExamples(
+EXAMPLES = ExamplesFromNumbers(
     task="set",
     sizes={Split.TRAIN: 20000, Split.VALID: 1000, Split.TEST: 1000},
     tokens=MOST,

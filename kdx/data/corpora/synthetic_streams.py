@@ -8,7 +8,7 @@ times in the two modalities. The class, one of four, is the states of vision and
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.data.examples import Examples, ExamplesFromNumbers, Numbers
 from kdx.vocabulary import Modality, Split
 
 SHORTEST, LONGEST = 32, 48  # units of time
@@ -60,7 +60,7 @@ def make(numbers: Numbers) -> Examples:
     return Examples(inputs, target)
 
 
-EXAMPLES = GeneratedExamples(
+EXAMPLES = ExamplesFromNumbers(
     task="multimodal",
     sizes={Split.TRAIN: 20000, Split.VALID: 1000, Split.TEST: 1000},
     tokens=sum(LENGTHS.values()),

@@ -7,7 +7,7 @@ is unique. The cities are listed in random order.
 import numpy as np
 from numpy.typing import NDArray
 
-from kdx.data.examples import Examples, GeneratedExamples, Numbers
+from kdx.data.examples import Examples, ExamplesFromNumbers, Numbers
 from kdx.vocabulary import Split
 
 CITIES = 10
@@ -66,7 +66,7 @@ def _counter_clockwise(where: NDArray[np.float64], order: NDArray[np.int64]) -> 
     return following.T
 
 
-EXAMPLES = GeneratedExamples(
+EXAMPLES = ExamplesFromNumbers(
     task="tour",
     sizes={Split.TRAIN: 12000, Split.VALID: 500, Split.TEST: 500},
     tokens=CITIES,

@@ -5,6 +5,7 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
+from kdx.data.corpus_options import all_options
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
@@ -52,8 +53,9 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
     data = cell.data
     if not task.data.text:
+        own = {"corpus", "seed", "train_examples", *all_options()}
         for field, info in Data.model_fields.items():
-            if field not in ("corpus", "seed", "train_examples") and getattr(data, field) != info.default:
+            if field not in own and getattr(data, field) != info.default:
                 raise refuse(f"data.{field}", f"{cell.task} reads generated examples, not text", hint="remove it")
     elif data.train_examples is not None:
         raise refuse("data.train_examples", f"{cell.task} reads text", hint="write train_lines")

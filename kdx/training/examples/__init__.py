@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from kdx.data.batching import ExampleBatch, ExampleBatches
 from kdx.data.corpus import HELD_OUT
+from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
 from kdx.training.module import Batches, TaskModule
@@ -22,8 +23,13 @@ class ExamplesModule(TaskModule):
     """The model of a cell."""
 
     def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
-        super().__init__(spec, type(self).build(spec))
+        super().__init__(spec, type(self).built(spec, corpus))
         self._right = 0
+
+    @classmethod
+    def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
+        """The model of a cell with its corpus."""
+        return cls.build(spec)
 
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
@@ -43,7 +49,7 @@ class ExamplesModule(TaskModule):
     def evaluate(self, batch: ExampleBatch, split: Split) -> None:
         logits = self.model(**batch.inputs)
         nats = functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), reduction="none")
-        self.add(nats, len(nats))
+        self.add(nats, int((batch.targets != NO_ANSWER).sum()))
         self.measure(batch, logits, batch.targets)
 
     def _start(self) -> None:

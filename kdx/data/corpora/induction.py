@@ -1,0 +1,41 @@
+"""Induction: what came after this token before comes after it again (Olsson et al. 2022).
+
+    d a c b d a c b d        answers: after the second d a, after the second a c, …
+
+A few tokens, all different, are repeated to the end. How many they are is drawn, so that no fixed distance tells the
+answer, and the token before each question does.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from kdx.data.corpus_options import option
+from kdx.data.examples import Example, ExamplesOneByOne, sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Induction(ExamplesOneByOne):
+    """Repeated tokens."""
+
+    length: int = option(32, minimum=4)
+    """Of induction: tokens of an example; at most half of them come before the first repetition."""
+    symbols: int = option(32, minimum=2)
+    """Of induction: different tokens."""
+
+    @property
+    def tokens(self) -> int:
+        return self.length
+
+    @property
+    def classes(self) -> int:
+        return 1 + self.symbols
+
+    def draw(self, random: Random) -> Example:
+        period = random.randint(2, min(self.symbols, self.length // 2))
+        part = [1 + token for token in random.sample(range(self.symbols), period)]
+        whole = [part[place % period] for place in range(self.length + 1)]
+        answers = {place: whole[place + 1] for place in range(period, self.length)}
+        return sequence(whole[:-1], answers, {"distance": period}, self.length)
+
+
+EXAMPLES = Induction(task="answer")

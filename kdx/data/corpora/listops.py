@@ -1,0 +1,98 @@
+"""ListOps: lists inside lists, each with what is to be done with its members (Nangia & Bowman 2018; Tay et al. 2021).
+
+    [MAX 2 9 [MIN 4 7 ] 0 ] =        answer: 9
+
+What is done is to take the least, the greatest, the median, rounded down, or the last digit of the sum. Here lists are
+less deep and shorter than in the papers, whose encoders classify the sequence; a decoder tells the digit at its end.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+
+from kdx.data.corpus_options import option
+from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.errors import KdxError
+
+EQUALS, CLOSE, ZERO = 1, 2, 3
+MIN, MAX, MEDIAN, SUM = OPERATORS = (13, 14, 15, 16)
+"""Each opens a list."""
+LIST = 0.25
+"""Share of lists among the members of a list that may have them."""
+
+_Tree = int | tuple[int, list["_Tree"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOps(ExamplesOneByOne):
+    """Lists inside lists."""
+
+    depth: int = option(3, minimum=1)
+    """Of listops: lists inside one another at most; how many they are is drawn."""
+    members: int = option(4, minimum=2)
+    """Of listops: members of a list at most, and two at least."""
+    length: int = option(48, minimum=5)
+    """Of listops: tokens of an example at most; one that is longer is drawn again."""
+
+    @property
+    def tokens(self) -> int:
+        return self.length
+
+    @property
+    def classes(self) -> int:
+        return 1 + max(OPERATORS)
+
+    def fault(self) -> KdxError | None:
+        # Each list has two marks and another member at least; half of the draws should fit.
+        needed = 5 + (self.depth - 1) * (self.members + 3)
+        if self.length < needed:
+            problem = f"{self.length} tokens for lists of depth {self.depth} and up to {self.members} members"
+            return KdxError(problem, place="data.length", allowed=f"{needed} or more")
+        return None
+
+    def draw(self, random: Random) -> Example:
+        depth = random.randint(1, self.depth)
+        while True:
+            tree = self._tree(random, depth)
+            prompt = [*_tokens(tree), EQUALS]
+            if len(prompt) <= self.length:
+                return answered(prompt, [ZERO + _value(tree)], {"depth": depth}, self.length)
+
+    def _tree(self, random: Random, depth: int) -> _Tree:
+        """A list of exactly this depth."""
+        members: list[_Tree] = []
+        count = random.randint(2, self.members)
+        deepest = random.randrange(count)
+        for place in range(count):
+            if depth > 1 and place == deepest:
+                members.append(self._tree(random, depth - 1))
+            elif depth > 1 and random.random() < LIST:
+                members.append(self._tree(random, random.randint(1, depth - 1)))
+            else:
+                members.append(random.randrange(10))
+        return random.choice(OPERATORS), members
+
+
+def _tokens(tree: _Tree) -> Iterator[int]:
+    if isinstance(tree, int):
+        yield ZERO + tree
+        return
+    operator, members = tree
+    yield operator
+    for member in members:
+        yield from _tokens(member)
+    yield CLOSE
+
+
+def _value(tree: _Tree) -> int:
+    if isinstance(tree, int):
+        return tree
+    operator, members = tree
+    values = [_value(member) for member in members]
+    if operator == SUM:
+        return sum(values) % 10
+    return min(values) if operator == MIN else max(values) if operator == MAX else int(median(values))
+
+
+EXAMPLES = ListOps(task="answer")

@@ -1,0 +1,38 @@
+"""Parity: whether the number of ones among some bits is odd (Hahn 2020; Chiang & Cholak 2022).
+
+    1 0 1 1 =        answer: 1
+
+Every bit counts, and no attention can look at all of them alike and tell one more from one less.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from kdx.data.corpus_options import option
+from kdx.data.examples import Example, ExamplesOneByOne, answered
+
+MARK, ZERO = 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity(ExamplesOneByOne):
+    """Whether ones are odd in number."""
+
+    length: int = option(16, minimum=4)
+    """Of parity: bits of an example at most; how many they are is drawn."""
+
+    @property
+    def tokens(self) -> int:
+        return self.length + 1
+
+    @property
+    def classes(self) -> int:
+        return ZERO + 2
+
+    def draw(self, random: Random) -> Example:
+        bits = [random.randrange(2) for _ in range(random.randint(1, self.length))]
+        prompt = [*(ZERO + bit for bit in bits), MARK]
+        return answered(prompt, [ZERO + sum(bits) % 2], {"length": len(bits)}, self.tokens)
+
+
+EXAMPLES = Parity(task="answer")
