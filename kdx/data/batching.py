@@ -128,7 +128,7 @@ class ExampleBatch(NamedTuple):
     targets: Tensor
     """(B, T): the classes to be told."""
     slices: dict[str, Tensor]
-    """(B, T) each: how difficult a target is in some respect."""
+    """(B, T) each: how difficult a target is in some respect, as of `kdx.data.examples.Examples`."""
 
 
 class ExampleBatches:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,10 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesOneByOne(ABC):
-    """A corpus whose difficulty is a matter of its options (`kdx.data.corpus_options`), which are its other fields."""
+    """A corpus whose difficulty is a matter of its options (`kdx.data.difficulty`), which are its other fields."""
+
+    slices: ClassVar[tuple[str, ...]]
+    """The names of `Example.slices`: in what respects examples differ in difficulty."""
 
     task: str
     sizes: Mapping[Split, int] = field(

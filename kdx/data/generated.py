@@ -12,7 +12,7 @@ from kdx.data.arrays import Counts, map_array
 from kdx.data.cache import cached
 from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code, unigram_loss
-from kdx.data.corpus_options import options_of
+from kdx.data.difficulty import options_of
 from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
 from kdx.data.storage import data_home

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from kdx.data.difficulty import slice_names, slices_of
 from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
 from kdx.grid.spec import CellSpec
@@ -68,8 +69,15 @@ class ResolvedSpec:
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """The metrics of its task on the test split, and their good ends; none are known of an unknown task."""
-        return TASKS[self.task].test_metrics if self.task in TASKS else {}
+        """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
+
+        Accuracy is told by the slices of a corpus as well: `accuracy/pairs=5-8`.
+        """
+        if self.task not in TASKS:
+            return {}
+        known = TASKS[self.task].test_metrics
+        names = (name for respect in slices_of(self.corpus) for name in slice_names(respect))
+        return {**known, **{f"accuracy/{name}": known["accuracy"] for name in names if "accuracy" in known}}
 
     def value(self, field: str) -> Any:
         """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
-from kdx.data.corpus_options import all_options
+from kdx.data.difficulty import all_options
 from kdx.vocabulary import (
     Bias,
     Dictionaries,

@@ -108,7 +108,7 @@ class LayoutBuilder:
         if table.metric is None and not table.margin:
             return
         specs = [self._cells[index][1] for index in chosen]
-        of_tasks = {spec.task: spec.test_metrics for spec in specs}.values()
+        of_tasks = {(spec.task, spec.corpus): spec.test_metrics for spec in specs}.values()
         known = [name for metrics in of_tasks for name in metrics]
         known += dict.fromkeys(spec.selection_metric for spec in specs)
         known = list(dict.fromkeys(known))

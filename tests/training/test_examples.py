@@ -9,19 +9,23 @@ from runs import STEPS, VALIDATIONS, Run, run, same_bits, save_every_step
 
 from kdx.data.batching import ExampleBatches
 from kdx.data.corpora import BUILT_IN
-from kdx.data.examples import GeneratedExamples
+from kdx.data.difficulty import slices_of
+from kdx.data.examples import NO_ANSWER, GeneratedExamples
 from kdx.data.generated import load_examples
+from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import Split
 
-CORPUS = {made.task: name for name, made in BUILT_IN.items() if isinstance(made, GeneratedExamples)}
+# Of several corpora of a task, the first.
+CORPUS = {made.task: name for name, made in reversed([*BUILT_IN.items()]) if isinstance(made, GeneratedExamples)}
 ARMS = {
     "image": {"task": "image", "position": "product"},
     "set": {"task": "set"},
     "multimodal": {"task": "multimodal", "position": "product"},
     "crossmodal": {"task": "multimodal", "space": "crossmodal", "position": "direct-sum"},
     "tour": {"task": "tour"},
+    "answer": {"task": "answer", "position": "direct-sum"},
 }
 SIZES = {Split.TRAIN: 64, Split.VALID: 30, Split.TEST: 30}
 every_arm = pytest.mark.parametrize("arm", ARMS)
@@ -75,7 +79,10 @@ def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, who
     metrics = TASKS[done.spec.task].metrics
     for split in ("valid", "test"):
         measured = {name.removeprefix(f"{split}/") for name, _ in done.rows if name.startswith(f"{split}/")}
-        assert {name for name in measured if not name.startswith("entropy/")} == set(metrics)
+        by_slice = {name for name in measured if name.startswith("accuracy/")}
+        assert {name for name in measured if not name.startswith("entropy/")} - by_slice == set(metrics)
+        assert bool(by_slice) == (split == "test" and bool(slices_of(done.spec.data.corpus)))
+        assert by_slice <= set(ResolvedSpec.of(done.spec).test_metrics)
     assert list(done.column(done.spec.selection[0])) == VALIDATIONS
     assert {name for name, _ in done.rows if not name.startswith("train/")} <= done.outcome.definitions.keys()
     assert any(name.startswith("valid/entropy/") for name, _ in done.rows)
@@ -105,13 +112,28 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
     (batch,) = ExampleBatches(corpus.splits[Split.TEST], 10**6).in_order()
     with torch.no_grad():
         logits, targets = module.model(**batch.inputs), batch.targets
-    loss = -logits.double().log_softmax(-1).gather(-1, targets[:, :, None]).mean().item()
+    asked = targets != NO_ANSWER
+    loss = -logits[asked].double().log_softmax(-1).gather(-1, targets[asked][:, None]).mean().item()
     rows = {name: value for (name, _), value in done.rows.items() if name.startswith("test/")}
     assert rows["test/loss"] == pytest.approx(loss, rel=1e-5)
     if spec.task == "image":
         assert rows["test/bits_per_dimension"] == pytest.approx(loss / math.log(2), rel=1e-5)
     else:
-        assert rows["test/accuracy"] == pytest.approx(100 * (logits.argmax(-1) == targets).double().mean().item())
+        right = logits.argmax(-1) == targets
+        assert rows["test/accuracy"] == pytest.approx(100 * right[asked].double().mean().item())
+        for respect, values in batch.slices.items():
+            by_value = {value: right[asked & (values == value)].tolist() for value in values[asked].tolist()}
+            told = {
+                name.partition("=")[2]: of for name, of in rows.items() if name.startswith(f"test/accuracy/{respect}=")
+            }
+            whole = {name: [int(end) for end in name.split("-")] for name in told}
+            assert all(sum(ends[0] <= value <= ends[-1] for ends in whole.values()) == 1 for value in by_value)
+            for name, ends in whole.items():
+                there = [one for value, ones in by_value.items() if ends[0] <= value <= ends[-1] for one in ones]
+                assert told[name] == pytest.approx(100 * sum(there) / len(there))
+    if spec.task == "answer":
+        whole = [all(one[which].tolist()) for one, which in zip(right, asked, strict=True)]
+        assert rows["test/exact_match"] == pytest.approx(100 * sum(whole) / len(whole))
     if spec.task == "tour":
         assert rows["test/length_ratio"] > 1
 

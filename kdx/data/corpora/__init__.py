@@ -20,6 +20,8 @@ BUILT_IN = Imported(
         "copy": "kdx.data.corpora.copy:EXAMPLES",
         "reverse": "kdx.data.corpora.reverse:EXAMPLES",
         "addition": "kdx.data.corpora.addition:EXAMPLES",
+        "parity": "kdx.data.corpora.parity:EXAMPLES",
+        "listops": "kdx.data.corpora.listops:EXAMPLES",
         "multi30k": "kdx.data.corpora.multi30k:TEXT",
         "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
         "wikitext2": "kdx.data.corpora.wikitext2:TEXT",

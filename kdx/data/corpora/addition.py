@@ -9,7 +9,7 @@ sum is told by two digits and a carry; from the first on, it takes all digits be
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
 
 PLUS, EQUALS, ZERO = 1, 2, 3
@@ -18,6 +18,8 @@ PLUS, EQUALS, ZERO = 1, 2, 3
 @dataclass(frozen=True, kw_only=True)
 class Addition(ExamplesOneByOne):
     """Sums of two numbers."""
+
+    slices = ("carries", "digits")
 
     digits: int = option(3, minimum=1)
     """Of addition: digits of either number at most; how many they are is drawn."""

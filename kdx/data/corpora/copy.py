@@ -6,7 +6,7 @@ a c c b =        answer: a c c b
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
 
 MARK = 1
@@ -15,6 +15,8 @@ MARK = 1
 @dataclass(frozen=True, kw_only=True)
 class Copy(ExamplesOneByOne):
     """Tokens once more."""
+
+    slices = ("length",)
 
     length: int = option(16, minimum=1)
     """Of copy: tokens to be copied at most; how many they are is drawn."""

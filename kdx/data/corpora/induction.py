@@ -9,13 +9,15 @@ answer, and the token before each question does.
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Induction(ExamplesOneByOne):
     """Repeated tokens."""
+
+    slices = ("distance",)
 
     length: int = option(32, minimum=4)
     """Of induction: tokens of an example; at most half of them come before the first repetition."""

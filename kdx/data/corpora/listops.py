@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from statistics import median
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
 from kdx.errors import KdxError
 
@@ -27,6 +27,8 @@ _Tree = int | tuple[int, list["_Tree"]]
 @dataclass(frozen=True, kw_only=True)
 class ListOps(ExamplesOneByOne):
     """Lists inside lists."""
+
+    slices = ("depth",)
 
     depth: int = option(3, minimum=1)
     """Of listops: lists inside one another at most; how many they are is drawn."""

@@ -8,7 +8,7 @@ Every bit counts, and no attention can look at all of them alike and tell one mo
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
 
 MARK, ZERO = 1, 2
@@ -17,6 +17,8 @@ MARK, ZERO = 1, 2
 @dataclass(frozen=True, kw_only=True)
 class Parity(ExamplesOneByOne):
     """Whether ones are odd in number."""
+
+    slices = ("length",)
 
     length: int = option(16, minimum=4)
     """Of parity: bits of an example at most; how many they are is drawn."""

@@ -10,7 +10,7 @@ come again with another value. An answer is told after the key and is not read.
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
 from kdx.errors import KdxError
 
@@ -20,6 +20,8 @@ BLANK = 1
 @dataclass(frozen=True, kw_only=True)
 class Recall(ExamplesOneByOne):
     """Associative recall."""
+
+    slices = ("pairs", "distance")
 
     pairs: int = option(8, minimum=1)
     """Of recall: pairs of an example at most; how many it has is drawn."""

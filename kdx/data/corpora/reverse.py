@@ -6,7 +6,7 @@ a c c b =        answer: b c c a
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.corpus_options import option
+from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
 
 MARK = 1
@@ -15,6 +15,8 @@ MARK = 1
 @dataclass(frozen=True, kw_only=True)
 class Reverse(ExamplesOneByOne):
     """Tokens from the last to the first."""
+
+    slices = ("length",)
 
     length: int = option(16, minimum=1)
     """Of reverse: tokens to be reversed at most; how many they are is drawn."""

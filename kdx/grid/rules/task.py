@@ -5,7 +5,7 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
-from kdx.data.corpus_options import all_options
+from kdx.data.difficulty import all_options
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse

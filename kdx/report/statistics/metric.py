@@ -5,7 +5,7 @@ from functools import cached_property
 from math import exp, isfinite, log, log1p
 
 from kdx.grid.sections import Margin
-from kdx.vocabulary import Direction
+from kdx.vocabulary import Direction, Split
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,14 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """Its name without its split, such as bleu."""
-        return self.name.rpartition("/")[2]
+        """Its name without its split, such as bleu, or accuracy/pairs=5-8."""
+        split, _, name = self.name.partition("/")
+        return name if split in tuple(Split) else self.name
 
     @property
     def recorded(self) -> str:
         """The name under which runs record it, such as test/bleu."""
-        return self.name if "/" in self.name else f"test/{self.name}"
+        return self.name if self.unit != self.name else f"test/{self.name}"
 
     @cached_property
     def in_nats(self) -> bool:

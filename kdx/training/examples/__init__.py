@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.data.batching import ExampleBatch, ExampleBatches
 from kdx.data.corpus import HELD_OUT
+from kdx.data.difficulty import EDGES, slice_names
 from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
@@ -25,6 +27,8 @@ class ExamplesModule(TaskModule):
     def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
         super().__init__(spec, type(self).built(spec, corpus))
         self._right = 0
+        self._slices: dict[str, Tensor] = {}
+        """Of each respect, (2, slices): how many are right, and how many there are."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
@@ -55,16 +59,35 @@ class ExamplesModule(TaskModule):
     def _start(self) -> None:
         super()._start()
         self._right = 0
+        self._slices = {}
 
     def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
         """Adds what else the task counts: logits (B, T, V), targets (B, T)."""
-        self._right += int((logits.argmax(-1) == targets).sum())
+        right, asked = logits.argmax(-1) == targets, targets != NO_ANSWER
+        self._right += int(right.sum())
+        for respect, values in batch.slices.items():
+            edges = torch.tensor(EDGES, device=values.device)
+            found = [torch.bucketize(values[which], edges) for which in (right & asked, asked)]
+            counted = torch.stack([torch.bincount(one, minlength=len(EDGES)) for one in found]).cpu()
+            self._slices[respect] = self._slices.get(respect, 0) + counted
 
     def summarise(self, split: Split) -> dict[str, float]:
-        return {"loss": super().summarise(split)["loss"], "accuracy": 100 * self._right / self._targets}
+        whole = {"loss": super().summarise(split)["loss"], "accuracy": 100 * self._right / self._targets}
+        return whole | (self._accuracy_by_slice() if split is Split.TEST else {})
+
+    def _accuracy_by_slice(self) -> dict[str, float]:
+        """Of each slice that there is."""
+        return {
+            f"accuracy/{name}": 100 * right / there
+            for respect, counted in self._slices.items()
+            for name, right, there in zip(slice_names(respect), *counted.tolist(), strict=True)
+            if there
+        }
 
     def definitions(self, split: Split) -> dict[str, str]:
-        return {
+        whole = {
             "loss": f"mean over {self.unit} of -ln p, in nats, without label smoothing",
             "accuracy": f"{self.unit} for which the likeliest class is the right one, in percent",
         }
+        by_slice = self._accuracy_by_slice() if split is Split.TEST else {}
+        return whole | {name: f"of those with {name.partition('/')[2]}: {whole['accuracy']}" for name in by_slice}
