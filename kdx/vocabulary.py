@@ -9,7 +9,8 @@ from enum import StrEnum
 class Space(StrEnum):
     """The kernel feature space X (Sec. 2.2.1): F × T, F × H × W, F, and F^l × F^v × F^a × T.
 
-    The last is one product of kernels over the modalities, or a cross kernel for each ordered pair of them.
+    The last is one product of kernels over the modalities, or a cross kernel for each ordered pair of them. In a graph
+    there is F, with labelled edges between the elements (Shaw et al. 2018).
     """
 
     SEQUENCE = "sequence"
@@ -17,6 +18,7 @@ class Space(StrEnum):
     SET = "set"
     MULTIMODAL = "multimodal"
     CROSSMODAL = "crossmodal"
+    GRAPH = "graph"
 
 
 class Modality(StrEnum):

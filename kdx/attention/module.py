@@ -129,7 +129,7 @@ class KernelAttention(ContextMixer):
 
     formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
     source = "Tsai et al. 2019, Eq. 2"
-    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal", "graph")
     filters = ()
     remembers = True
 

@@ -14,7 +14,7 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.definitions import Family, Option
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention
+from kdx.vocabulary import Attention, Space
 
 SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 
@@ -44,6 +44,8 @@ def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
     """The options of a resolved cell, by name: those of its words and of its task."""
     found = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
+    if plain.get("space") == Space.GRAPH:
+        found.pop("clip", None)  # Each label has a vector, whatever the distance.
     if task := TASKS.get(plain.get("task", "")):
         found |= {one.name: one for one in task.options}
     return found

@@ -189,16 +189,19 @@ class Layer(nn.Module):
         source_padding: Tensor | None = None,
         caches: tuple[Cache, Cache] | None = None,
         remembered: Tensor | None = None,
+        edges: Tensor | None = None,
     ) -> Tensor:
         """x (B, T, M), padding (B, T) True where hidden, source (B, Ts, M) → (B, T, M).
 
         When decoding token by token, `caches` keep the keys of earlier tokens, and x goes on where they end. In a
-        stream, `remembered` (B, Tm, M) is what this layer read before x.
+        stream, `remembered` (B, Tm, M) is what this layer read before x; of a graph, `edges` (B, T, T) are the labels.
         """
         self_cache, cross_cache = caches or (None, None)
         inner = self.self_attention_residual.inner(x)
-        memory = {} if remembered is None else {"memory": self.self_attention_residual.inner(remembered)}
-        change = self.self_attention(inner, key_padding=padding, cache=self_cache, **memory)
+        before = None if remembered is None else self.self_attention_residual.inner(remembered)
+        beside = {"cache": self_cache, "memory": before, "labels": edges}
+        beside = {name: one for name, one in beside.items() if one is not None}
+        change = self.self_attention(inner, key_padding=padding, **beside)
         x = self.self_attention_residual.outer(x, change)
         if source is not None:
             inner = self.cross_attention_residual.inner(x)
@@ -232,6 +235,7 @@ class Stack(nn.Module):
         source_padding: Tensor | None = None,
         caches: list[tuple[Cache, Cache]] | None = None,
         memory: Memory | None = None,
+        edges: Tensor | None = None,
     ) -> Tensor:
         """As `Layer.forward`, with one pair of caches a layer; the memory is read and then renewed."""
         for index, layer in enumerate(self.layers):
@@ -243,6 +247,7 @@ class Stack(nn.Module):
                 source_padding=source_padding,
                 caches=caches[index] if caches else None,
                 remembered=remembered,
+                edges=edges,
             )
         return self.closing(x)
 

@@ -1,15 +1,16 @@
 """What kdx can train models for: word → definition.
 
 Text is translated and predicted, as in the paper; beyond it, text is classified, and generated examples give the pixels
-of an image one by one, the class of a set, the class of streams of several modalities, the shortest tour, and the
-answers in a sequence.
+of an image one by one, the class of a set, the class of streams of several modalities, the shortest tour, what
+a node of a graph is to another, and the answers in a sequence.
 """
 
-from kdx.tasks import answer, classification, image, multimodal, prediction, set, tour, translation
+from kdx.tasks import answer, classification, graph, image, multimodal, prediction, set, tour, translation
 from kdx.tasks.definition import DataKind, Task
 
 TASKS: dict[str, Task] = {
-    one.TASK.word: one.TASK for one in (translation, prediction, classification, image, set, multimodal, tour, answer)
+    one.TASK.word: one.TASK
+    for one in (translation, prediction, classification, image, set, multimodal, tour, graph, answer)
 }
 
 

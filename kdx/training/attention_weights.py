@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
+from kdx.attention.spaces.graph import GraphAttention
 
 
 class Asked(NamedTuple):
@@ -26,7 +27,9 @@ def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iter
 
     def watching(name: str) -> Any:
         @torch.no_grad()
-        def watch(module: KernelAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]) -> None:
+        def watch(
+            module: KernelAttention | GraphAttention, arguments: tuple[Tensor, ...], keywords: dict[str, Any]
+        ) -> None:
             see(name, module.weights(*arguments, **keywords), Asked(arguments, keywords))
 
         return watch
@@ -34,7 +37,7 @@ def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iter
     handles = [
         module.register_forward_pre_hook(watching(name), with_kwargs=True)
         for name, module in model.named_modules()
-        if isinstance(module, KernelAttention)
+        if isinstance(module, KernelAttention | GraphAttention)
     ]
     try:
         yield

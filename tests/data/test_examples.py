@@ -113,6 +113,8 @@ FROZEN = {
     "synthetic-sets": "809202bed8b8e893d3bb938756c64b245ac8c35c39076d26ce29514cdbaef8bb",
     "synthetic-streams": "d72f87098b06ecb2ea57f4d192af35c8f254ddd54e61ba0b0b6ef2e0c2d0a24b",
     "synthetic-tours": "fd74742545359a3711516efecab53becabaaa05c3e80eb77156ef4715b32490d",
+    "ancestor": "cf3f85701e799deff5a87ffc248e12eba4fdbe69f555899d5d15632774601d35",
+    "relation": "bca37acf630c16367b8d469c5a55f77fb347e5311bf04ca38b1a67f354a94231",
     "recall": "d0f2c05bd1d21d317038cdadb4c0f844734aafa7f7a5bf1b6157b373dcf8900a",
     "induction": "ad659cdbbc9a4e13f56e3c02cda5920735d7bcc8c035cf315b7f65bf93272336",
     "copy": "bf398abde5466458d88b2182bd6dbffe63b7a05c524fda6c227e53e4e3bb917c",

@@ -196,6 +196,8 @@ EXAMPLES = {
     "set": "set",
     "multimodal": "multimodal",
     "tour": "set",
+    "graph": "graph",
+    "answer": None,
 }
 
 
@@ -223,6 +225,7 @@ def test_images_may_be_read_as_a_sequence_with_every_scheme_of_one():
 SPACES = {
     "image": ("image", ["none", "direct-sum", "product"], ["without-position", "with-position"]),
     "set": ("set", ["none"], ["without-position"]),
+    "graph": ("graph", ["none", "lookup"], ["without-position", "table"]),
 }
 
 
@@ -272,6 +275,14 @@ def test_a_space_takes_its_schemes_and_values_and_no_others(space, task, schemes
             "mixer",
             "the space `crossmodal` has no mixer `equivariant`",
         ),
+        (
+            "graph",
+            {"position": "lookup", "clip": 4},
+            "clip",
+            "in a graph each label has a vector, whatever the distance",
+        ),
+        ("graph", {"mixer": "convolution"}, "mixer", "the space `graph` has no mixer `convolution`"),
+        ("graph", {"space": "set", "position": "lookup"}, "position", "the space `set` has no position `lookup`"),
         (
             "tour",
             {"filter": {"encoder-self": "causal"}},
@@ -346,3 +357,9 @@ def test_filters_of_attentions_that_a_task_does_not_have_come_to_nothing() -> No
 def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
     told = refusal("prediction", position="product", placement=["encoder-self", "encoder-decoder"])["ctx"]
     assert told["field"] == "placement" and "prediction has no encoder-self and no encoder-decoder" in told["problem"]
+
+
+def test_a_look_up_by_label_has_no_clip():
+    spec = cell("graph", position="lookup", value="table")
+    assert spec.clip is None and spec.sharing == "per-head"
+    assert CellSpec.model_validate(spec.model_dump(by_alias=True)) == spec

@@ -25,6 +25,7 @@ ARMS = {
     "multimodal": {"task": "multimodal", "position": "product"},
     "crossmodal": {"task": "multimodal", "space": "crossmodal", "position": "direct-sum"},
     "tour": {"task": "tour"},
+    "graph": {"task": "graph", "position": "lookup", "value": "table"},
     "answer": {"task": "answer", "position": "direct-sum"},
 }
 SIZES = {Split.TRAIN: 64, Split.VALID: 30, Split.TEST: 30}

@@ -10,7 +10,7 @@ class Full(FilterFunction):
 
     formula = "M(x_q, S) = S"
     source = "Tsai et al. 2019, Sec. 2.2.4"
-    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal", "graph")
     sees_later = True
     limits = False
 

@@ -17,6 +17,7 @@ class Lookup(ByTable, PositionScheme):
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, a_(j-i)⟩ / √D)"
     source = "Tsai et al. 2019, Eq. 6; Shaw et al. 2018"
+    spaces = ("sequence", "multimodal", "crossmodal", "graph")
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,20 @@ class Relation(StrEnum):
 
     KEY = "key"
     VALUE = "value"
+
+
+class _Pairs(NamedTuple):
+    """What decides the weights."""
+
+    query: Tensor
+    """(B, H, T, D), as the key."""
+    key: Tensor
+    visible: Tensor
+    """(B, 1, T, T) or (1, T, T)"""
+    labels: Tensor
+    """(B, T, T), 0 where there is no edge."""
+    factor: Tensor | None
+    """Logarithm of the relation's factor, (B, H, T, T); None: there is none."""
 
 
 class GraphAttention(nn.Module):
@@ -92,21 +106,9 @@ class GraphAttention(nn.Module):
 
     def smooth(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, T, D). Arguments as in `forward`."""
-        self._check(labels)
-        attention = self.attention
-        query, value = self._heads(attention.query, nodes), self._heads(attention.value, nodes)
-        key = query if attention.key is None else self._heads(attention.key, nodes)
-        visible = labels >= 0
-        if key_padding is not None:
-            visible = visible & ~key_padding.unsqueeze(-2)
-        visible = visible.unsqueeze(-3)  # (B, 1, T, T) or (1, T, T)
-        labels = labels.clamp(min=0).expand(nodes.size(0), -1, -1)
-        to_keys, to_values = (self.vectors.get(relation) for relation in Relation)
-        literal = self.path == "literal"
-        factor = None
-        if to_keys is not None:
-            product = _by_pair(query, to_keys, labels) if literal else _by_label(query, to_keys, labels)
-            factor = product / math.sqrt(query.size(-1))
+        attention, literal = self.attention, self.path == "literal"
+        query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal)
+        value, to_values = self._heads(attention.value, nodes), self.vectors.get(Relation.VALUE)
         dropout = attention.dropout if self.training else 0.0
         fusible = not literal and to_values is None and attention.normaliser.cancels
         kernel = attention.kernel.dot_product(query, key) if fusible else None
@@ -116,9 +118,7 @@ class GraphAttention(nn.Module):
         if to_values is not None:
             summed = _values_by_pair if literal else _values_by_label
             of_pairs = partial(summed, table=to_values, labels=labels)
-        log_weight = attention.kernel.log_weight(query, key)
-        if factor is not None:
-            log_weight = factor if log_weight is None else log_weight + factor
+        log_weight = _sum(attention.kernel.log_weight(query, key), factor)
         return (smoother.literal if literal else smoother.quick)(
             log_weight,
             attention.kernel.weight(query, key),
@@ -129,6 +129,27 @@ class GraphAttention(nn.Module):
             dropout=dropout,
         )
 
+    def weights(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
+        """The normalised weights by the literal path, (B, H, T, T). Arguments as in `forward`."""
+        query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal=True)
+        kernel = self.attention.kernel
+        log_weight = _sum(kernel.log_weight(query, key), factor)
+        return smoother.weights(log_weight, kernel.weight(query, key), self.attention.normaliser, visible)
+
+    def _pairs(self, nodes: Tensor, labels: Tensor, key_padding: Tensor | None, literal: bool) -> _Pairs:
+        self._check(labels)
+        query = self._heads(self.attention.query, nodes)
+        key = query if self.attention.key is None else self._heads(self.attention.key, nodes)
+        visible = labels >= 0
+        if key_padding is not None:
+            visible = visible & ~key_padding.unsqueeze(-2)
+        labels = labels.clamp(min=0).expand(nodes.size(0), -1, -1)
+        to_keys, factor = self.vectors.get(Relation.KEY), None
+        if to_keys is not None:
+            product = _by_pair(query, to_keys, labels) if literal else _by_label(query, to_keys, labels)
+            factor = product / math.sqrt(query.size(-1))
+        return _Pairs(query, key, visible.unsqueeze(-3), labels, factor)
+
     def _check(self, labels: Tensor) -> None:
         if labels.device.type == "cpu" and labels.numel() and not torch.compiler.is_compiling():
             lowest, highest = (int(bound) for bound in labels.aminmax())
@@ -138,6 +159,12 @@ class GraphAttention(nn.Module):
 
     def _heads(self, projection: nn.Linear, nodes: Tensor) -> Tensor:
         return projection(nodes).unflatten(-1, self.attention.shape).transpose(1, 2)  # (B, H, T, D)
+
+
+def _sum(log_weight: Tensor | None, factor: Tensor | None) -> Tensor | None:
+    if log_weight is None or factor is None:
+        return factor if log_weight is None else log_weight
+    return log_weight + factor
 
 
 def _by_pair(query: Tensor, table: Tensor, labels: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ class WithTable(ByTable, ValueFunction):
 
     formula = "v(x_q, x_k) = f_k W_v + a_(j-i)"
     source = "Shaw et al. 2018"
-    spaces = ("sequence", "multimodal", "crossmodal")
+    spaces = ("sequence", "multimodal", "crossmodal", "graph")
     uses_weights = True
 
     def __init__(self, settings: Settings, **options: Any) -> None:

@@ -8,4 +8,4 @@ class WithoutPosition(ValueFunction):
 
     formula = "v(x_k) = f_k W_v"
     source = "Tsai et al. 2019, Eq. 8"
-    spaces = ("sequence", "image", "set", "multimodal", "crossmodal")
+    spaces = ("sequence", "image", "set", "multimodal", "crossmodal", "graph")

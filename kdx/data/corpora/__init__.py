@@ -15,6 +15,8 @@ BUILT_IN = Imported(
         "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
         "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",
         "synthetic-tours": "kdx.data.corpora.synthetic_tours:EXAMPLES",
+        "ancestor": "kdx.data.corpora.ancestor:EXAMPLES",
+        "relation": "kdx.data.corpora.relation:EXAMPLES",
         "recall": "kdx.data.corpora.recall:EXAMPLES",
         "induction": "kdx.data.corpora.induction:EXAMPLES",
         "copy": "kdx.data.corpora.copy:EXAMPLES",

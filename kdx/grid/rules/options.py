@@ -52,6 +52,7 @@ def _words(cell: CellFields) -> Mapping[str, Any]:
     """The cell's words in plain words; a dump of the whole cell takes ten times as long."""
     return {
         "task": cell.task,
+        "space": cell.space,
         "mixer": cell.mixer,
         "kernel": cell.kernel,
         "normaliser": cell.normaliser,

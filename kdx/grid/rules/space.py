@@ -29,6 +29,8 @@ def resolve_space(cell: CellFields) -> None:
         raise refuse("value", f"the space `{space}` has no value `{cell.value}`", allowed=", ".join(values))
     if cell.inject is Inject.INPUT:
         raise refuse("inject", f"{cell.task} has positions inside each attention only", allowed=Inject.PER_LAYER)
+    if space is Space.GRAPH and cell.option("clip") is not None:
+        raise refuse("clip", "in a graph each label has a vector, whatever the distance", hint="remove it")
     filters = [known.word for known in FILTERS.definitions() if space in known.spaces]
     if cell.filter.encoder_self not in filters:
         raise refuse(

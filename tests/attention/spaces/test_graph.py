@@ -78,6 +78,19 @@ def test_it_is_the_formula_node_by_node(relations: tuple[Relation, ...], sharing
             close(smoothed[row], expected(module, x[row], labels[row], padding[row].tolist()))
 
 
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("relations", [(), (Relation.KEY,)], ids=str)
+@pytest.mark.parametrize("kernel", ["exponential", "rbf", "linear"])
+def test_weights_are_those_by_which_values_are_summed(relations, kernel: str, path: str) -> None:
+    module = attention(relations, kernel=kernel, path=path)
+    x, labels = draw(2, 5, WIDTH), edges(2, 5)
+    padding = torch.tensor([[False] * 5, [False] * 4 + [True]])
+    weights = module.weights(x, labels, key_padding=padding)
+    assert weights.shape == (2, HEADS, 5, 5) and not weights[1, :, :, 4].any()
+    value = module.attention.value(x).unflatten(-1, (HEADS, D)).transpose(1, 2)
+    torch.testing.assert_close(weights @ value, module.smooth(x, labels, key_padding=padding), rtol=1e-8, atol=1e-8)
+
+
 @every_relation
 @pytest.mark.parametrize("kernel", POSITIVE)
 @pytest.mark.parametrize("symmetry", Symmetry)

@@ -1,0 +1,40 @@
+"""Ancestors: whether a chain from parent to child leads from one node of a graph to another."""
+
+from dataclasses import dataclass
+from random import Random
+
+from kdx.data.difficulty import option
+from kdx.data.examples import Example, ExamplesOneByOne
+from kdx.data.graphs import asked, draw_pair, rare
+from kdx.errors import KdxError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ancestor(ExamplesOneByOne):
+    """Whether one node is an ancestor of another: half of the time."""
+
+    slices = ("distance",)
+
+    nodes: int = option(10, minimum=4)
+    """Of ancestor: nodes of a graph."""
+    steps: int = option(3, minimum=1)
+    """Of ancestor: generations between two nodes at most, of those that are related."""
+
+    @property
+    def tokens(self) -> int:
+        return self.nodes
+
+    @property
+    def classes(self) -> int:
+        return 2
+
+    def fault(self) -> KdxError | None:
+        return rare(self.nodes, self.steps)
+
+    def draw(self, random: Random) -> Example:
+        lengths = range(1, self.steps + 1) if random.random() < 0.5 else (0,)
+        graph, one, other, distance = draw_pair(random, self.nodes, lengths)
+        return asked(graph, one, other, int(distance > 0), distance)
+
+
+EXAMPLES = Ancestor(task="graph")

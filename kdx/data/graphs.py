@@ -1,0 +1,83 @@
+"""Labelled directed graphs without cycles, to be asked what one node is to another.
+
+Edges are of several kinds, and only chains of one of them, from parent to child, tell who descends from whom. Nodes are
+all alike: there is nothing to be told but by the edges.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from kdx.data.examples import Example
+from kdx.errors import KdxError
+
+KINDS = 3
+"""The first is from parent to child."""
+LABELS = 1 + 2 * KINDS
+"""Of a node to itself, and for each kind, of the edge that leads from it and of the one that leads to it."""
+NO_EDGE = -1
+_PARENT = 0.5
+"""Share of the edges that are from parent to child."""
+_MOST_EDGES = 2
+"""That lead to a node."""
+
+Graph = list[list[int]]
+"""[i][j]: the label of the edge along which i sees j."""
+
+
+def draw_graph(random: Random, nodes: int) -> Graph:
+    """Each node but the first, in an order of their own, has an edge from one or two of those before."""
+    order = random.sample(range(nodes), nodes)
+    graph = [[0 if one == other else NO_EDGE for other in range(nodes)] for one in range(nodes)]
+    for place, node in enumerate(order[1:], 1):
+        for other in random.sample(order[:place], min(place, random.randint(1, _MOST_EDGES))):
+            kind = 0 if random.random() < _PARENT else random.randrange(1, KINDS)
+            graph[other][node], graph[node][other] = 1 + 2 * kind, 2 + 2 * kind
+    return graph
+
+
+def descendants(graph: Graph, node: int) -> dict[int, int]:
+    """Each descendant, and the length of the shortest chain of children that leads to it."""
+    found = {node: 0}
+    left = [node]
+    for one in left:
+        for child, label in enumerate(graph[one]):
+            if label == 1 and child not in found:
+                found[child] = found[one] + 1
+                left.append(child)
+    del found[node]
+    return found
+
+
+def rare(nodes: int, steps: int) -> KdxError | None:
+    """Why chains of so many steps would hardly ever be drawn; None: they are."""
+    if steps <= nodes // 2:
+        return None
+    problem = f"chains of {steps} among {nodes} nodes are rare"
+    return KdxError(problem, place="data.steps", allowed=f"at most {nodes // 2}")
+
+
+def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph, int, int, int]:
+    """A graph, two of its nodes, and how long the shortest chain from the one to the other is: one of `lengths`.
+
+    0 is of two nodes of which the second does not descend from the first.
+    """
+    wanted = random.choice(lengths)
+    while True:
+        graph = draw_graph(random, nodes)
+        pairs = []
+        for one in range(nodes):
+            found = descendants(graph, one)
+            pairs += [(one, other) for other in range(nodes) if other != one and found.get(other, 0) == wanted]
+        if pairs:
+            return graph, *random.choice(pairs), wanted
+
+
+def asked(graph: Graph, one: int, other: int, answer: int, distance: int) -> Example:
+    """`edges` (n, n), labels from 0 on, -1 where there is no edge; `nodes` (2,), those that are asked about."""
+    return Example(
+        {"edges": np.array(graph, np.int8), "nodes": np.array([one, other], np.int16)},
+        np.array([answer], np.int16),
+        {"distance": np.array([distance], np.int64)},
+    )

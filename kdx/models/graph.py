@@ -1,0 +1,53 @@
+"""A Transformer over the nodes of a labelled directed graph (Shaw et al. 2018, Sec. 3.1), asked about two of them."""
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.spaces.graph import GraphAttention, Relation
+from kdx.data.graphs import LABELS
+from kdx.grid.placement import positions_in, value_in
+from kdx.grid.spec import CellSpec
+from kdx.models.set import set_attention_of
+from kdx.models.transformer import Stack, embedding_of, features_of, initialise, linear_of
+from kdx.vocabulary import Attention, Space, Tables
+
+_ASKED_ABOUT = 2
+
+
+class GraphModel(nn.Module):
+    """Edges to the logits of what the first node that is asked about is to the second, which gathers the answer."""
+
+    def __init__(self, spec: CellSpec, classes: int) -> None:
+        super().__init__()
+        self.sees_edges = spec.space is Space.GRAPH
+        attention = _attention_of if self.sees_edges else set_attention_of
+        # What a node is in the question: nothing, the first or the second.
+        self.input = embedding_of(1 + _ASKED_ABOUT + 1, spec.model.width)
+        self.scale = spec.model.width**0.5
+        self.dropout = nn.Dropout(spec.model.dropout)
+        self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=attention)
+        self.output = linear_of(spec.model.width, classes)
+        initialise(self, spec.model.initialisation)
+
+    def forward(self, edges: Tensor, nodes: Tensor) -> Tensor:
+        """edges (B, T, T), labels, -1 where there is none; nodes (B, 2) → logits (B, 1, V)."""
+        roles = torch.ones(edges.shape[:2], dtype=torch.long, device=edges.device)
+        roles = roles.scatter(1, nodes, torch.arange(2, 2 + _ASKED_ABOUT, device=edges.device).expand_as(nodes))
+        x = self.dropout(self.input(roles) * self.scale)
+        x = self.encoder(x, edges=edges if self.sees_edges else None)
+        return self.output(x[torch.arange(len(x), device=x.device), nodes[:, -1]][:, None])
+
+
+def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
+    """A look-up by distance is one by label here, and so is a table of values: Shaw et al. have them as one."""
+    to_keys = "lookup" in positions_in(spec, which)
+    to_values = value_in(spec, which) == "table"
+    relations = [relation for relation, has in ((Relation.KEY, to_keys), (Relation.VALUE, to_values)) if has]
+    return GraphAttention(
+        spec.model.width,
+        spec.model.heads,
+        LABELS,
+        relations=relations,
+        tables=spec.sharing or Tables.PER_HEAD,
+        **features_of(spec),
+    )

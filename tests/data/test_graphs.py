@@ -1,0 +1,58 @@
+"""Graphs without cycles, and who descends from whom in them, by another way than the search that made the answer."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdx.data.corpora import BUILT_IN
+from kdx.data.graphs import KINDS, LABELS, NO_EDGE, draw_graph, rare
+
+SEED = st.integers(0, 2**40)
+
+
+def chain_lengths(edges: np.ndarray) -> np.ndarray:
+    """[i, j]: edges of the shortest chain from i down to j, 0 where there is none; by powers of the parents' matrix."""
+    children = (edges == 1).astype(int)
+    shortest, reached = np.zeros_like(children), np.eye(len(edges), dtype=int)
+    for length in range(1, len(edges)):
+        reached = (reached @ children > 0).astype(int)
+        shortest[(shortest == 0) & (reached > 0)] = length
+    return shortest
+
+
+@given(SEED, st.integers(2, 20))
+def test_an_edge_is_seen_from_both_ends_and_no_way_leads_back(seed, nodes):
+    edges = np.array(draw_graph(Random(seed), nodes))
+    assert (edges.diagonal() == 0).all() and edges.max() < LABELS and edges.min() >= NO_EDGE
+    kinds = np.arange(KINDS)
+    for out, back in zip(1 + 2 * kinds, 2 + 2 * kinds, strict=True):
+        assert ((edges == out) == (edges == back).T).all()
+    out_of = np.isin(edges, 1 + 2 * kinds).astype(int)
+    assert not np.linalg.matrix_power(out_of, nodes).any()
+    # Every node but the first has an edge that leads to it.
+    assert (out_of.sum(0) == 0).sum() == 1
+
+
+@pytest.mark.parametrize("corpus", ["ancestor", "relation"])
+@settings(deadline=None)
+@given(SEED, st.integers(4, 14), st.integers(1, 4))
+def test_the_answer_is_the_shortest_chain(corpus, seed, nodes, steps):
+    steps = min(steps, nodes // 2)
+    made = replace(BUILT_IN[corpus], nodes=nodes, steps=steps)
+    assert made.fault() is None
+    example = made.draw(Random(seed))
+    edges, (one, other) = example.inputs["edges"], example.inputs["nodes"].tolist()
+    length = int(chain_lengths(edges)[one, other])
+    assert edges.shape == (nodes, nodes) and one != other and length <= steps
+    assert example.targets.tolist() == [length if corpus == "relation" else length > 0]
+    assert example.slices["distance"].tolist() == [length]
+
+
+def test_chains_that_are_hardly_ever_drawn_are_refused():
+    assert str(rare(9, 5)) == "data.steps: chains of 5 among 9 nodes are rare\n  allowed: at most 4"
+    assert rare(10, 5) is None
+    assert str(replace(BUILT_IN["ancestor"], steps=6).fault()).startswith("data.steps: chains of 6")
