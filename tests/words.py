@@ -1,9 +1,12 @@
 """Writes docs/words.md, the words of the study, from their definitions: `python -m tests.words`; a test compares."""
 
+from importlib import import_module
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
 from kdx.grid.words import known_options
+from kdx.data.corpora import BUILT_IN
+from kdx.data.difficulty import CorpusOption, all_options, options_of, slices_of
 from kdx.tasks import TASKS
 
 FILE = Path(__file__).parents[1] / "docs" / "words.md"
@@ -53,7 +56,32 @@ def text() -> str:
         owners += [f"`{task.word}`" for task in TASKS.values() if option.name in {one.name for one in task.options}]
         default = f"{option.default:g}" if isinstance(option.default, float) else option.default
         lines.append(f"| `{option.name}` | {option.title} | {option.allowed} | {default} | {', '.join(owners)} |")
+    lines += [
+        "",
+        "## data.corpus",
+        "",
+        "Corpora that kdx generates at a difficulty. Each key goes into `data`; a test tells accuracy by slices,",
+        "such as `accuracy/pairs=5-8`, which a table may have for its `metric`.",
+        "",
+        "| word | task | what is asked | keys of its own, with what they are unless said otherwise | slices |",
+        "|---|---|---|---|---|",
+    ]
+    for corpus, address in BUILT_IN.addresses.items():
+        if options := options_of(corpus):
+            told = (import_module(address.partition(":")[0]).__doc__ or "").partition("\n\n")[0].partition(".\n")[0]
+            keys = ", ".join(f"`{option.name}` {option.default}" for option in options)
+            slices = ", ".join(slices_of(corpus))
+            told = " ".join(told.split()).removesuffix(".")
+            lines.append(f"| `{corpus}` | `{BUILT_IN[corpus].task}` | {told} | {keys} | {slices} |")
+    lines += ["", "What each key means:", ""]
+    for name, corpora in all_options().items():
+        described = " ".join(f"{option.description}{_words(option)}" for option in corpora.values())
+        lines.append(f"- `data.{name}`: {described}")
     return "\n".join(lines) + "\n"
+
+
+def _words(option: CorpusOption) -> str:
+    return f" ({', '.join(option.words)})" if option.words else ""
 
 
 if __name__ == "__main__":
