@@ -148,7 +148,7 @@ class _Data(Section):
             value, known = self.option(name), corpora.get(self.corpus)
             if known is None:
                 if value is not None:
-                    problem = f"corpus `{self.corpus}` has no such setting, {' and '.join(corpora)} has"
+                    problem = f"corpus `{self.corpus}` has no such setting, which is of {', '.join(corpora)}"
                     raise refuse(name, problem, hint="remove it")
                 continue
             value = known.default if value is None else value
@@ -237,7 +237,7 @@ class Training(Section):
     steps: Count = 1000
     batch_tokens: Count = 1536
     """Target tokens in a batch at most, padding included; for prediction, streams × length; of generated examples, what
-    the model reads: pixels, elements, cities, or events of all modalities."""
+    the model reads: pixels, elements, cities, nodes, tokens, or events of all modalities."""
     length: Count | None = None
     """Tokens of a stream in one batch (prediction only)."""
     accumulate: Count = 1

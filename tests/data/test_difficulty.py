@@ -65,8 +65,11 @@ def test_a_key_that_is_out_of_range_or_of_another_corpus_is_refused_where_it_sta
     assert fault(corpus="addition", order="reverse")[0] == ("order",)
     assert fault(corpus="recall", pairs="3")[0] == fault(corpus="recall", pairs=True)[0] == ("pairs",)
     where, problem, _ = fault(corpus="copy", pairs=3)
-    assert where == ("pairs",) and problem == "corpus `copy` has no such setting, recall has"
-    assert fault(corpus="synthetic-sets", digits=3)[1] == "corpus `synthetic-sets` has no such setting, addition has"
+    assert where == ("pairs",) and problem == "corpus `copy` has no such setting, which is of recall"
+    assert (
+        fault(corpus="synthetic-sets", digits=3)[1]
+        == "corpus `synthetic-sets` has no such setting, which is of addition"
+    )
 
 
 def test_difficulty_is_part_of_a_cell_that_has_it_and_of_no_other():

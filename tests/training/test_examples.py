@@ -139,6 +139,12 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
         assert rows["test/length_ratio"] > 1
 
 
+@every_arm
+def test_weights_alone_say_what_the_model_is(arm, whole):
+    done = whole(arm)
+    TASKS[done.spec.task].module_class().model_of(done.spec, done.weights).load_state_dict(done.weights)
+
+
 def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_undertrained(home, tmp_path):
     spec = cell("set", learning_rate=1e-12)
     done = run(spec, tmp_path, home)

@@ -46,8 +46,8 @@ class ListOps(ExamplesOneByOne):
         return 1 + max(OPERATORS)
 
     def fault(self) -> KdxError | None:
-        # Each list has two marks and another member at least; half of the draws should fit.
-        needed = 5 + (self.depth - 1) * (self.members + 3)
+        # With fewer tokens, most lists would be drawn again, and those that are left would be of few members.
+        needed = self.depth * (self.members + 3)
         if self.length < needed:
             problem = f"{self.length} tokens for lists of depth {self.depth} and up to {self.members} members"
             return KdxError(problem, place="data.length", allowed=f"{needed} or more")
