@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdx.attention.kernels import KERNELS
+from kdx.data.difficulty import all_options
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
 
@@ -240,7 +241,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
     assert told == [
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
-        " train_examples, max_tokens, seed\n"
+        f" train_examples, max_tokens, seed, {', '.join(all_options())}\n"
         "  hint: did you mean `vocabulary`?",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
