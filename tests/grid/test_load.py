@@ -357,3 +357,21 @@ def test_what_a_space_has_not_is_told_where_it_stands(tmp_path):
     assert told == ["grid.yaml:3:11: the space `set` has no position `product`\n  allowed: none"]
     told = faults_of(tmp_path, "task: set\ndata: {corpus: synthetic-sets, train_lines: 9}\n")
     assert told == ["grid.yaml:2:45: set reads generated examples, not text\n  hint: remove it"]
+
+
+def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
+    text = "task: answer\ndata: {{corpus: recall}}\ntables: [{{name: t, rows: kernel, metric: {metric}}}]\n"
+    plan = load_grid(write(tmp_path, text.format(metric="accuracy/pairs=5-8")))
+    assert plan.tables[0].metric == "accuracy/pairs=5-8"
+    (fault,) = faults_of(tmp_path, text.format(metric="accuracy/pairs=5-7"))
+    assert "table `t`: unknown metric `accuracy/pairs=5-7`" in fault and "accuracy/distance=9-16" in fault
+    (fault,) = faults_of(tmp_path, text.format(metric="accuracy/digits=1"))
+    assert "table `t`: unknown metric `accuracy/digits=1`" in fault
+
+
+def test_difficulty_is_refused_where_it_stands(tmp_path):
+    told = faults_of(tmp_path, "task: answer\ndata: {corpus: recall, pairs: 0}\n")
+    assert told == ["grid.yaml:2:31: `0` as pairs of recall\n  allowed: 1 or more"]
+    told = faults_of(tmp_path, "task: answer\ndata: {corpus: copy}\naxes: {data.pairs: [2, 4]}\n")
+    problem = "corpus `copy` has no such setting, which is of recall\n  hint: remove it"
+    assert told == [f"grid.yaml:3:{column}: {problem}" for column in (21, 24)]
