@@ -4,9 +4,9 @@ from importlib import import_module
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
-from kdx.grid.words import known_options
 from kdx.data.corpora import BUILT_IN
 from kdx.data.difficulty import CorpusOption, all_options, options_of, slices_of
+from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 
 FILE = Path(__file__).parents[1] / "docs" / "words.md"

@@ -70,7 +70,8 @@ def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, 
     """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
     found = []
     for name, info in model.model_fields.items():
-        neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
+        # A key of another corpus is no field of the cell.
+        neutral = [] if info.exclude_if else [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
         text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
         found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
     return tuple(found)

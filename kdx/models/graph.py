@@ -9,7 +9,7 @@ from kdx.grid.placement import positions_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.models.set import set_attention_of
 from kdx.models.transformer import Stack, embedding_of, features_of, initialise, linear_of
-from kdx.vocabulary import Attention, Space, Tables
+from kdx.vocabulary import Attention, Space
 
 _ASKED_ABOUT = 2
 
@@ -48,6 +48,6 @@ def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
         spec.model.heads,
         LABELS,
         relations=relations,
-        tables=spec.sharing or Tables.PER_HEAD,
+        sharing=spec.option("sharing") or "per-head",
         **features_of(spec),
     )
