@@ -35,8 +35,9 @@ def refuse(field: str, problem: str, *, allowed: str | None = None, hint: str | 
 
 
 # Strict numbers: `yes` is not 1, and "3" is not 3.
-Count = Annotated[int, Field(ge=1, strict=True)]
-Natural = Annotated[int, Field(ge=0, strict=True)]
+# No more than fits into 64 bits, as databases and programs that read JSON have them.
+Count = Annotated[int, Field(ge=1, lt=2**63, strict=True)]
+Natural = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, strict=True)]
 

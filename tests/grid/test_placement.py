@@ -60,7 +60,7 @@ def test_shaws_table_of_values_belongs_to_self_attention():
     spec = cell(value="table")
     assert value_in(spec, Attention.ENCODER_SELF) is value_in(spec, Attention.DECODER_SELF) == "table"
     assert value_in(spec, Attention.ENCODER_DECODER) == "without-position"
-    assert spec.clip == 16
+    assert spec.option("clip") == 16
     beside_a_sum = cell(value="table", position="direct-sum")
     assert value_in(beside_a_sum, Attention.DECODER_SELF) is beside_a_sum.value == "table"
 

@@ -361,5 +361,5 @@ def test_a_placement_that_the_task_does_not_have_is_refused() -> None:
 
 def test_a_look_up_by_label_has_no_clip():
     spec = cell("graph", position="lookup", value="table")
-    assert spec.clip is None and spec.sharing == "per-head"
+    assert spec.option("clip") is None and spec.option("sharing") == "per-head"
     assert CellSpec.model_validate(spec.model_dump(by_alias=True)) == spec

@@ -86,3 +86,8 @@ def test_source_and_target_go_together_and_byte_pairs_have_a_size():
 def test_a_count_is_a_whole_number_from_one(value):
     with pytest.raises(ValidationError):
         Training(steps=value)
+
+
+def test_a_number_that_no_database_could_keep_is_refused():
+    with pytest.raises(ValidationError, match="less than 9223372036854775808"):
+        Training(steps=2**63)

@@ -24,7 +24,9 @@ def test_a_refusal_names_column_value_and_what_is_allowed(value, quoted):
     )
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "{", "[]", '{"a": Infinity}', 3, None])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "{", "[]", '{"a": Infinity}', f'{{"a": {2**63}}}', 3, None]
+)
 def test_json_that_is_none_or_no_object_is_refused(text):
     with pytest.raises(UnexpectedValueError):
         Json(10**6, lambda found: True, "an object").check(text)
@@ -33,5 +35,6 @@ def test_json_that_is_none_or_no_object_is_refused(text):
 def test_json_of_another_form_is_refused():
     kind = Json(100, lambda found: "a" in found, "an object with a")
     assert kind.check('{"a": 1}') == {"a": 1}
+    assert kind.check(f'{{"a": {-(2**63)}}}') == {"a": -(2**63)}
     with pytest.raises(UnexpectedValueError, match="allowed: an object with a"):
         kind.check('{"b": 1}')
