@@ -19,7 +19,7 @@ from kdx.data.storage import data_home
 from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
 from kdx.data.vocabulary import BEGIN, Vocabulary, count_words
 from kdx.errors import KdxError
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.classification import LABELLED_TEXT
 from kdx.tasks.definition import Task

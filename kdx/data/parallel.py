@@ -14,7 +14,7 @@ from kdx.data.storage import data_home
 from kdx.data.text_corpus import find_kind, learn, predicted_facts, text_key, vocabularies
 from kdx.data.vocabulary import END, Vocabulary, count_words
 from kdx.errors import KdxError
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.data_kinds import PARALLEL_TEXT
 from kdx.tasks.definition import Task

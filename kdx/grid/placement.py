@@ -9,9 +9,6 @@ from kdx.grid.words import SELF_ATTENTIONS
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject
 
-MAX_POSITIONS = 1024
-"""Of a learned encoding, and of a table of distances that has no clip."""
-
 
 def by_distance(schemes: Iterable[str]) -> bool:
     """Whether all of them see distances only; Shaw et al. and Dai et al. use such schemes in self-attention alone."""

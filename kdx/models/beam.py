@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.vocabulary import LengthPenalty
 
 

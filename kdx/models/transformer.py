@@ -19,7 +19,8 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.data.vocabulary import PADDING
 from kdx.definitions import Definition
-from kdx.grid.placement import MAX_POSITIONS, filter_in, positions_in, value_in
+from kdx.grid.max_positions import MAX_POSITIONS
+from kdx.grid.placement import filter_in, positions_in, value_in
 from kdx.grid.sections import Model
 from kdx.grid.spec import CellSpec
 from kdx.models.memory import Memory

@@ -11,7 +11,7 @@ from searches import Told, every, reference, scored
 from torch import Tensor
 
 from kdx.data.vocabulary import BEGIN, END, PADDING
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.models.beam import Search, beam_search
 from kdx.vocabulary import LengthPenalty
 

@@ -8,7 +8,7 @@ from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, 
 from torch.nn import functional
 
 from kdx.grid.load import load_grid
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Model
 from kdx.models.transformer import (
     FeedForward,

@@ -7,7 +7,7 @@ from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
 from kdx.data.difficulty import all_options
 from kdx.grid.fields import CellFields
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
 from kdx.tasks import TASKS
 from kdx.tasks.definition import Task
