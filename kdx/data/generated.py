@@ -17,7 +17,7 @@ from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedEx
 from kdx.data.facts import example_facts
 from kdx.data.storage import data_home
 from kdx.errors import KdxError
-from kdx.grid.placement import MAX_POSITIONS
+from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
