@@ -29,7 +29,7 @@ _TABLES = frozenset(
     )
 )
 # What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
-# number of a run. `grid.placement` is read after the grid, by models.
+# number of a run. `grid.placement` and `grid.reading` are read after the grid, by models and evaluations.
 _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
@@ -44,7 +44,7 @@ _ELSEWHERE = (
     "kdx.fingerprint",
     "kdx.cell_code",
 )
-_READ_LATER = ("kdx.grid.placement",)
+_READ_LATER = ("kdx.grid.placement", "kdx.grid.reading")
 
 
 @dataclass(frozen=True)

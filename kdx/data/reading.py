@@ -6,18 +6,8 @@ from typing import Any, NamedTuple
 from kdx.data.corpus import HELD_OUT, Corpus
 from kdx.data.stream import StreamCorpus
 from kdx.errors import KdxError
+from kdx.grid.reading import Reading, reading_of
 from kdx.grid.spec import CellSpec
-
-
-class Reading(NamedTuple):
-    """How a stream is cut for an evaluation."""
-
-    streams: int
-    """Read side by side."""
-    length: int
-    """Tokens of each in a batch."""
-    memory: int
-    """Tokens before them that stay visible."""
 
 
 class Extent(NamedTuple):
@@ -30,17 +20,6 @@ class Extent(NamedTuple):
     """The most that a segment finds remembered."""
     context: int
     """The most that a token is predicted from: those before it in its segment, and the memory that is there."""
-
-
-def reading_of(spec: CellSpec) -> Reading:
-    """How validation and test read a stream, of a cell whose task reads streams."""
-    evaluation, training = spec.evaluation, spec.training
-    assert training.length is not None
-    return Reading(
-        streams=evaluation.streams or training.batch_tokens // training.length,
-        length=evaluation.length or training.length,
-        memory=spec.memory if evaluation.memory is None else evaluation.memory,
-    )
 
 
 def extent(tokens: int, reading: Reading) -> Extent:

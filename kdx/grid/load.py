@@ -18,6 +18,7 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
 from kdx.grid.plan import Plan, TableSpec
+from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
@@ -35,7 +36,7 @@ MOST_TABLES = 100
 LONGEST_NAME = 100  # characters
 SETTINGS = tuple(CellSpec.model_fields)
 _SUB_GRID = ("axes", "approaches", "preset")
-_GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
+_GRID = ("name", "description", "extends", "seeds", "tables", "evaluations", "tasks", *_SUB_GRID)
 
 
 def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs: int = MOST_RUNS) -> Plan:
@@ -67,6 +68,10 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         raise by_place(faults)
     tables = _tables(root, faults)
     cells = cells_of(sub_grids, faults)
+    tasks = dict.fromkeys(cell.spec.task for cell in cells)
+    evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
+    if not faults:
+        check_evaluations(evaluations, cells, faults)
     if tables and not faults:
         layouts = LayoutBuilder([(cell.labels, ResolvedSpec.of(cell.spec)) for cell in cells])
         for table, node in tables:
@@ -87,6 +92,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         tuple(axes),
         description,
         file=str(path.resolve()),
+        evaluations=tuple(evaluations),
     )
 
 

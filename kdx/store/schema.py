@@ -82,7 +82,7 @@ _NUMBERS = frozenset({"vocabulary_size", "unknown_rate", "longest_context"})
 
 def _is_grid(found: dict[str, Any]) -> bool:
     """Of the parts that are there; older ones lack some."""
-    lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int}
+    lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int, "evaluations": dict}
     listed = (isinstance(found.get(name, []), list) for name in lists)
     words = (isinstance(found.get(name, ""), str) for name in ("description", "command", "file"))
     return (
@@ -90,6 +90,7 @@ def _is_grid(found: dict[str, Any]) -> bool:
         and all(words)
         and all(isinstance(one, kind) for name, kind in lists.items() for one in found.get(name, []))
         and all(isinstance(table.get("name", ""), str) for table in found.get("tables", []))
+        and all(isinstance(one.get("settings"), dict) and "name" in one for one in found.get("evaluations", []))
     )
 
 
