@@ -16,7 +16,6 @@ its name tells: `kdx.errors.KdxError` with place, problem, what is allowed and a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -234,19 +233,15 @@ def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[D
         Faults: see `load_grid`.
         DatabaseError: it is no results database, or cannot be read.
     """
-    from kdx.run_files.files import files_beside, resume_step
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
-    from kdx.store.reading import recorded
-    from kdx.sweep.decide import decide
-    from kdx.sweep.lease_holder import liveness
+    from kdx.sweep.decisions import decisions_in
 
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
     if not backend_of(database).exists():
-        return decide(wanted, {}, liveness, lambda _: None)
+        return decisions_in(None, wanted)
     with open_database(database, write=False) as opened:
-        records = recorded(opened, [cell.id for cell in wanted.cells])
-        return decide(wanted, records, liveness, partial(resume_step, files_beside(opened.location)))
+        return decisions_in(opened, wanted)
 
 
 def sweeps(database: str | Path = DATABASE) -> "Records[Sweep]":

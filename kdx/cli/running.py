@@ -22,12 +22,15 @@ FAILED = 4
 """Exit code of a sweep that went to its end, with runs that failed."""
 
 
-def run_plan(plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions) -> int:
+def run_plan(
+    plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions, *, trains: bool = True
+) -> int:
     """Run a plan that is registered, or a part of one, to its end, showing how it goes; the exit code.
 
     Args:
         db: the database, as it was typed.
         workers: runs at a time; None: as many as there are GPUs, or else cores.
+        trains: whether runs are trained, or only evaluations made of those that are completed.
     """
     never_wait_for_readers()
     gpus = visible_gpus()
@@ -36,7 +39,10 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
         say(f"note: {moved}")
     with progress(plan) as listener:
         files = files_beside(database.location)
-        supervisor = Supervisor(plan, database, db, files, count, listener, ForkServer(), options=options, gpus=gpus)
+        host = ForkServer()
+        supervisor = Supervisor(
+            plan, database, db, files, count, listener, host, options=options, gpus=gpus, trains=trains
+        )
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
@@ -53,18 +59,27 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
             faulthandler.unregister(signal.SIGUSR1)
             for signum, handler in before.items():
                 signal.signal(signum, handler)
-    return _close(listener.counts, stopped, plan.name, db)
+    verb = "resume" if trains else "evaluate"
+    return _close(listener.counts, listener.evaluations, stopped, plan.name, db, verb)
 
 
-def _close(counts: dict[str, int], stopped: int | None, sweep: str, db: str) -> int:
+def _close(
+    counts: dict[str, int], evaluations: dict[str, int], stopped: int | None, sweep: str, db: str, verb: str
+) -> int:
     """The last line: what was done, and what to type next."""
     told = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+    if evaluations:
+        of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
+        told += f"; {sum(evaluations.values())} evaluations: {of_each}"
     where = shlex.quote(sweep) + in_database(db)
     if stopped is not None:
-        say(f"{told}; go on with: kdx resume {where}")
+        say(f"{told}; go on with: kdx {verb} {where}")
         return 128 + stopped
     if counts.get("failed"):
         say(f"{told}; try them again with: kdx resume --failed {where}")
+        return FAILED
+    if evaluations.get("failed") or evaluations.get("to make"):
+        say(f"{told}; try them again with: kdx evaluate --failed {where}")
         return FAILED
     say(f"{told}; next: kdx report {where}")
     return 0

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from kdx.errors import KdxError, Place
+from kdx.errors import KdxError
 from kdx.grid.reading import reading_of
 from kdx.grid.sections import Count, Natural, OneOf, Section
-from kdx.grid.source import Node
+from kdx.grid.source import Node, shortened
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import LengthPenalty, Split
@@ -52,16 +52,21 @@ class AskedEvaluation:
     node: Node | None = field(default=None, compare=False, repr=False)
     """Where the file has it; None where it does not come from a file."""
 
-    def place(self, key: str | None) -> Place | None:
-        """Where the file has a setting, or else the evaluation."""
-        return None if self.node is None else self.node.at((key,) if key else ())
+    def in_file(self, fault: KdxError) -> KdxError:
+        """A fault of the evaluation, whose place is a setting of it or none, told where the file has it."""
+        key = str(fault.place or "").removeprefix("evaluation.")
+        place = None if self.node is None else self.node.at((key,) if key in self.settings.asked else ())
+        problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
+        # In the section of a cell the same settings have its name before them.
+        hint = fault.hint and fault.hint.replace("evaluation.", "")
+        return KdxError(problem, place=place, allowed=fault.allowed, hint=hint)
 
 
 @dataclass(frozen=True)
 class ResolvedEvaluation:
     """One evaluation of the runs of one cell."""
 
-    name: str
+    asked: AskedEvaluation
     spec: CellSpec
     """The cell, its section `evaluation` as this evaluation reads."""
     settings: Mapping[str, Any]
@@ -93,17 +98,17 @@ class ResolvedEvaluation:
         }
 
 
-def resolve_evaluation(spec: CellSpec, settings: EvaluationSettings, name: str = "") -> ResolvedEvaluation:
-    """What an evaluation with these settings is of a cell.
+def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
+    """What an evaluation is of a cell.
 
     Raises:
         KdxError: the cell cannot be evaluated so; the place is the setting, where one is to blame.
     """
-    asked, known = settings.asked, TASKS[spec.task].evaluation_settings
-    for key in asked:
+    wanted, known = asked.settings.asked, TASKS[spec.task].evaluation_settings
+    for key in wanted:
         if key not in known:
             raise KdxError(f"an evaluation of {spec.task} has no `{key}`", place=key, allowed=known)
-    section = {key: value for key, value in asked.items() if key not in ("corpus", "split")}
+    section = {key: value for key, value in wanted.items() if key not in ("corpus", "split")}
     plain = spec.model_dump(mode="json", by_alias=True)
     try:
         changed = CellSpec.model_validate(plain | {"evaluation": plain["evaluation"] | section})
@@ -113,16 +118,16 @@ def resolve_evaluation(spec: CellSpec, settings: EvaluationSettings, name: str =
         key = ".".join([*map(str, detail["loc"]), *filter(None, [context.get("field")])]).removeprefix("evaluation.")
         raise KdxError(
             context.get("problem", detail["msg"]),
-            place=key if key in asked else None,
+            place=key if key in wanted else None,
             allowed=context.get("allowed"),
             hint=context.get("hint"),
         ) from error
     _refuse_other_positions(spec, changed)
     own, now = (
         _settings_of(spec),
-        _settings_of(changed) | {key: asked[key] for key in ("corpus", "split") if key in asked},
+        _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split") if key in wanted},
     )
-    return ResolvedEvaluation(name, changed, now, {key: now[key] for key in now if now[key] != own[key]})
+    return ResolvedEvaluation(asked, changed, now, {key: now[key] for key in now if now[key] != own[key]})
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:

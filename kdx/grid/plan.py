@@ -124,7 +124,7 @@ class Plan:
         able, impossible = [], []
         for asked in self.evaluations:
             try:
-                able.append(resolve_evaluation(spec, asked.settings, asked.name))
+                able.append(resolve_evaluation(spec, asked))
             except KdxError as error:
                 impossible.append((asked, error.problem))
         return tuple(able), tuple(impossible)

@@ -60,15 +60,12 @@ def check_evaluations(asked: Sequence[AskedEvaluation], cells: Sequence[PlannedC
         reasons: list[KdxError] = []
         for cell in distinct:
             try:
-                resolve_evaluation(cell.spec, one.settings)
+                resolve_evaluation(cell.spec, one)
                 break
             except KdxError as error:
                 reasons.append(error)
         else:
-            for first in reasons[:1]:
-                key = first.place if isinstance(first.place, str) else None
-                problem = f"evaluation `{shortened(one.name)}`: {first.problem}"
-                fault = KdxError(problem, place=one.place(key), allowed=first.allowed, hint=first.hint)
+            for fault in map(one.in_file, reasons[:1]):
                 if str(fault) not in told:
                     faults.append(fault)
                     told.add(str(fault))

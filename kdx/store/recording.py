@@ -142,6 +142,15 @@ def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
         return reset.rowcount
 
 
+def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
+    """The id of an environment, which is recorded where it is not known yet."""
+    text = json.dumps(facts, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    known = database.backend.insert(environment).values(id=key, environment=json.loads(text))
+    connection.execute(known.on_conflict_do_nothing())
+    return key
+
+
 class ComeTo(NamedTuple):
     """How far a run has come, in optimiser steps."""
 
@@ -178,11 +187,8 @@ class RunWriter:
             changes: what of this is other than it was before; None: nothing.
             data_facts: what the prepared data and the evaluation are; any JSON.
         """
-        facts = json.dumps(environment_facts, sort_keys=True)
-        key = hashlib.sha256(facts.encode()).hexdigest()[:32]
         with self._writing() as connection:
-            known = self._database.backend.insert(environment).values(id=key, environment=json.loads(facts))
-            connection.execute(known.on_conflict_do_nothing())
+            key = keep_environment(connection, self._database, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
             )

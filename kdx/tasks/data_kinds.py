@@ -6,14 +6,14 @@ PARALLEL_TEXT = DataKind(
     word="parallel text",
     items="sentences",
     reader="kdx.data.parallel:load_parallel",
-    other_reader="kdx.data.parallel:load_other_parallel",
+    other_reader="kdx.data.other_text:load_other_parallel",
     dictionaries=True,
 )
 PLAIN_TEXT = DataKind(
     word="plain text",
     items="streams",
     reader="kdx.data.stream:load_stream",
-    other_reader="kdx.data.stream:load_other_stream",
+    other_reader="kdx.data.other_text:load_other_stream",
     suffixes=("txt",),
     streams=True,
 )

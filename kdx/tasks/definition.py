@@ -35,7 +35,7 @@ class DataKind:
         return imported(self.reader)
 
     def read_other(self) -> Any:
-        """The `kdx.data.corpus.ReadOther` of this kind."""
+        """Its function, see `kdx.data.other_text`."""
         assert self.other_reader is not None
         return imported(self.other_reader)
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 from kdx.run_options import RunOptions
-from kdx.sweep.messages import ClaimedRun, claimed_run, describe_exit, error_of, receive, send, start, trouble
+from kdx.sweep.messages import ClaimedRun, describe_exit, error_of, receive, send, start, trouble, work_of
 from kdx.vocabulary import IfChanged
 
 texts = st.text(max_size=200)
@@ -30,7 +30,7 @@ def test_claimed_runs_arrive_as_they_were_sent(sent):
         for claimed in sent:
             send(here, start(claimed))
         received = [receive(there) for _ in sent]
-    assert [claimed_run(message) for message in received] == sent
+    assert [work_of(message) for message in received] == sent
     assert all(message["do"] == "start" for message in received)
 
 
@@ -99,4 +99,4 @@ def test_a_claimed_run_of_another_kdx_is_refused(change):
     message = start(ClaimedRun(1, 1, "me", "runs.db", "{}", 0, "folder"))
     message["claimed"] |= change
     with pytest.raises(ValidationError):
-        claimed_run(message)
+        work_of(message)

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kdx.errors import KdxError
-from kdx.sweep.messages import ClaimedRun
+from kdx.sweep.messages import Work
 
 
 class Host(Protocol):
-    """Starts a process for a claimed run, tells what it says and when it ended, and passes signals on.
+    """Starts a process for a run, tells what it says and when it ended, and passes signals on.
 
     It holds no lease and reads no database: whoever uses it claims runs and renews their leases. It is used by one
     thread; `wake` alone may be called by a signal handler.
     """
 
-    def start(self, claimed: ClaimedRun, within: float) -> bool:
+    def start(self, work: Work, within: float) -> bool:
         """Starts a process for the run, on the GPU that it names; False: woken before that could be done.
 
         Args:
