@@ -123,11 +123,12 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
             hint=context.get("hint"),
         ) from error
     _refuse_other_positions(spec, changed)
-    own, now = (
-        _settings_of(spec),
-        _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split") if key in wanted},
-    )
-    return ResolvedEvaluation(asked, changed, now, {key: now[key] for key in now if now[key] != own[key]})
+    now = _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split") if key in wanted}
+    changes = {key: now[key] for key, value in _settings_of(spec).items() if now[key] != value}
+    # Of what is asked for and is so already, nothing is left, so that it is treated like what nobody asked for.
+    read = {key: getattr(changed.evaluation, key) for key in section if key in changes}
+    evaluation = spec.evaluation.model_copy(update=read)
+    return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:

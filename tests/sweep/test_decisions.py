@@ -1,3 +1,1 @@
 """What `decide` is given comes from the database and from the files beside it."""
-
-

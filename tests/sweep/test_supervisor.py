@@ -48,6 +48,12 @@ class Heard:
     def ended(self, run, record):
         self.ended_runs.append(record)
 
+    def evaluating(self, run, count):
+        self.evaluating_runs = [*getattr(self, "evaluating_runs", []), (run.seed, count)]
+
+    def evaluated(self, run, missing, problem):
+        self.evaluated_runs = [*getattr(self, "evaluated_runs", []), (run.seed, missing, problem)]
+
     def host_lost(self, problem):
         self.hosts_lost = [*getattr(self, "hosts_lost", []), problem]
 
