@@ -421,7 +421,7 @@ def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
 
 
 def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):
-    moments = iter([0.0, 0.1, 5.0])
+    moments = iter([0.0, 0.0, 0.1, 5.0])
     monkeypatch.setattr(worker.time, "monotonic", lambda: next(moments))
     recorder = worker.DatabaseRecorder(None, 3, channels[0])
     recorder.alive()
