@@ -23,7 +23,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import find, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import LayoutBuilder
+from kdx.grid.table_layout import LayoutBuilder, evaluated, reads_evaluations
 from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
@@ -72,19 +72,10 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:
         check_evaluations(evaluations, cells, faults)
-    if tables and not faults:
-        layouts = LayoutBuilder([(cell.labels, ResolvedSpec.of(cell.spec)) for cell in cells])
-        for table, node in tables:
-            try:
-                layouts.build(table)
-            except KdxError as error:
-                faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
     name = _name(root, path, faults)
     description = _text(root, "description", "", faults)
-    if faults:
-        raise by_place(faults)
     axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
-    return Plan(
+    plan = Plan(
         name,
         tuple(cells),
         chosen,
@@ -94,6 +85,11 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         file=str(path.resolve()),
         evaluations=tuple(evaluations),
     )
+    if tables and not faults:
+        _check_tables(plan, tables, faults)
+    if faults:
+        raise by_place(faults)
+    return plan
 
 
 def _extended(path: Path, faults: list[KdxError]) -> Node:
@@ -392,6 +388,22 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
     for name, inner in _repeated([table.name for table, _ in tables], [inner for _, inner in tables]):
         faults.append(KdxError(f"two tables named `{shortened(name)}`", place=inner.at(("name",))))
     return tables
+
+
+def _check_tables(plan: Plan, tables: Sequence[tuple[TableSpec, Node]], faults: list[KdxError]) -> None:
+    """Lays the cells out as each table asks, and its evaluations where it asks for these."""
+    own = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+    read = [
+        evaluated(cell.labels, spec, one)
+        for cell, (_, spec) in zip(plan.cells, own, strict=True)
+        for one in plan.evaluations_of(cell.id)
+    ]
+    builders = {False: LayoutBuilder(own), True: LayoutBuilder(read)}
+    for table, node in tables:
+        try:
+            builders[bool(read) and reads_evaluations(table)].build(table)
+        except KdxError as error:
+            faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
 
 
 def _repeated(words: Sequence[str], nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
