@@ -32,9 +32,11 @@ __all__ = [
     "Curve",
     "Records",
     "Run",
+    "RunEvaluation",
     "Sweep",
     "TableView",
     "curves",
+    "evaluations",
     "load_grid",
     "load_run",
     "plan",
@@ -151,6 +153,31 @@ class Curve(_Record):
     def rows(self) -> Iterable[dict[str, Any]]:
         for step, value in zip(self.steps, self.values, strict=True):
             yield {"run": self.run, "metric": self.metric, "step": step, "value": value}
+
+
+@dataclass(frozen=True)
+class RunEvaluation(_Record):
+    """One evaluation of a run, made from the weights that it kept."""
+
+    run: int
+    """Id of the run."""
+    settings: Mapping[str, Any]
+    """Every setting, such as `length`, `corpus` and `split`."""
+    metrics: Mapping[str, float]
+    """Metric, without a split → value; none where it failed."""
+    longest_context: int | None
+    """Tokens that one was predicted from at most; None: no stream was read."""
+    error: str | None
+    """Why it failed, in one line."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        yield {
+            "run": self.run,
+            **self.settings,
+            **self.metrics,
+            "longest_context": self.longest_context,
+            "error": self.error,
+        }
 
 
 @dataclass(frozen=True)
@@ -297,6 +324,28 @@ def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[
         )
         for cell in {one.id: one for one in reversed(record.cells)}.values()
         for run in standing_runs(of_cells.get(cell.id, ()))
+    )
+
+
+def evaluations(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[RunEvaluation]":
+    """Every evaluation of the runs of a sweep, whatever grid asked for it.
+
+    Args:
+        sweep: its name; None: the one that was planned last.
+
+    Raises:
+        KdxError: there is no such sweep.
+        DatabaseError: see `sweeps`.
+    """
+    from kdx.store.database import open_database
+    from kdx.store.reading import load_sweep
+
+    with open_database(database, write=False) as opened:
+        record = load_sweep(opened, sweep)
+    return Records(
+        RunEvaluation(run.id, one.settings, one.metrics, one.longest_context, one.error)
+        for run in record.runs
+        for one in record.evaluations.get(run.id, {}).values()
     )
 
 

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.render.html.figures import forests, scatters
+from kdx.report.render.html.figures import forests, lengths, scatters
 from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
 from kdx.report.render.listings.claims import claim
@@ -154,7 +154,7 @@ def _table(table: Table, id: str) -> dict[str, Any]:
         ],
         "rows": rows,
         "notes": caption(table, best="Bold", full=True),
-        "figures": [*scatters(table), *forests(table)],
+        "figures": [*lengths(table), *scatters(table), *forests(table)],
         "listings": list(listings(table, statistics=True)),
     }
 
