@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from kdx.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from kdx.api import curves, load_grid, load_run, plan, runs, sweeps, table
+    from kdx.api import curves, evaluations, load_grid, load_run, plan, runs, sweeps, table
 
-__all__ = ["__version__", "curves", "load_grid", "load_run", "plan", "runs", "sweeps", "table"]
+__all__ = ["__version__", "curves", "evaluations", "load_grid", "load_run", "plan", "runs", "sweeps", "table"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,6 @@ its name tells: `kdx.errors.KdxError` with place, problem, what is allowed and a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,9 +32,11 @@ __all__ = [
     "Curve",
     "Records",
     "Run",
+    "RunEvaluation",
     "Sweep",
     "TableView",
     "curves",
+    "evaluations",
     "load_grid",
     "load_run",
     "plan",
@@ -155,6 +156,31 @@ class Curve(_Record):
 
 
 @dataclass(frozen=True)
+class RunEvaluation(_Record):
+    """One evaluation of a run, made from the weights that it kept."""
+
+    run: int
+    """Id of the run."""
+    settings: Mapping[str, Any]
+    """Every setting, such as `length`, `corpus` and `split`."""
+    metrics: Mapping[str, float]
+    """Metric, without a split → value; none where it failed."""
+    longest_context: int | None
+    """Tokens that one was predicted from at most; None: no stream was read."""
+    error: str | None
+    """Why it failed, in one line."""
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        yield {
+            "run": self.run,
+            **self.settings,
+            **self.metrics,
+            "longest_context": self.longest_context,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True)
 class TableView:
     """A table of a sweep, to be looked at or written down."""
 
@@ -234,19 +260,15 @@ def plan(grid: "str | Path | Plan", database: str | Path = DATABASE) -> "tuple[D
         Faults: see `load_grid`.
         DatabaseError: it is no results database, or cannot be read.
     """
-    from kdx.run_files.files import files_beside, resume_step
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
-    from kdx.store.reading import recorded
-    from kdx.sweep.decide import decide
-    from kdx.sweep.lease_holder import liveness
+    from kdx.sweep.decisions import decisions_in
 
     wanted = load_grid(grid) if isinstance(grid, str | Path) else grid
     if not backend_of(database).exists():
-        return decide(wanted, {}, liveness, lambda _: None)
+        return decisions_in(None, wanted)
     with open_database(database, write=False) as opened:
-        records = recorded(opened, [cell.id for cell in wanted.cells])
-        return decide(wanted, records, liveness, partial(resume_step, files_beside(opened.location)))
+        return decisions_in(opened, wanted)
 
 
 def sweeps(database: str | Path = DATABASE) -> "Records[Sweep]":
@@ -302,6 +324,28 @@ def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[
         )
         for cell in {one.id: one for one in reversed(record.cells)}.values()
         for run in standing_runs(of_cells.get(cell.id, ()))
+    )
+
+
+def evaluations(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[RunEvaluation]":
+    """Every evaluation of the runs of a sweep, whatever grid asked for it.
+
+    Args:
+        sweep: its name; None: the one that was planned last.
+
+    Raises:
+        KdxError: there is no such sweep.
+        DatabaseError: see `sweeps`.
+    """
+    from kdx.store.database import open_database
+    from kdx.store.reading import load_sweep
+
+    with open_database(database, write=False) as opened:
+        record = load_sweep(opened, sweep)
+    return Records(
+        RunEvaluation(run.id, one.settings, one.metrics, one.longest_context, one.error)
+        for run in record.runs
+        for one in record.evaluations.get(run.id, {}).values()
     )
 
 

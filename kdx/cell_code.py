@@ -13,7 +13,7 @@ from kdx.grid.placement import filter_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 
-_TRAINER = "kdx.training.run"
+_TRAINER, _EVALUATOR = "kdx.training.run", "kdx.training.evaluation"
 
 
 def code_of(spec: CellSpec) -> Fingerprint:
@@ -21,6 +21,15 @@ def code_of(spec: CellSpec) -> Fingerprint:
 
     Another part, task or corpus may come or change without making a result of this cell stale.
     """
+    return _code_of(spec, _TRAINER)
+
+
+def evaluation_code_of(spec: CellSpec) -> Fingerprint:
+    """The code that decides the numbers of evaluations of this cell's runs."""
+    return _code_of(spec, _EVALUATOR)
+
+
+def _code_of(spec: CellSpec, root: str) -> Fingerprint:
     task = TASKS[spec.task]
     attentions = task.attentions
     parts = [
@@ -33,10 +42,10 @@ def code_of(spec: CellSpec) -> Fingerprint:
         *([ENCODINGS.address(spec.encoding)] if spec.encoding else []),
     ]
     modules = (address.partition(":")[0] for address in (task.module, task.data.reader, *parts))
-    return fingerprint({_TRAINER, *modules, *generator_of(spec.data.corpus)})
+    return fingerprint({root, *modules, *generator_of(spec.data.corpus)})
 
 
 def read_code() -> None:
     """Read the sources of all tasks once; processes that are forked afterwards need not."""
     modules = {address.partition(":")[0] for task in TASKS.values() for address in (task.module, task.data.reader)}
-    fingerprint({_TRAINER, *modules})
+    fingerprint({_TRAINER, _EVALUATOR, *modules})

@@ -30,7 +30,7 @@ _TABLES = frozenset(
     )
 )
 # What the grid resolves is in the cell's id, so how it came to that decides nothing any more; the others compute no
-# number of a run. `grid.max_positions` and `grid.placement` are read after the grid, by readers of text and models.
+# number of a run. Those that are read later are read by readers of text, models and evaluations.
 _ELSEWHERE = (
     "kdx.grid",
     "kdx.tasks",
@@ -45,7 +45,7 @@ _ELSEWHERE = (
     "kdx.fingerprint",
     "kdx.cell_code",
 )
-_READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement")
+_READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading")
 
 
 @dataclass(frozen=True)

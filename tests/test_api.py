@@ -1,5 +1,6 @@
 """kdx as a library, on the shipped example and on runs of its own."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,16 @@ def test_the_selected_run_has_the_best_validation_score_of_its_cell():
         (selected,) = (run for run in runs if run.selected)
         better = max if selected.spec.selection_direction == "max" else min
         assert selected.valid_score == better(run.valid_score for run in runs)
+
+
+def test_evaluations_are_records(tmp_path):
+    assert not kdx.evaluations("quickstart", EXAMPLE)
+    old = tmp_path / "runs.db"
+    shutil.copy(Path(__file__).parent / "store" / "sqlite" / "databases" / "0007.db", old)
+    (one,) = kdx.evaluations("tiny", old)
+    assert (one.run, one.settings["beam"], dict(one.metrics), one.error) == (1, 4, {"loss": 1.25}, None)
+    (row,) = one.rows()
+    assert (row["run"], row["beam"], row["loss"]) == (1, 4, 1.25)
 
 
 def test_records_are_frames():

@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": {"attention", "data", "grid"},
     "training": {"models", "data", "attention", "grid", "tasks", "cell_code", "run_options", "checkpoint_names"},
     "run_files": {"training", "data", "store", "grid", "checkpoint_names", "machine"},
-    "sweep": {"training", "run_files", "store", "grid", "cell_code", "run_options", "machine"},
+    "sweep": {"training", "run_files", "store", "grid", "data", "cell_code", "run_options", "machine"},
     "cli": {"sweep", "run_files", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
 }
 OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version"}
@@ -59,7 +59,12 @@ ROOMS: dict[str, set[str]] = {
 HEAVY = {"attention", "models", "training"}
 HEAVY_FILES = {"data/batching.py"}
 # Only worker code leads to training, and what gives a trained model back.
-LEADS_TO_TRAINING = {"sweep/worker.py", "sweep/hosts/fork_server_process.py", "run_files/load_run.py"}
+LEADS_TO_TRAINING = {
+    "sweep/worker.py",
+    "sweep/evaluating.py",
+    "sweep/hosts/fork_server_process.py",
+    "run_files/load_run.py",
+}
 
 # What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
 # the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
@@ -205,6 +210,7 @@ def test_every_module_has_its_tests():
         ["sweep", "--help"],
         ["plan", "--help"],
         ["resume", "--help"],
+        ["evaluate", "--help"],
         ["report", "--help"],
         ["claims", "--help"],
         ["check", "--help"],

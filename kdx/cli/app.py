@@ -13,6 +13,7 @@ from kdx.cli import (
     data,
     db,
     doctor,
+    evaluate,
     export,
     gc,
     init,
@@ -62,6 +63,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
+app.command("evaluate")(evaluate.evaluate)
 app.command("retry")(retry.retry)
 app.command("report")(report.report)
 app.command("claims")(claims.claims)

@@ -24,28 +24,22 @@ def plan(
 
     Example: kdx plan quickstart --seeds 5
     """
-    from functools import partial
-    from pathlib import Path
-
     from kdx.cli.planned import change_of, leaving
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
-    from kdx.run_files.files import files_beside, resume_step
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
-    from kdx.store.reading import recorded
-    from kdx.sweep.decide import decide
-    from kdx.sweep.lease_holder import liveness
+    from kdx.sweep.decisions import decisions_in
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
     notes = prepare_data(wanted, large=False)
-    records, change, files = {}, None, Path()
+    change = None
     if backend_of(db).exists():
         with open_database(db, write=False) as database, database.read():
             change = change_of(database, wanted, grid, db, replaces=replace)
-            records = recorded(database, [cell.id for cell in wanted.cells])
-            files = files_beside(database.location)
-    decisions = decide(wanted, records, liveness, partial(resume_step, files))
+            decisions = decisions_in(database, wanted)
+    else:
+        decisions = decisions_in(None, wanted)
     if json:
         runs = [
             {
@@ -54,6 +48,7 @@ def plan(
                 "choices": dict(decision.run.cell.labels),
                 "action": decision.action.value,
                 "reason": decision.reason,
+                "evaluations": [dict(one.settings) for one in decision.missing],
             }
             for decision in decisions
         ]
@@ -63,6 +58,7 @@ def plan(
 
     from kdx.cli.wording import run_name
     from kdx.sanitize import sanitize
+    from kdx.sweep.decide import Action
 
     for decision in decisions:
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({sanitize(decision.reason)})")
@@ -71,6 +67,8 @@ def plan(
             say(f"note: {note}")
     counts = Counter(decision.action.value for decision in decisions)
     actions = ", ".join(f"{count} to {action}" for action, count in counts.items())
+    if to_make := sum(len(decision.missing) for decision in decisions if decision.action is not Action.SKIP):
+        actions += f"; {to_make} evaluations to make"
     shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
     options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""

@@ -95,7 +95,7 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     stored = {cell.id: cell for cell in record.cells}
     return replace(
         record,
-        grid={**record.grid, **{part: plan.grid[part] for part in ("tables", "axes", "description")}},
+        grid={**record.grid, **{part: plan.grid[part] for part in ("tables", "axes", "description", "evaluations")}},
         cells=tuple(replace(stored[cell.id], ordinal=cell.ordinal, labels=cell.labels) for cell in plan.cells),
     )
 

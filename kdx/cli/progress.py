@@ -22,6 +22,8 @@ class Lines:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.counts: dict[str, int] = {}
+        self.evaluations: dict[str, int] = {}
+        """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
         self.first = True
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
@@ -32,6 +34,7 @@ class Lines:
         """Counts states; the first call writes the number of runs."""
         states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in decisions)
         self.counts = {state.value: states[state] for state in RunState if states[state]}
+        self.evaluations = evaluation_counts(self.plan, decisions)
         self.reasons = {
             decision.run.key: decision.reason
             for decision in decisions
@@ -41,7 +44,9 @@ class Lines:
             self.first = False
             over = sum(states[state] for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
             had = f", {over} of them over already" if over else ""
-            self.note(f"{self.plan.name}: {len(decisions)} runs{had}")
+            to_make = self.evaluations.get("to make", 0)
+            lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
+            self.note(f"{self.plan.name}: {len(decisions)} runs{had}{lacking}")
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()
@@ -65,6 +70,17 @@ class Lines:
             scores = f": {metric} {record.valid_score:.2f} valid, {record.test_score:.2f} test"
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
+
+    def evaluating(self, run: PlannedRun, count: int) -> None:
+        self.running[run.key] = time.monotonic()
+        self.note(f"evaluating {run_name(run)}: {count} evaluation{'' if count == 1 else 's'}")
+
+    def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
+        """Says how making the evaluations of a run ended."""
+        took = time.monotonic() - self.running.pop(run.key, time.monotonic())
+        left = f", {missing} evaluations are left" if missing else ""
+        reason = f": its process {problem}" if problem else ""
+        self.note(f"evaluated {run_name(run)}{left}{reason} ({took:.0f} s)")
 
     def host_lost(self, problem: str) -> None:
         self.note(f"{problem}, and they with it: starting another")
@@ -134,8 +150,30 @@ class Live(Lines):
             self.bars.remove_task(self.tasks.pop(run.key))
         super().ended(run, record)
 
+    def evaluating(self, run: PlannedRun, count: int) -> None:
+        self.running[run.key] = time.monotonic()
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=None, told=f"{count} evaluations")
+
+    def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
+        if run.key in self.tasks:
+            self.bars.remove_task(self.tasks.pop(run.key))
+        super().evaluated(run, missing, problem)
+
     def note(self, text: str) -> None:
         self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def evaluation_counts(plan: Plan, decisions: tuple[Decision, ...]) -> dict[str, int]:
+    """How many evaluations of completed runs are made, to be made, failed, or not to be had any more."""
+    counts: Counter[str] = Counter()
+    for decision in decisions:
+        if decision.record and decision.record.state is RunState.COMPLETED:
+            asked = len({one.id for one in plan.evaluations_of(decision.run.cell.id)})
+            missing = "to make" if decision.action is Action.EVALUATE else "without weights"
+            counts["made"] += asked - len(decision.missing) - decision.failed
+            counts[missing] += len(decision.missing)
+            counts["failed"] += decision.failed
+    return {name: count for name, count in counts.items() if count}
 
 
 @contextmanager

@@ -26,10 +26,11 @@ def resume(
     """
     from kdx.cli.running import FAILED, run_plan
     from kdx.data.plan_corpora import prepare_data
-    from kdx.store import reading, recording
+    from kdx.store import evaluations, reading, recording
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
     from kdx.store.records import RunState
+    from kdx.sweep.decisions import lacks_evaluations
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     codes = []
@@ -39,8 +40,10 @@ def resume(
             record = reading.load_sweep(database, name)
             if failed:
                 recording.reset_failed(database, [each.id for each in record.runs])
+                evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
-            if not unfinished & {each.state for each in record.runs}:
+            over = not unfinished & {each.state for each in record.runs}
+            if over and not (record.grid.get("evaluations") and lacks_evaluations(database, plan_of(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record)

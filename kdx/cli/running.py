@@ -22,12 +22,15 @@ FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
 
 
-def run_plan(plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions) -> int:
+def run_plan(
+    plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions, *, trains: bool = True
+) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
     Args:
         db: the database, as the user typed it.
         workers: number of concurrent runs; None for the number of GPUs, or else of cores.
+        trains: whether runs are trained; else only evaluations of completed runs are made.
     """
     never_wait_for_readers()
     gpus = visible_gpus()
@@ -36,7 +39,10 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
         say(f"note: {moved}")
     with progress(plan) as listener:
         files = files_beside(database.location)
-        supervisor = Supervisor(plan, database, db, files, count, listener, ForkServer(), options=options, gpus=gpus)
+        host = ForkServer()
+        supervisor = Supervisor(
+            plan, database, db, files, count, listener, host, options=options, gpus=gpus, trains=trains
+        )
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
             supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
@@ -53,18 +59,27 @@ def run_plan(plan: Plan, database: Database, db: str, workers: int | None, optio
             faulthandler.unregister(signal.SIGUSR1)
             for signum, handler in before.items():
                 signal.signal(signum, handler)
-    return _close(listener.counts, stopped, plan.name, db)
+    verb = "resume" if trains else "evaluate"
+    return _close(listener.counts, listener.evaluations, stopped, plan.name, db, verb)
 
 
-def _close(counts: dict[str, int], stopped: int | None, sweep: str, db: str) -> int:
+def _close(
+    counts: dict[str, int], evaluations: dict[str, int], stopped: int | None, sweep: str, db: str, verb: str
+) -> int:
     """Writes the last line, with counts of runs and the next command, and returns the exit code."""
     summary = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+    if evaluations:
+        of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
+        summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
     where = shlex.quote(sweep) + in_database(db)
     if stopped is not None:
-        say(f"{summary}; go on with: kdx resume {where}")
+        say(f"{summary}; go on with: kdx {verb} {where}")
         return 128 + stopped
     if counts.get("failed"):
         say(f"{summary}; try them again with: kdx resume --failed {where}")
+        return FAILED
+    if evaluations.get("failed") or evaluations.get("to make"):
+        say(f"{summary}; try them again with: kdx evaluate --failed {where}")
         return FAILED
     say(f"{summary}; next: kdx report {where}")
     return 0

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kdx.data.corpus import load_corpus
+from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
 from kdx.data.reading import check_reading
 from kdx.data.storage import data_home
 from kdx.errors import KdxError, by_place
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
@@ -47,6 +49,9 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
             for cell in cells:
                 with _collected(cell, faults):
                     check_reading(cell.spec, corpus)
+                for one in plan.evaluations_of(cell.id):
+                    with _collected(one, faults):
+                        evaluated_corpus(cell.spec, one, corpus)
             notes |= dict.fromkeys(corpus.notes)
     if faults:
         raise by_place(faults.values())
@@ -54,14 +59,14 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
 
 
 @contextmanager
-def _collected(cell: PlannedCell, faults: dict[str, KdxError]) -> Iterator[None]:
-    """Collects faults of the cell, by their text, to report all at once; other errors are raised."""
+def _collected(asked: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxError]) -> Iterator[None]:
+    """Collects faults of what the grid asks for, by their text, to report all at once; other errors are raised."""
     try:
         yield
     except KdxError as fault:
         if fault.exit_code != KdxError.exit_code:
             raise
-        located = in_file(fault, cell)
+        located = in_file(fault, asked) if isinstance(asked, PlannedCell) else asked.asked.in_file(fault)
         faults.setdefault(str(located), located)
 
 

@@ -1,23 +1,14 @@
 """How much of a stream an evaluation reads at once, since a short text does not fill long segments or memories."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kdx.data.corpus import HELD_OUT, Corpus
 from kdx.data.stream import StreamCorpus
 from kdx.errors import KdxError
+from kdx.grid.reading import Reading, reading_of
 from kdx.grid.spec import CellSpec
-
-
-class Reading(NamedTuple):
-    """How a stream is cut for an evaluation."""
-
-    streams: int
-    """Number of streams that are read in parallel."""
-    length: int
-    """Tokens of each stream in a batch."""
-    memory: int
-    """Earlier tokens that stay visible."""
+from kdx.vocabulary import Split
 
 
 class Extent(NamedTuple):
@@ -30,17 +21,6 @@ class Extent(NamedTuple):
     """The longest memory that a segment has."""
     context: int
     """The longest context of a token: earlier tokens of its segment, and the memory."""
-
-
-def reading_of(spec: CellSpec) -> Reading:
-    """How validation and test read a stream, for a cell whose task reads streams."""
-    evaluation, training = spec.evaluation, spec.training
-    assert training.length is not None
-    return Reading(
-        streams=evaluation.streams or training.batch_tokens // training.length,
-        length=evaluation.length or training.length,
-        memory=spec.memory if evaluation.memory is None else evaluation.memory,
-    )
 
 
 def extent(tokens: int, reading: Reading) -> Extent:
@@ -68,23 +48,38 @@ def data_facts(spec: CellSpec, corpus: Corpus) -> Mapping[str, Any]:
         return corpus.facts
     reading = reading_of(spec)
     asked = {f"reading/{name}": value for name, value in reading._asdict().items()}
-    read = {f"{split}/longest_context": extent(len(corpus.splits[split]), reading).context for split in HELD_OUT}
+    read = {f"{split}/longest_context": longest_context(spec, corpus, split) for split in HELD_OUT}
     return {**corpus.facts, **asked, **read}
 
 
-def check_reading(spec: CellSpec, corpus: Corpus) -> None:
-    """Refuses a length or memory of the cell's evaluation that its text cannot fill; those from training are allowed.
+def longest_context(spec: CellSpec, corpus: Corpus, split: Split) -> int | None:
+    """Tokens of a split that one of it is predicted from at most; None where no stream is read."""
+    if not isinstance(corpus, StreamCorpus):
+        return None
+    return extent(len(corpus.splits[split]), reading_of(spec)).context
+
+
+def check_reading(
+    spec: CellSpec, corpus: Corpus, *, splits: Sequence[Split] = HELD_OUT, text: str | None = None
+) -> None:
+    """Refuses a length or memory that the cell's evaluation names and its text cannot fill; those of training may stay.
+
+    Args:
+        splits: those that are read.
+        text: what the corpus is called; None: as the cell calls it.
 
     Raises:
-        KdxError: `evaluation.length` or `evaluation.memory` is more than the validation or the test text gives.
+        KdxError: `evaluation.length` or `evaluation.memory` is more than these splits give.
     """
     if not isinstance(corpus, StreamCorpus):
         return
     reading = reading_of(spec)
-    tokens = {split: len(corpus.splits[split]) for split in HELD_OUT}
-    shortest = min(HELD_OUT, key=tokens.__getitem__)
+    tokens = {split: len(corpus.splits[split]) for split in splits}
+    shortest = min(splits, key=tokens.__getitem__)
     longest = extent(tokens[shortest], reading)
-    in_streams = f"the {shortest} text of `{spec.data.corpus}` has {tokens[shortest]:,} tokens in {reading.streams:,} "
+    in_streams = (
+        f"the {shortest} text of `{text or spec.data.corpus}` has {tokens[shortest]:,} tokens in {reading.streams:,} "
+    )
     in_streams += f"streams, {longest.stream:,} in each"
     if spec.evaluation.length is not None and longest.segment < reading.length:
         fitting = tokens[shortest] // reading.length

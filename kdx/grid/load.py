@@ -18,11 +18,12 @@ from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
+from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import find, folder, names
 from kdx.grid.source import LARGEST_FILE, LONGEST_KEY, Node, read, shortened
 from kdx.grid.spec import CellSpec
-from kdx.grid.table_layout import LayoutBuilder
+from kdx.grid.table_layout import LayoutBuilder, evaluated, reads_evaluations
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 
@@ -35,7 +36,7 @@ MOST_AXES = 100
 MOST_TABLES = 100
 LONGEST_NAME = 100  # characters
 _SUB_GRID = ("axes", "approaches", "preset")
-_GRID = ("name", "description", "extends", "seeds", "tables", "tasks", *_SUB_GRID)
+_GRID = ("name", "description", "extends", "seeds", "tables", "evaluations", "tasks", *_SUB_GRID)
 
 
 @cache
@@ -73,20 +74,15 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         raise by_place(faults)
     tables = _tables(root, faults)
     cells = cells_of(sub_grids, faults)
-    if tables and not faults:
-        layouts = LayoutBuilder([(cell.labels, ResolvedSpec.of(cell.spec)) for cell in cells])
-        for table, node in tables:
-            try:
-                layouts.build(table)
-            except KdxError as error:
-                faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
+    tasks = dict.fromkeys(cell.spec.task for cell in cells)
+    evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
+    if not faults:
+        check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
     name = _name(root, path, faults)
     description = _text(root, "description", "", faults)
-    if faults:
-        raise by_place(faults)
     axes = dict.fromkeys(dimension.name for sub_grid in sub_grids for dimension in sub_grid.dimensions)
-    return Plan(
+    plan = Plan(
         name,
         tuple(cells),
         chosen,
@@ -94,7 +90,13 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
         tuple(axes),
         description,
         file=str(path.resolve()),
+        evaluations=tuple(evaluations),
     )
+    if tables and not faults:
+        _check_tables(plan, tables, faults)
+    if faults:
+        raise by_place(faults)
+    return plan
 
 
 def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxError]:
@@ -406,6 +408,22 @@ def _tables(root: Node, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
     for name, inner in _repeated([table.name for table, _ in tables], [inner for _, inner in tables]):
         faults.append(KdxError(f"two tables named `{shortened(name)}`", place=inner.at(("name",))))
     return tables
+
+
+def _check_tables(plan: Plan, tables: Sequence[tuple[TableSpec, Node]], faults: list[KdxError]) -> None:
+    """Lays the cells out as each table asks, and its evaluations where it asks for these."""
+    own = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+    read = [
+        evaluated(cell.labels, spec, one)
+        for cell, (_, spec) in zip(plan.cells, own, strict=True)
+        for one in plan.evaluations_of(cell.id)
+    ]
+    builders = {False: LayoutBuilder(own), True: LayoutBuilder(read)}
+    for table, node in tables:
+        try:
+            builders[bool(read) and reads_evaluations(table)].build(table)
+        except KdxError as error:
+            faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))
 
 
 def _repeated(words: Sequence[str], nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from pydantic import Field
 
-from kdx.errors import Place
+from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import CellSelector
+from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.sections import Margin, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
@@ -75,6 +76,9 @@ class PlannedRun:
         return self.cell.id, self.seed
 
 
+_OfACell = tuple[tuple[ResolvedEvaluation, ...], tuple[tuple[AskedEvaluation, str], ...]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """A grid, expanded."""
@@ -90,6 +94,8 @@ class Plan:
     """The one that planned it, as far as it decides the plan."""
     file: str = ""
     """Absolute path of the grid; empty where it is not known. It tells grids apart, and is never opened."""
+    evaluations: tuple[AskedEvaluation, ...] = ()
+    """Further readings of each run that completes."""
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
@@ -101,6 +107,28 @@ class Plan:
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
         return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
 
+    def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
+        """Those that the runs of a cell can have, in the order of the grid."""
+        return self._evaluations.get(cell_id, ((), ()))[0]
+
+    def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
+        """Those that the runs of a cell cannot have, though others of the plan can, each with the reason."""
+        return self._evaluations.get(cell_id, ((), ()))[1]
+
+    @cached_property
+    def _evaluations(self) -> dict[str, _OfACell]:
+        """Cell id → both of the above."""
+        return {cell.id: self._resolved(cell.spec) for cell in self.cells} if self.evaluations else {}
+
+    def _resolved(self, spec: CellSpec) -> _OfACell:
+        able, impossible = [], []
+        for asked in self.evaluations:
+            try:
+                able.append(resolve_evaluation(spec, asked))
+            except KdxError as error:
+                impossible.append((asked, error.problem))
+        return tuple(able), tuple(impossible)
+
     @property
     def grid(self) -> dict[str, Any]:
         """What concerns no single cell, as JSON: kept with the sweep, and enough to make the plan again."""
@@ -111,4 +139,5 @@ class Plan:
             "axes": list(self.axes),
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
+            "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
         }

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import shortened
@@ -21,6 +22,9 @@ Labelled = tuple[Mapping[str, str], ResolvedSpec]
 
 Address = tuple[int, int]
 """Row and column of a place in a table."""
+
+EVALUATION = "evaluation"
+"""The factor that names an evaluation, and the section of its settings."""
 
 NO_CHOICE = "–"
 """Header of a cell that lacks an axis which other cells have."""
@@ -36,6 +40,23 @@ class TableLayout:
     """One word for each column factor; a single empty header when the table names none."""
     at: Mapping[Address, int]
     """Where each cell stands, by its index; a place that the plan leaves empty is absent."""
+
+
+def reads_evaluations(table: TableSpec) -> bool:
+    """Whether the table has a factor of evaluations, so that each of a cell's stands in a place of its own."""
+    factors = (*table.rows, *table.columns, *table.where)
+    return any(factor == EVALUATION or factor.startswith(f"{EVALUATION}.") for factor in factors)
+
+
+def evaluated(labels: Mapping[str, str], spec: ResolvedSpec, one: ResolvedEvaluation) -> Labelled:
+    """A cell as one evaluation reads it: its section `evaluation` has what was read, and so have its labels.
+
+    The name that the grid gives the evaluation is the factor `evaluation`, each setting one such as
+    `evaluation.length`.
+    """
+    section = {**spec.plain["evaluation"], **{k: v for k, v in one.settings.items() if k in spec.plain["evaluation"]}}
+    words = {f"{EVALUATION}.{name}": word for name, word in one.words.items()}
+    return {**labels, EVALUATION: one.asked.name, **words}, ResolvedSpec({**spec.plain, "evaluation": section})
 
 
 class LayoutBuilder:
@@ -62,12 +83,17 @@ class LayoutBuilder:
         at: dict[Address, int] = {}
         for index, row, column in zip(chosen, row_keys, column_keys, strict=True):
             first = at.setdefault((row_index[row], column_index[column]), index)
-            if first != index and self._cells[first][1] != self._cells[index][1]:
+            if first != index and self._what(first) != self._what(index):
                 keys = zip(chosen, row_keys, column_keys, strict=True)
                 here = [other for other, *key in keys if key == [row, column]]
                 header = dict(zip((*table.rows, *table.columns), (*row, *column), strict=True))
                 raise self._collision(here, header, table)
         return TableLayout(rows, columns, at)
+
+    def _what(self, index: int) -> tuple[ResolvedSpec, dict[str, str]]:
+        """What a cell is: two choices that come to the same may stand in one place, two evaluations may not."""
+        labels, spec = self._cells[index]
+        return spec, {name: word for name, word in labels.items() if name.startswith(f"{EVALUATION}.")}
 
     def _words_of(self, factor: str) -> list[str | None]:
         """The word of each cell."""

@@ -107,6 +107,11 @@ def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     return next((file for file in _listing_of(files, folder_of(run)) if is_of(file, run)), None)
 
 
+def has_weights(files: Path, run: RunRecord) -> bool:
+    """Whether a finished run still has the weights that it was tested with."""
+    return final_weights(files, run) is not None
+
+
 def is_of(file: RunFile, run: RunRecord) -> bool:
     """Whether a file holds the tested weights of this run, as far as the record shows."""
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)

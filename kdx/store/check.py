@@ -26,7 +26,7 @@ from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
-from kdx.store.schema import VIEWS, cell, metadata, metric, output, run
+from kdx.store.schema import VIEWS, cell, evaluation_metric, metadata, metric, output, run
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
@@ -145,6 +145,7 @@ def _doubles(connection: Connection) -> Iterator[str]:
         (metric.c.value, metric.c.bits),
         (run.c.valid_score, run.c.valid_bits),
         (run.c.test_score, run.c.test_bits),
+        (evaluation_metric.c.value, evaluation_metric.c.bits),
     ):
         # Read without their types, which would take several times as long.
         pair: list[ColumnElement[Any]] = [type_coerce(one, NullType()) for one in (column, bits)]

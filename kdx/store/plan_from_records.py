@@ -3,6 +3,7 @@
 from pydantic import ValidationError
 
 from kdx.errors import KdxError
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.store.records import SweepRecord
 
@@ -22,9 +23,14 @@ def plan_of(sweep: SweepRecord) -> Plan:
     )
     try:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
+        evaluations = tuple(
+            AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
+            for one in sweep.grid.get("evaluations", ())  # which older ones lack
+        )
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        problem = f"this kdx cannot read one of its tables: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        what = "evaluations" if error.title == EvaluationSettings.__name__ else "tables"
+        problem = f"this kdx cannot read one of its {what}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         raise _written_by_another(sweep, problem) from error
     return Plan(
         name=sweep.name,
@@ -35,6 +41,7 @@ def plan_of(sweep: SweepRecord) -> Plan:
         description=sweep.grid["description"],
         command=sweep.grid.get("command", ""),  # missing in older records
         file=sweep.grid.get("file", ""),  # likewise
+        evaluations=evaluations,
     )
 
 

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.store import evaluations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -37,6 +38,7 @@ from kdx.store.records import (
     AttemptRecord,
     CellRecord,
     CurveRecord,
+    EvaluationRecord,
     Inventory,
     Provenance,
     RunRecord,
@@ -48,6 +50,7 @@ from kdx.store.schema import (
     attempt,
     cell,
     environment,
+    evaluation,
     identity,
     metric,
     now,
@@ -147,7 +150,13 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         runs=records,
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
+        evaluations=_evaluations(connection, row),
     )
+
+
+def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
+    planned = select(run.c.id).where(_planned_in(row.id))
+    return evaluations.which(connection, evaluation.c.run_id.in_(planned))
 
 
 def contents(database: Database, name: str) -> Contents | None:

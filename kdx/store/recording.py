@@ -142,6 +142,15 @@ def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
         return reset.rowcount
 
 
+def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
+    """The id of an environment, which is recorded where it is not known yet."""
+    text = json.dumps(facts, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    known = database.backend.insert(environment).values(id=key, environment=json.loads(text))
+    connection.execute(known.on_conflict_do_nothing())
+    return key
+
+
 class ComeTo(NamedTuple):
     """The progress of a run, in optimiser steps."""
 
@@ -179,11 +188,8 @@ class RunWriter:
             changes: what differs from the attempt before; None for nothing.
             data_facts: facts on the prepared data and the evaluation; any JSON.
         """
-        facts = json.dumps(environment_facts, sort_keys=True)
-        key = hashlib.sha256(facts.encode()).hexdigest()[:32]
         with self._writing() as connection:
-            known = self._database.backend.insert(environment).values(id=key, environment=json.loads(facts))
-            connection.execute(known.on_conflict_do_nothing())
+            key = keep_environment(connection, self._database, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
             )

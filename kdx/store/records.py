@@ -147,6 +147,25 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True)
+class EvaluationRecord:
+    """A further reading of a completed run."""
+
+    settings_id: str
+    """What tells it from the other evaluations of the run, see `kdx.grid.evaluations`."""
+    settings: Mapping[str, Any]
+    """Every setting."""
+    made: float
+    longest_context: int | None
+    """Tokens that one is predicted from at most; None: no stream was read."""
+    definitions: Mapping[str, str] | None
+    """Metric → its definition or signature."""
+    error: str | None
+    """One line: why it failed; None: it did not."""
+    metrics: Mapping[str, float]
+    """Metric, without a split → value."""
+
+
+@dataclass(frozen=True)
 class SweepSummary:
     """A named plan in a list of them."""
 
@@ -185,3 +204,5 @@ class SweepRecord:
     """Run id → metric → value, for `test/…` and `model/…` metrics."""
     provenance: Mapping[int, Provenance] = field(default_factory=dict)
     """Run id → what it was computed from."""
+    evaluations: Mapping[int, Mapping[str, EvaluationRecord]] = field(default_factory=dict)
+    """Run id → settings' id → further reading."""

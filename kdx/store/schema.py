@@ -81,8 +81,8 @@ _NUMBERS = frozenset({"vocabulary_size", "unknown_rate", "longest_context"})
 
 
 def _is_grid(found: dict[str, Any]) -> bool:
-    """Whether the parts of a grid have their types; older records lack some parts."""
-    lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int}
+    """Of the parts that are there; older ones lack some."""
+    lists: dict[str, type] = {"tables": dict, "axes": str, "seeds": int, "evaluations": dict}
     listed = (isinstance(found.get(name, []), list) for name in lists)
     words = (isinstance(found.get(name, ""), str) for name in ("description", "command", "file"))
     return (
@@ -90,6 +90,7 @@ def _is_grid(found: dict[str, Any]) -> bool:
         and all(words)
         and all(isinstance(one, kind) for name, kind in lists.items() for one in found.get(name, []))
         and all(isinstance(table.get("name", ""), str) for table in found.get("tables", []))
+        and all(isinstance(one.get("settings"), dict) and "name" in one for one in found.get("evaluations", []))
     )
 
 
@@ -311,6 +312,44 @@ output = Table(
     comment="texts that a run produced",
 )
 
+evaluation = Table(
+    "evaluation",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("run_id", _key(), ForeignKey("run.id"), nullable=False, comment="the run, which is completed"),
+    Column(
+        "settings_id",
+        Hash(32),
+        nullable=False,
+        comment="hash of the settings that the run's own test has otherwise, 32 hexadecimal digits",
+    ),
+    Column("settings", _object(), nullable=False, comment="every setting, such as length, corpus and split; JSON"),
+    Column("made", Time(), nullable=False, comment="when it was made, seconds since 1970"),
+    Column("weights_sha256", Hash(64), comment="of the file with the weights that were read; NULL: it was not come to"),
+    Column("data_fingerprint", ShortText(NAME), comment="hash of the prepared data that was read; NULL: it failed"),
+    Column("code_fingerprint", ShortText(NAME), comment="hash of the code that decides what it computes"),
+    Column("environment_id", Hash(32), ForeignKey("environment.id"), comment="where it was computed"),
+    Column(
+        "longest_context",
+        _count(),
+        comment="tokens that one is predicted from at most, memory included; NULL: no stream was read",
+    ),
+    Column("definitions", _texts(), comment="metric → its definition or signature; NULL: it failed"),
+    Column("error", ShortText(LINE), comment="one line: why it failed; NULL: it did not"),
+    UniqueConstraint("run_id", "settings_id"),
+    comment="further readings of a completed run, made from the weights that it kept",
+)
+
+evaluation_metric = Table(
+    "evaluation_metric",
+    metadata,
+    Column("evaluation_id", _key(), ForeignKey("evaluation.id"), primary_key=True, comment="the evaluation"),
+    Column("name", ShortText(NAME), primary_key=True, comment="metric without a split, such as bleu"),
+    Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
+    Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
+    comment="every number that an evaluation gave",
+)
+
 for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
@@ -418,6 +457,26 @@ VIEWS = (
             "step": "optimiser step, from 0",
             "value": "the number; NULL when it is not one",
         },
+    ),
+    View(
+        "evaluations",
+        "every number of every further reading of a run",
+        {
+            "run_id": "the run",
+            "settings": "every setting of the evaluation, JSON",
+            "split": "valid or test",
+            "corpus": "the text that was read",
+            "length": "tokens of a stream in one batch; NULL: not prediction",
+            "memory": "tokens before them that stay visible; NULL: not prediction",
+            "streams": "read side by side; NULL: not prediction",
+            "beam": "hypotheses kept at each word; NULL: not translation",
+            "longest_context": "tokens that one is predicted from at most; NULL: not prediction",
+            "made": "seconds since 1970",
+            "name": "metric, such as bleu; NULL: it failed",
+            "value": "the number; NULL when it is not one",
+            "error": "one line: why it failed; NULL: it did not",
+        },
+        {"settings": "length"},
     ),
     View(
         "former_runs",

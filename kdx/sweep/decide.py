@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
 from kdx.sweep.lease_holder import Liveness
@@ -17,6 +18,7 @@ class Action(StrEnum):
 
     START = "start"
     CONTINUE = "continue"
+    EVALUATE = "evaluate"
     WAIT = "wait"
     SKIP = "skip"
 
@@ -29,6 +31,10 @@ class Decision:
     record: RunRecord | None
     action: Action
     reason: str
+    missing: tuple[ResolvedEvaluation, ...] = ()
+    """Evaluations that the plan asks for of this run and that are not made yet; each once."""
+    failed: int = 0
+    """Those that could not be made."""
 
 
 def decide(
@@ -36,19 +42,42 @@ def decide(
     records: Mapping[tuple[str, int], RunRecord],
     liveness: Callable[[str], Liveness],
     checkpoint: Callable[[RunRecord], int | None],
+    evaluated: Mapping[int, Mapping[str, str | None]],
+    has_weights: Callable[[RunRecord], bool],
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
     Args:
         records: (cell id, seed) → the newest generation of that run.
-        liveness: returns what is known about a lease holder.
-        checkpoint: returns the step of the newest checkpoint from which a run can be resumed; None without one.
+        liveness: what is known of a lease holder.
+        checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
+        evaluated: run id → id of an evaluation → why it failed, or None where it was made.
+        has_weights: whether a completed run still has the weights that it was tested with.
     """
-    return tuple(
-        Decision(run, record, *_decide(record, liveness, checkpoint))
-        for run in plan.runs
-        for record in [records.get(run.key)]
-    )
+    decisions = []
+    for run in plan.runs:
+        record = records.get(run.key)
+        there = evaluated.get(record.id, {}) if record else {}
+        asked = {one.id: one for one in plan.evaluations_of(run.cell.id)}
+        missing = tuple(one for one in asked.values() if one.id not in there)
+        failed = sum(there.get(key) is not None for key in asked)
+        action, reason = _decide(record, liveness, checkpoint)
+        if record and record.state is RunState.COMPLETED and (missing or failed):
+            action, told = _evaluate(len(missing), failed, has_weights(record) if missing else True)
+            reason = f"{reason}; {told}"
+        decisions.append(Decision(run, record, action, reason, missing, failed))
+    return tuple(decisions)
+
+
+def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:
+    """Of a completed run."""
+    told = [f"{_count(missing)} to make" if has_weights else f"{_count(missing)} not made: its weights are gone"]
+    told = [*(told if missing else []), *([f"{_count(failed)} failed"] if failed else [])]
+    return Action.EVALUATE if missing and has_weights else Action.SKIP, ", ".join(told)
+
+
+def _count(evaluations: int) -> str:
+    return f"{evaluations} evaluation{'' if evaluations == 1 else 's'}"
 
 
 def why_lost(run: RunRecord, liveness: Callable[[str], Liveness]) -> str | None:

@@ -9,10 +9,14 @@ message lies in an anonymous file in memory, and its packet carries the file's d
 """
 
 import array
+import contextlib
 import json
 import os
 import signal
 import socket
+import sys
+import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -24,6 +28,7 @@ from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, Serve
 from kdx.run_options import RunOptions
 
 LARGEST_PACKET = 1 << 15  # bytes
+PROGRESS_EVERY = 0.2  # seconds
 DONE, CRASHED, STOPPED, TAKEN = 0, 1, 75, 76  # exit codes of a worker
 _IN_FILE = b"file"
 _KINDS = (AccessError, ChangedError, DatabaseError, ServerError, StorageError, KdxError)
@@ -50,7 +55,30 @@ class ClaimedRun:
     """The folder of the run's checkpoints and log."""
     options: RunOptions = RunOptions()
     gpu: str | None = None
-    """The only GPU that the worker may see, as `CUDA_VISIBLE_DEVICES` names it; None for all GPUs."""
+    """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
+    evaluations: tuple[str, ...] = ()
+    """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class FinishedRun:
+    """A completed run, of which a worker process is to make evaluations; nobody claims it, for it stays as it is.
+
+    Raises:
+        pydantic.ValidationError: as `ClaimedRun`.
+    """
+
+    run_id: int
+    database: str
+    spec: str
+    seed: int
+    folder: str
+    evaluations: tuple[str, ...]
+    gpu: str | None = None
+
+
+Work = ClaimedRun | FinishedRun
+_WORK: dict[str, type[ClaimedRun] | type[FinishedRun]] = {"claimed": ClaimedRun, "finished": FinishedRun}
 
 
 def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> None:
@@ -70,6 +98,34 @@ def send(channel: socket.socket, message: Mapping[str, Any], flags: int = 0) -> 
         channel.sendmsg([_IN_FILE], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file.fileno()]))], flags)
 
 
+class SignsOfLife:
+    """What a worker tells its sweep of a run; most of it now and then, so that one that is behind holds up nobody."""
+
+    def __init__(self, channel: socket.socket, run_id: int) -> None:
+        self._channel, self._run_id = channel, run_id
+        self._said = time.monotonic()
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """Sends an event of the run, unless one was sent a moment ago; one may be dropped all the same."""
+        now = time.monotonic()
+        if now - self._said >= PROGRESS_EVERY:
+            self._said = now
+            # One that is gone is noticed by the host.
+            with contextlib.suppress(OSError):
+                send(self._channel, {**message, "run": self._run_id}, socket.MSG_DONTWAIT)
+
+    def alive(self) -> None:
+        """Says that the process is there and at work."""
+        self.say({"event": "alive"})
+
+    def note(self, text: str) -> None:
+        """Tells whoever watches, and the run's log, one line without a subject."""
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            send(self._channel, {"event": "note", "run": self._run_id, "text": text})
+
+
 def receive(channel: socket.socket) -> dict[str, Any] | None:
     """The next object; None when the other side has ended."""
     try:
@@ -84,18 +140,20 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
     return json.loads(packet) if packet else None
 
 
-def start(claimed: ClaimedRun) -> dict[str, Any]:
-    """The message that starts a run."""
-    return {"do": "start", "claimed": asdict(claimed)}
+def start(work: Work) -> dict[str, Any]:
+    """The message that starts a process for a run."""
+    (name,) = (name for name, kind in _WORK.items() if isinstance(work, kind))
+    return {"do": "start", name: asdict(work)}
 
 
-def claimed_run(message: Mapping[str, Any]) -> ClaimedRun:
+def work_of(message: Mapping[str, Any]) -> Work:
     """The run of a `start`.
 
     Raises:
         pydantic.ValidationError: this kdx sends no such message.
     """
-    return ClaimedRun(**message["claimed"])
+    (name,) = message.keys() & _WORK.keys()
+    return _WORK[name](**message[name])
 
 
 def forward(signum: int, run_id: int | None) -> dict[str, Any]:
@@ -126,3 +184,12 @@ def describe_exit(code: int) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:  # most real-time signals have no name
         return f"killed by signal {-code}"
+
+
+def describe_error(error: Exception) -> str:
+    """An exception in one line."""
+    text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
+    line = text.partition("\n")[0]
+    # torch has a class of its own for the memory of a GPU alone, but words for both.
+    refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
+    return f"out of memory: {line}" if refused else line

@@ -1,27 +1,28 @@
 """Runs a plan: claims runs, has a host start them, listens, and calls `decide` again after every event."""
 
+import json
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from kdx.errors import DatabaseError, KdxError, ServerError
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.run_files.files import folder_of, resume_step
+from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
-from kdx.store import reading
+from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
-from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.decide import Action, Decision
+from kdx.sweep.decisions import decisions_in
 from kdx.sweep.gpus import least_used_gpu
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
-from kdx.sweep.lease_holder import liveness
-from kdx.sweep.messages import STOPPED, ClaimedRun, describe_exit, error_of
+from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
@@ -46,6 +47,12 @@ class Listener(Protocol):
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """A worker has ended; the record shows how."""
 
+    def evaluating(self, run: PlannedRun, count: int) -> None:
+        """A worker makes so many evaluations of a completed run."""
+
+    def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
+        """A worker that made evaluations has ended; so many are still not made, for that reason if there is one."""
+
     def host_lost(self, problem: str) -> None:
         """All workers of the host were killed, and the host starts again."""
 
@@ -61,7 +68,8 @@ class _Running:
     """A run that a worker of this sweep computes."""
 
     run: PlannedRun
-    attempt: int
+    attempt: int | None
+    """None: the run is completed, and its evaluations are being made."""
     gpu: str | None
     """The GPU that it uses, alone or with other runs."""
     heard: float
@@ -85,6 +93,8 @@ class Supervisor:
     host: Host
     """The host, which is closed when the plan is done."""
     options: RunOptions = RunOptions()
+    trains: bool = True
+    """Whether runs are trained, or only evaluations made of those that are completed."""
     gpus: tuple[str, ...] = ()
     """GPUs as `CUDA_VISIBLE_DEVICES` names them; each run gets one. If empty, runs use any GPU that they find."""
 
@@ -97,6 +107,8 @@ class Supervisor:
         """How often in a row the host was lost since a run was last finished."""
         self._trouble: KdxError | None = None
         self._active: dict[int, _Running] = {}
+        self._tried: set[int] = set()
+        """Completed runs whose evaluations were begun here; what is missing of one then is not tried again."""
         self._looked = time.monotonic()
 
     def run(self) -> int | None:
@@ -149,8 +161,8 @@ class Supervisor:
         if not self._active:
             if self._trouble is not None:
                 raise self._trouble
-            if not _unfinished(decisions):
-                self._stopping = None  # the sweep was done when it was asked to stop
+            if not self._unfinished(decisions):
+                self._stopping = None  # done when it was asked
                 return False
             if self._stopping is not None:
                 return False
@@ -160,7 +172,7 @@ class Supervisor:
         return True
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decide(self.plan, self._records(), liveness, partial(resume_step, self.files))
+        decisions = decisions_in(self.database, self.plan, self.files)
         for decision in decisions:
             if decision.record is None:
                 cell, seed = decision.run.key
@@ -178,7 +190,11 @@ class Supervisor:
                 return
             run, record = decision.run, decision.record
             assert record is not None
-            if decision.action not in (Action.START, Action.CONTINUE):
+            if decision.action is Action.EVALUATE:
+                if not self._evaluate(decision, record):
+                    return
+                continue
+            if decision.action not in (Action.START, Action.CONTINUE) or not self.trains:
                 continue
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, but no other process claimed it.
@@ -197,6 +213,7 @@ class Supervisor:
                 folder=str(self.files / folder_of(record)),
                 options=self.options,
                 gpu=gpu,
+                evaluations=_settings(self.plan.evaluations_of(run.cell.id)),
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -204,6 +221,29 @@ class Supervisor:
                 del self._active[record.id]
                 self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
                 return
+
+    def _evaluate(self, decision: Decision, record: RunRecord) -> bool:
+        """Has a worker make the evaluations that a completed run lacks; False: woken before that could be done."""
+        if record.id in self._active or record.id in self._tried:
+            return True
+        self._tried.add(record.id)
+        run = decision.run
+        gpu = least_used_gpu(self.gpus, (running.gpu for running in self._active.values()))
+        finished = FinishedRun(
+            run_id=record.id,
+            database=self.address,
+            spec=canonical(run.cell.spec),
+            seed=run.seed,
+            folder=str(self.files / folder_of(record)),
+            evaluations=_settings(decision.missing),
+            gpu=gpu,
+        )
+        self._active[record.id] = _Running(run, None, gpu, heard=time.monotonic())
+        self.listener.evaluating(run, len(decision.missing))
+        if self.host.start(finished, self.options.hang_after):
+            return True
+        del self._active[record.id]
+        return False
 
     def _listen(self, seconds: float) -> None:
         """Receives messages until one calls for a decision, for at most `seconds`."""
@@ -247,14 +287,20 @@ class Supervisor:
     def _ended(self, run_id: int, running: _Running, code: int) -> None:
         hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
         reason = describe_exit(code) if running.hung_since is None else hung
-        # This changes nothing if the worker recorded its own end, so that the run is no longer `running`.
-        if self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
+        # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
+        if running.attempt is None:
+            there = evaluations.recorded(self.database, [running.run.cell.id]).get(run_id, {})
+            missing = {one.id for one in self.plan.evaluations_of(running.run.cell.id)} - there.keys()
+            self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
+            self._hosts_lost = 0
+        elif self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
             self._hosts_lost = 0
 
     def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
-        """Ends an attempt and returns the record of its run."""
+        """What is recorded of the run now."""
+        assert running.attempt is not None
         self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
-        record = self._records()[running.run.key]
+        record = reading.recorded(self.database, [running.run.cell.id])[running.run.key]
         self.listener.ended(running.run, record)
         return record
 
@@ -274,15 +320,23 @@ class Supervisor:
             elif running.hung_since is not None and now - running.hung_since > HANG_GRACE:
                 self.host.signal(signal.SIGKILL, run_id)
 
-    def _records(self) -> dict[tuple[str, int], RunRecord]:
-        """The records by cell and seed; under the sweep's name another kdx may have registered another plan."""
-        return reading.recorded(self.database, {cell.id for cell in self.plan.cells})
+    def _unfinished(self, decisions: tuple[Decision, ...]) -> bool:
+        """Whether there is more to do, here or in another kdx."""
+        return any(
+            decision.record is not None and decision.record.id not in self._tried
+            if decision.action is Action.EVALUATE
+            else decision.action is not Action.SKIP and self.trains
+            for decision in decisions
+        )
 
     def _recover(self, lost: HostLost) -> None:
         """Abandons the host's runs, which are started again unless that would not help."""
         for run_id, running in [*self._active.items()]:
             del self._active[run_id]
-            # The runs did not cause the loss.
+            # No fault of theirs.
+            if running.attempt is None:
+                self._tried.discard(run_id)
+                continue
             self._abandon(run_id, running, lost.of_a_run, stalled=False)
         if self._stopping is not None or self._trouble is not None:
             return
@@ -297,5 +351,5 @@ class Supervisor:
         self.listener.host_lost(lost.problem)
 
 
-def _unfinished(decisions: tuple[Decision, ...]) -> bool:
-    return any(decision.action is not Action.SKIP for decision in decisions)
+def _settings(asked: Iterable[ResolvedEvaluation]) -> tuple[str, ...]:
+    return tuple(json.dumps(dict(one.changes)) for one in asked)

@@ -20,33 +20,52 @@ from kdx.grid.spec import CellSpec
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
-from kdx.sweep.messages import CRASHED, DONE, STOPPED, TAKEN, ClaimedRun, send, trouble
+from kdx.sweep.evaluating import make_evaluations
+from kdx.sweep.messages import (
+    CRASHED,
+    DONE,
+    STOPPED,
+    TAKEN,
+    ClaimedRun,
+    SignsOfLife,
+    Work,
+    describe_error,
+    send,
+    trouble,
+)
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
 
 FLUSH_EVERY = 1.0  # seconds
-PROGRESS_EVERY = 0.2  # seconds
 
 # Errors that would stop any run here and now, so that the run is not recorded as failed.
 _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
 
 
-def work(claimed: ClaimedRun, channel: socket.socket) -> int:
-    """Computes the run, records how it ended, and returns the exit code of the process."""
+def work(work: Work, channel: socket.socket) -> int:
+    """Do the run and record how it ended, and make the evaluations of one that is completed; the exit code."""
     stop = StopRequest()
     stop.listen()
     faulthandler.register(signal.SIGUSR1, file=2)
     # They were blocked since before the fork, so that an early signal waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        with open_database(claimed.database, write=True, patient=True) as database:
-            return _attempt(claimed, channel, database, stop)
+        with open_database(work.database, write=True, patient=True) as database:
+            code = _attempt(work, channel, database, stop) if isinstance(work, ClaimedRun) else DONE
+            if not isinstance(work, ClaimedRun):
+                with contextlib.suppress(OSError):  # the folder went with the weights
+                    _log_to(Path(work.folder) / "log.txt")
+            if code == DONE and work.evaluations:
+                make_evaluations(work, channel, database, stop)
+            return code
+    except Stopped:
+        return STOPPED
     except Fenced:
         return TAKEN
     except _OF_THE_MACHINE as error:
         with contextlib.suppress(OSError):  # the sweep is gone
-            send(channel, trouble(claimed.run_id, error))
+            send(channel, trouble(work.run_id, error))
         return STOPPED
 
 
@@ -117,17 +136,8 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
         # The run may have ended because a row cannot be recorded; then it still cannot.
         with contextlib.suppress(TypeError, KdxError):
             recorder.flush(recorder.step)
-        writer.fail(_describe(error), trace, recorder.step)
+        writer.fail(describe_error(error), trace, recorder.step)
         return CRASHED
-
-
-def _describe(error: Exception) -> str:
-    """The error in one line."""
-    text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
-    line = text.partition("\n")[0]
-    # torch has a class only for the memory of a GPU, but the message says so for both.
-    refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
-    return f"out of memory: {line}" if refused else line
 
 
 class DatabaseRecorder:
@@ -135,11 +145,10 @@ class DatabaseRecorder:
 
     def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
         self.writer = writer
-        self.run_id = run_id
-        self.channel = channel
+        self._signs = SignsOfLife(channel, run_id)
         self.step = 0
         self._rows: list[tuple[str, int, float]] = []
-        self._flushed = self._said = time.monotonic()
+        self._flushed = time.monotonic()
 
     def begin(
         self,
@@ -153,10 +162,7 @@ class DatabaseRecorder:
         self.writer.begin(environment, data_fingerprint, code_fingerprint, resumed_step, changes, data_facts)
 
     def note(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)  # to the run's log
-        with contextlib.suppress(OSError):
-            send(self.channel, {"event": "note", "run": self.run_id, "text": text})
+        self._signs.note(text)
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
@@ -165,18 +171,10 @@ class DatabaseRecorder:
         self.step = step
         if time.monotonic() - self._flushed >= FLUSH_EVERY:
             self.flush(step)
-        self._say({"event": "progress", "run": self.run_id, "step": step, "loss": loss})
+        self._signs.say({"event": "progress", "step": step, "loss": loss})
 
     def alive(self) -> None:
-        self._say({"event": "alive", "run": self.run_id})
-
-    def _say(self, message: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        if now - self._said >= PROGRESS_EVERY:
-            self._said = now
-            # A slow sweep must not block training; the server notices one that is gone.
-            with contextlib.suppress(OSError):
-                send(self.channel, message, socket.MSG_DONTWAIT)
+        self._signs.alive()
 
     def checkpointed(self, step: int) -> None:
         self.writer.checkpoint(step)

@@ -18,6 +18,9 @@ class DataKind:
     """What an example is called, in the plural."""
     reader: str
     """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
+    other_reader: str | None = None
+    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None: there
+    is no such text."""
     text: bool = True
     """Whether it is text, which has a vocabulary; else it is generated examples."""
     suffixes: tuple[str, ...] | None = None
@@ -30,6 +33,11 @@ class DataKind:
     def read(self) -> Any:
         """The `kdx.data.corpus.ReadCorpus` of this kind."""
         return imported(self.reader)
+
+    def read_other(self) -> Any:
+        """Its function, see `kdx.data.other_text`."""
+        assert self.other_reader is not None
+        return imported(self.other_reader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +70,14 @@ class Task:
     def test_metrics(self) -> Mapping[str, Direction]:
         """What a test gives, and which end of each is good."""
         return {**self.metrics, **self.only_test}
+
+    @property
+    def evaluation_settings(self) -> tuple[str, ...]:
+        """What an evaluation of a trained run may set, as keys of the grid."""
+        section = "evaluation."
+        # `valid_beam` is of the validations within the training.
+        own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)
+        return (*own, *(["corpus"] if self.data.other_reader else []), "split")
 
     def module_class(self) -> Any:
         """The `type[kdx.training.module.TaskModule]` with its loss, evaluation, batches and model; imports torch."""

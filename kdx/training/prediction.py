@@ -9,9 +9,10 @@ from torch import Tensor
 
 from kdx.data.batching import StreamBatch, StreamBatches
 from kdx.data.corpus import HELD_OUT
-from kdx.data.reading import extent, reading_of
+from kdx.data.reading import extent
 from kdx.data.stream import StreamCorpus
 from kdx.data.vocabulary import END
+from kdx.grid.reading import reading_of
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
 from kdx.models.memory import Memory

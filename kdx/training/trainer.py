@@ -55,18 +55,29 @@ def trainer_of(
         accumulate_grad_batches=training.accumulate,
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
-        precision=_PRECISION[training.precision],
-        # Named, so that what `environment` records is what was used.
-        accelerator="cuda" if torch.cuda.is_available() else "cpu",
-        devices=1,
         callbacks=[lifecycle],
         # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
         default_root_dir=files.folder,
+        **_on_one_device(training),
     )
+
+
+def evaluator_of(training: Training, watch: lightning.Callback) -> lightning.Trainer:
+    """What tests a trained model as `trainer_of` does, with the same arithmetic."""
+    return lightning.Trainer(callbacks=[watch], plugins=[LightningEnvironment()], **_on_one_device(training))
+
+
+def _on_one_device(training: Training) -> dict[str, Any]:
+    return {
+        "precision": _PRECISION[training.precision],
+        # Named, so that what `environment` records is what was used.
+        "accelerator": "cuda" if torch.cuda.is_available() else "cpu",
+        "devices": 1,
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+        "use_distributed_sampler": False,
+    }

@@ -28,7 +28,12 @@ def record(run: PlannedRun, state: RunState, **fields) -> RunRecord:
 
 def decided(*records: RunRecord):
     return decide(
-        PLAN, {(each.cell_id, each.seed): each for each in records}, lambda owner: Liveness.GONE, lambda run: 380
+        PLAN,
+        {(each.cell_id, each.seed): each for each in records},
+        lambda owner: Liveness.GONE,
+        lambda run: 380,
+        {},
+        lambda run: True,
     )
 
 

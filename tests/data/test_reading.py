@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from kdx.data.batching import StreamBatches
 from kdx.data.corpus import load_corpus
-from kdx.data.reading import Reading, check_reading, data_facts, extent
+from kdx.data.reading import check_reading, data_facts, extent
 from kdx.data.stream import load_stream
 from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
+from kdx.grid.reading import Reading
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Split
 

@@ -25,7 +25,7 @@ from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import STOPPED, claimed_run, receive, send, trouble
+from kdx.sweep.messages import STOPPED, receive, send, trouble, work_of
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import StopRequest
@@ -122,7 +122,7 @@ class Workers:
     def serve(self):
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
-                claimed = claimed_run(message)
+                claimed = work_of(message)
                 try:
                     with open_database(claimed.database, write=True) as database:
                         code = worker._attempt(claimed, self.channel, database, StopRequest())

@@ -3,7 +3,6 @@
 import pytest
 from pydantic import ValidationError
 
-from kdx.data.reading import reading_of
 from kdx.grid.spec import CellSpec
 from kdx.vocabulary import Attention, Embeddings
 
@@ -31,10 +30,3 @@ def test_prediction_has_a_decoder_only():
 def test_a_cell_does_not_change():
     with pytest.raises(ValidationError):
         cell().kernel = "rbf"
-
-
-def test_an_evaluation_reads_as_training_does_unless_said_otherwise():
-    training = {"batch_tokens": 640, "length": 64}
-    assert reading_of(cell("prediction", training=training, memory=8)) == (10, 64, 8)
-    evaluation = {"streams": 3, "length": 16, "memory": 0}
-    assert reading_of(cell("prediction", training=training, memory=8, evaluation=evaluation)) == (3, 16, 0)

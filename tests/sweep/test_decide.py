@@ -1,11 +1,14 @@
 """What a sweep does with a run follows from the plan and the record alone."""
 
+from dataclasses import replace
+
 import pytest
 
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
-from kdx.sweep.decide import Action, decide
+from kdx.sweep.decide import Action, Decision, decide
 from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
@@ -37,7 +40,7 @@ def first(
     recorded: RunRecord | None, liveness: Liveness = Liveness.UNKNOWN, checkpoint: int | None = 38
 ) -> tuple[Action, str]:
     records = {("a", 0): recorded} if recorded else {}
-    decision = decide(PLAN, records, lambda owner: liveness, lambda run: checkpoint)[0]
+    decision = decide(PLAN, records, lambda owner: liveness, lambda run: checkpoint, {}, lambda run: True)[0]
     return decision.action, decision.reason
 
 
@@ -110,7 +113,7 @@ def test_every_state_is_decided():
 
 
 def test_runs_are_decided_one_seed_of_every_cell_first():
-    decisions = decide(PLAN, {}, lambda owner: Liveness.UNKNOWN, lambda run: None)
+    decisions = decide(PLAN, {}, lambda owner: Liveness.UNKNOWN, lambda run: None, {}, lambda run: True)
     # Both cells of this plan have one spec but two ids.
     assert [(decision.run.cell.id, decision.run.seed) for decision in decisions] == [
         ("a", 0),
@@ -118,3 +121,38 @@ def test_runs_are_decided_one_seed_of_every_cell_first():
         ("a", 1),
         ("b", 1),
     ]
+
+
+BEAMS = tuple(AskedEvaluation("beams", EvaluationSettings(beam=beam)) for beam in (2, 4, 4))
+EVALUATED = replace(PLAN, evaluations=BEAMS)
+NARROW, WIDE, _ = (one.id for one in EVALUATED.evaluations_of("a"))
+
+
+def evaluated(state: RunState, there: dict[str, str | None], *, weights: bool = True) -> Decision:
+    records = {("a", 0): record(state, error="NaN")}
+    return decide(EVALUATED, records, lambda _: Liveness.GONE, lambda _: None, {1: there}, lambda _: weights)[0]
+
+
+@pytest.mark.parametrize(
+    ("there", "weights", "action", "told"),
+    [
+        ({}, True, Action.EVALUATE, "; 2 evaluations to make"),
+        ({NARROW: None}, True, Action.EVALUATE, "; 1 evaluation to make"),
+        ({NARROW: None, WIDE: None}, True, Action.SKIP, ""),
+        ({NARROW: None, WIDE: "boom"}, True, Action.SKIP, "; 1 evaluation failed"),
+        ({WIDE: "boom"}, True, Action.EVALUATE, "; 1 evaluation to make, 1 evaluation failed"),
+        ({}, False, Action.SKIP, "; 2 evaluations not made: its weights are gone"),
+        ({NARROW: None, WIDE: None}, False, Action.SKIP, ""),
+    ],
+)
+def test_a_completed_run_is_evaluated_where_something_is_missing_and_its_weights_are_there(
+    there, weights, action, told
+):
+    decision = evaluated(RunState.COMPLETED, there, weights=weights)
+    assert (decision.action, decision.reason) == (action, f"completed, without a score{told}")
+    assert {one.id for one in decision.missing} == {NARROW, WIDE} - there.keys()
+
+
+@pytest.mark.parametrize("state", set(RunState) - {RunState.COMPLETED})
+def test_no_other_run_is_evaluated(state):
+    assert evaluated(state, {}).action is not Action.EVALUATE

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, ServerError, StorageError
 from kdx.run_options import RunOptions
-from kdx.sweep.messages import ClaimedRun, claimed_run, describe_exit, error_of, receive, send, start, trouble
+from kdx.sweep.messages import ClaimedRun, FinishedRun, describe_exit, error_of, receive, send, start, trouble, work_of
 from kdx.vocabulary import IfChanged
 
 texts = st.text(max_size=200)
@@ -17,20 +17,23 @@ options = st.builds(RunOptions, st.sampled_from(IfChanged), st.floats(min_value=
 claims = st.builds(
     ClaimedRun, st.integers(1), st.integers(1), texts, texts, texts, st.integers(0, 2**32), texts, options
 )
+finished = st.builds(
+    FinishedRun, st.integers(1), texts, texts, st.integers(0, 2**32), texts, st.tuples(texts), st.none() | texts
+)
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-@given(st.lists(claims, max_size=5))
-def test_claimed_runs_arrive_as_they_were_sent(sent):
+@given(st.lists(claims | finished, max_size=5))
+def test_runs_arrive_as_they_were_sent(sent):
     here, there = pair()
     with here, there:
         for claimed in sent:
             send(here, start(claimed))
         received = [receive(there) for _ in sent]
-    assert [claimed_run(message) for message in received] == sent
+    assert [work_of(message) for message in received] == sent
     assert all(message["do"] == "start" for message in received)
 
 
@@ -99,4 +102,4 @@ def test_a_claimed_run_of_another_kdx_is_refused(change):
     message = start(ClaimedRun(1, 1, "me", "runs.db", "{}", 0, "folder"))
     message["claimed"] |= change
     with pytest.raises(ValidationError):
-        claimed_run(message)
+        work_of(message)

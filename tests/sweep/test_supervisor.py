@@ -21,7 +21,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
 from kdx.sweep.hosts.fork_server import ForkServer
-from kdx.sweep.messages import ClaimedRun, claimed_run, receive, send, trouble
+from kdx.sweep.messages import ClaimedRun, receive, send, trouble, work_of
 from kdx.sweep.supervisor import Supervisor
 
 
@@ -47,6 +47,12 @@ class Heard:
 
     def ended(self, run, record):
         self.ended_runs.append(record)
+
+    def evaluating(self, run, count):
+        self.evaluating_runs = [*getattr(self, "evaluating_runs", []), (run.seed, count)]
+
+    def evaluated(self, run, missing, problem):
+        self.evaluated_runs = [*getattr(self, "evaluated_runs", []), (run.seed, missing, problem)]
 
     def host_lost(self, problem):
         self.hosts_lost = [*getattr(self, "hosts_lost", []), problem]
@@ -250,7 +256,7 @@ class FakeServer:
         going = []
         while (message := receive(self.channel)) is not None:
             if message["do"] == "start":
-                claimed = claimed_run(message)
+                claimed = work_of(message)
                 code = self.end(claimed)
                 ended = {claimed.run_id: code} if code is not None else {}
                 going += [claimed.run_id] if code is None else []
@@ -390,7 +396,7 @@ def test_a_run_that_gives_no_sign_of_life_is_ended_and_tried_again(database, fak
 def test_a_disk_that_fails_one_worker_stops_the_sweep_and_fails_no_run(database, fake):
     class Full(FakeServer):
         def serve(self):
-            claimed = claimed_run(receive(self.channel))
+            claimed = work_of(receive(self.channel))
             send(self.channel, trouble(claimed.run_id, StorageError("full", place="/somewhere", hint="free some")))
             send(self.channel, {"event": "exit", "run": claimed.run_id, "code": 75})
             while receive(self.channel) is not None:

@@ -22,7 +22,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep import worker
-from kdx.sweep.messages import ClaimedRun, error_of, receive
+from kdx.sweep.messages import PROGRESS_EVERY, ClaimedRun, error_of, receive
 from kdx.training.run import RunOutcome
 from kdx.training.stopping import Stopped
 
@@ -396,16 +396,16 @@ def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatc
     recorder = worker.DatabaseRecorder(Kept(), 5, here)
     recorder.progress(1, 1.0)
     for step in range(2, 4):
-        now += worker.PROGRESS_EVERY
+        now += PROGRESS_EVERY
         recorder.progress(step, 0.5)
     received = [json.loads(there.recv(1000)) for _ in range(2)]
     assert received == [{"event": "progress", "run": 5, "step": step, "loss": 0.5} for step in (2, 3)]
     # Nobody reads; then nobody is there. Training goes on.
     for step in range(4, 3000):
-        now += worker.PROGRESS_EVERY
+        now += PROGRESS_EVERY
         recorder.progress(step, 0.5)
     there.close()
-    now += worker.PROGRESS_EVERY
+    now += PROGRESS_EVERY
     recorder.progress(3000, 0.5)
     assert recorder.step == 3000
 
@@ -421,7 +421,7 @@ def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
 
 
 def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):
-    moments = iter([0.0, 0.1, 5.0])
+    moments = iter([0.0, 0.0, 0.1, 5.0])
     monkeypatch.setattr(worker.time, "monotonic", lambda: next(moments))
     recorder = worker.DatabaseRecorder(None, 3, channels[0])
     recorder.alive()

@@ -26,7 +26,10 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
 
     A factor with the name of another column, such as `seed`, has `factor ` before its name.
     """
-    labels = {cell.id: {"task": cell.spec.task, **cell.labels} for cell in sweep.cells}
+    records = {cell.id: cell for cell in sweep.cells} | {
+        k: v for table in tables for k, v in table.layout.records.items()
+    }
+    labels = {cell.id: {"task": cell.spec.task, **cell.labels} for cell in records.values()}
     headers = [
         {**labels[cell.id], **table.layout.header(at)} for table in tables for at, cell in table.layout.places.items()
     ]

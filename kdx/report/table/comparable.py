@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.table_layout import Address
+from kdx.grid.table_layout import EVALUATION, Address
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
@@ -42,9 +42,14 @@ def traits(layout: Layout, sweep: SweepRecord) -> dict[Address, tuple[Trait, ...
     # If only some cells have facts, those would differ from the others by nothing but the kdx that trained them.
     recorded = all(facts[at] for at in scored)
     return {
-        at: _of_facts(cell.metric, known, layout.spec(at))
-        if recorded and (known := facts[at])
-        else _of_spec(layout.spec(at))
+        at: (
+            *(
+                _of_facts(cell.metric, known, layout.spec(at))
+                if recorded and (known := facts[at])
+                else _of_spec(layout.spec(at))
+            ),
+            *_of_evaluation(layout.records[cell.id].labels),
+        )
         for at, cell in layout.places.items()
     }
 
@@ -111,6 +116,12 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> t
     add(f"{split} source text", f"{split}/source_text")
     add(f"{split} examples", f"{split}/content")
     return (*found, *_reading(spec))
+
+
+def _of_evaluation(labels: Mapping[str, str]) -> tuple[Trait, ...]:
+    """Which text an evaluation read; the text of a test is among its facts."""
+    read = [labels[f"{EVALUATION}.{name}"] for name in ("corpus", "split") if f"{EVALUATION}.{name}" in labels]
+    return (Trait("evaluated text", " ".join(read), " ".join(read)),) if read else ()
 
 
 def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:

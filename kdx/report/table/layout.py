@@ -1,15 +1,16 @@
 """The layout of a table: headers, cells and metrics, without comparisons."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout
+from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout, reads_evaluations
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
+from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Layout:
     metric."""
     records: Mapping[str, CellRecord]
     """Cell id → the cell as the sweep planned it."""
+    evaluations: Mapping[str, Mapping[int, EvaluationRecord]] = field(default_factory=dict)
+    """Cell id → run id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
 
     @property
     def body(self) -> tuple[tuple[Cell | None, ...], ...]:
@@ -78,21 +81,41 @@ def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    layouts = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
+    own = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
+    read = evaluated_cells(sweep)
+    of_evaluations = LayoutBuilder([(one.record.labels, one.record.spec) for one in read])
     runs = by_cell(sweep.runs)
-    return tuple(_filled(layouts.build(one), one, sweep, runs) for one in asked)
+    return tuple(
+        _filled(of_evaluations.build(one), one, sweep, runs, read)
+        if read and reads_evaluations(one)
+        else _filled(own.build(one), one, sweep, runs)
+        for one in asked
+    )
 
 
 def _filled(
-    headers: TableLayout, asked: TableSpec, sweep: SweepRecord, runs: Mapping[str, Sequence[RunRecord]]
+    headers: TableLayout,
+    asked: TableSpec,
+    sweep: SweepRecord,
+    runs: Mapping[str, list[RunRecord]],
+    read: Sequence[EvaluatedCell] = (),
 ) -> Layout:
     places: dict[Address, Cell] = {}
     records: dict[str, CellRecord] = {}
+    evaluations: dict[str, Mapping[int, EvaluationRecord]] = {}
+    metrics: Mapping[int, Mapping[str, float]] = sweep.metrics
     for at, index in sorted(headers.at.items()):
-        record = sweep.cells[index]
-        cell = cell_of(record, runs.get(record.id, ()), sweep.metrics, metric=asked.metric, shown=asked.cell)
+        if read:
+            one = read[index]
+            record, its_runs, metrics = one.record, one.runs(runs.get(one.cell_id, [])), one.metrics
+        else:
+            record = sweep.cells[index]
+            its_runs = runs.get(record.id, [])
+        cell = cell_of(record, its_runs, metrics, metric=asked.metric, shown=asked.cell)
         if cell:
             places[at], records[record.id] = cell, record
+            if read:
+                evaluations[record.id] = one.made
     columns = range(len(headers.columns))
     return Layout(
         name=asked.name,
@@ -105,6 +128,7 @@ def _filled(
         metrics=tuple(_only(cell.metric for (_, c), cell in places.items() if c == column) for column in columns),
         places=places,
         records=records,
+        evaluations=evaluations,
     )
 
 

@@ -27,6 +27,11 @@ _UNDERTRAINED = (
 )
 
 
+_EVALUATED = (
+    "Scores are those of evaluations, made of the trained weights; weights and seeds were chosen within the training."
+)
+
+
 def notes(layout: Layout) -> tuple[str, ...]:
     """The sentences that explain the numbers of a table."""
     cells = layout.cells
@@ -48,6 +53,8 @@ def notes(layout: Layout) -> tuple[str, ...]:
             f"Per cell, the mean {split} score over seeds ± half of its 95% interval by Student's t{_number(layout)}; "
             f"each run's weights are those of its best {rule}."
         ]
+    if layout.evaluations:
+        sentences.append(_EVALUATED)
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
@@ -94,7 +101,11 @@ def _number(layout: Layout) -> str:
 
 
 def _definitions(layout: Layout, metric: Metric, provenance: Mapping[int, Provenance]) -> Iterable[str]:
-    """How the metric was computed, as the runs recorded it; several texts where the runs differ."""
+    """How the metric was made, as the runs recorded it; several where they do not agree."""
+    if layout.evaluations:
+        made = (one for cell in layout.cells if cell.metric == metric for one in layout.evaluations[cell.id].values())
+        of_each = ((one.definitions or {}).get(metric.name) for one in made)
+        return dict.fromkeys(text for text in of_each if text)
     runs = (seed.run_id for cell in layout.cells if cell.metric == metric for seed in cell.seeds)
     # Runs share their origins; each origin counts once.
     origins = {id(one): one for run in runs if (one := provenance.get(run))}.values()

@@ -21,12 +21,14 @@ OBJECTS = {
     "view former_runs": "1156f2543291724f",
     "view runs": "4185eefbc267a6eb",
     "view curves": "d15ea0a74e84d11b",
+    "view evaluations": "d0b3938da8f2217e",
     f"trigger {FINAL_STATE_TRIGGER}": "9fb4f0acc20ff047",
 }
 """Kind and name → digest of its text, as the migrations make it on SQLite."""
 
 TABLES = frozenset({
-    "attempt", "cell", "environment", "identity", "metric", "output", "run", "sweep", "sweep_cell", "sweep_run",
+    "attempt", "cell", "environment", "evaluation", "evaluation_metric", "identity", "metric", "output", "run", "sweep",
+    "sweep_cell", "sweep_run",
 })  # fmt: skip
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")

@@ -13,7 +13,7 @@ from typing import Any
 from kdx.errors import KdxError, ServerEndedError, ServerError
 from kdx.sweep import messages
 from kdx.sweep.hosts.host import HostLost
-from kdx.sweep.messages import ClaimedRun, describe_exit
+from kdx.sweep.messages import Work, describe_exit
 
 ENDS_WITHIN = 10.0  # seconds for the process to end, with its workers at their safe points
 ENDS_AT_ONCE_WITHIN = 1.0  # seconds, where the workers are killed
@@ -30,14 +30,14 @@ class ForkServer:
         self._wake, self._wake_end = os.pipe()
         os.set_blocking(self._wake_end, False)
 
-    def start(self, claimed: ClaimedRun, within: float) -> bool:
+    def start(self, work: Work, within: float) -> bool:
         try:
             if self._process is None:
                 self._start_process()
             # A stopped process reads nothing, and a socket holds only so much.
             woken, ready, _ = select.select([self._wake], [self._channel], [], within)
             if ready:
-                messages.send(self._channel, messages.start(claimed), socket.MSG_DONTWAIT)
+                messages.send(self._channel, messages.start(work), socket.MSG_DONTWAIT)
                 return True
         except OSError as error:
             raise self._lost(error) from error

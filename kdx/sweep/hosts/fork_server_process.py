@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kdx.errors import ServerError
-from kdx.sweep.messages import STOPPED, ClaimedRun, claimed_run, receive, send, trouble
+from kdx.sweep.messages import STOPPED, Work, receive, send, trouble, work_of
 
 GRACE = 8.0  # seconds for workers to reach a safe point once the sweep is gone
 FORK_WITHIN = 5.0  # seconds that the system has to give a process
@@ -80,22 +80,22 @@ def _keep_memory() -> None:
 
 def _execute(message: dict[str, Any], channel: socket.socket, children: dict[int, int], worker: Any) -> None:
     if message["do"] == "start":
-        claimed = claimed_run(message)
+        work = work_of(message)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1})
         server = os.getpid()
         try:
             pid = _fork(channel, children)
             if pid == 0:
-                _become_worker(claimed, channel, worker, server)
+                _become_worker(work, channel, worker, server)
         except OSError as error:
             problem = f"the system gives no process for another worker: {error.strerror}"
             hint = "fewer --workers, or a higher limit (ulimit -u), then kdx resume"
-            _say(channel, trouble(claimed.run_id, ServerError(problem, hint=hint)))
-            _say(channel, {"event": "exit", "run": claimed.run_id, "code": STOPPED})
+            _say(channel, trouble(work.run_id, ServerError(problem, hint=hint)))
+            _say(channel, {"event": "exit", "run": work.run_id, "code": STOPPED})
             return
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        children[pid] = claimed.run_id
+        children[pid] = work.run_id
     elif message["do"] == "signal":
         for pid, run_id in children.items():
             if message["run"] in (None, run_id):
@@ -116,16 +116,16 @@ def _fork(channel: socket.socket, children: dict[int, int]) -> int:
             time.sleep(0.2)
 
 
-def _become_worker(claimed: ClaimedRun, channel: socket.socket, worker: Any, server: int) -> NoReturn:
+def _become_worker(work: Work, channel: socket.socket, worker: Any, server: int) -> NoReturn:
     code = 70
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with(server)
-        if claimed.gpu is not None:
-            # CUDA reads it when it is first used, which is still to come.
-            os.environ["CUDA_VISIBLE_DEVICES"] = claimed.gpu
-        code = worker.work(claimed, channel)
+        if work.gpu is not None:
+            # In time: CUDA reads it when it is first used, and here nobody has used it yet.
+            os.environ["CUDA_VISIBLE_DEVICES"] = work.gpu
+        code = worker.work(work, channel)
     except BaseException:
         # The run could not even be recorded as failed.
         with contextlib.suppress(OSError):

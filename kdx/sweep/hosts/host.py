@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kdx.errors import KdxError
-from kdx.sweep.messages import ClaimedRun
+from kdx.sweep.messages import Work
 
 
 class Host(Protocol):
-    """Starts a process for a claimed run, receives its messages up to its exit, and forwards signals.
+    """Starts a process for a run, tells what it says and when it ended, and passes signals on.
 
     It holds no lease and reads no database: its caller claims runs and renews their leases. Only one thread uses it,
     but a signal handler may call `wake`.
     """
 
-    def start(self, claimed: ClaimedRun, within: float) -> bool:
-        """Starts a process for the run, on the GPU that it names; False if it was woken before.
+    def start(self, work: Work, within: float) -> bool:
+        """Starts a process for the run, on the GPU that it names; False: woken before that could be done.
 
         Args:
             within: seconds that this may take.

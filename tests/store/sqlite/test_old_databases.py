@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
-from kdx.store import leases, reading, recording
+from kdx.store import evaluations, leases, reading, recording
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.records import RunState
@@ -34,7 +34,7 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89}
+METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89, "0007": 89}
 
 
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
@@ -62,6 +62,9 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         assert all(run.undertrained is None for run in tiny.runs)
         known = [tiny.provenance[run.id].facts for run in tiny.runs]
         assert all(facts["test/unknown_rate"] == 0 for facts in known) if old.stem >= "0004" else known == [None, None]
+        made = evaluations.of_runs(database, [run.id for run in tiny.runs])
+        found = [one.metrics for of_run in made.values() for one in of_run.values()]
+        assert found == ([{"loss": 1.25}] if old.stem >= "0007" else [])
         (attempt,) = reading.attempts(database, 4)
         assert "do not fill 32768 streams" in attempt.traceback
 

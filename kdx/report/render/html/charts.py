@@ -155,6 +155,44 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
     return _drawn({"width": width, "height": height, "layer": layers})
 
 
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart over a setting, with the band of its seeds."""
+
+    group: str
+    points: tuple[tuple[float, float, float, float], ...]
+    """(setting, score, the lowest of any seed, the highest), from the lowest setting."""
+
+
+def over_setting(series: Sequence[Series], x: str, y: str) -> str:
+    """Scores against the values of a setting, a line and a band for each group, which differ by colour and shape."""
+    rows: list[dict[str, Any]] = [
+        {"x": at, "y": score, "low": low, "high": high, "group": sanitize(one.group)}
+        for one in series
+        for at, score, low, high in one.points
+    ]
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    across = {"field": "x", "type": "quantitative", "title": sanitize(x), "scale": {"type": "log", "base": 2}}
+    across["axis"] = {"values": sorted({row["x"] for row in rows}), "grid": False}
+    span = scale([row[end] for row in rows for end in ("low", "high")]) or (0.0, 1.0)
+    up = {"field": "y", "type": "quantitative", "title": sanitize(y), "scale": _scaled(span)}
+    legend = {"title": None, "orient": "bottom", "labelLimit": 300, "columns": 1}
+    encoding: dict[str, Any] = {"x": across, "y": up}
+    for channel, marks in (("color", _COLOURS), ("shape", _SHAPES)):
+        domain = {"domain": groups, "range": [marks[number % len(marks)] for number in range(len(groups))]}
+        encoding[channel] = {"field": "group", "type": "nominal", "scale": domain}
+        encoding[channel]["legend"] = legend if len(groups) > 1 else None
+    colour = {"color": encoding["color"]}
+    band = {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}, **colour}
+    layers = [
+        {"mark": {"type": "area", "opacity": 0.15, "aria": False}, "encoding": band},
+        {"mark": {"type": "line", "strokeWidth": 1.5, "aria": False}, "encoding": {"x": across, "y": up, **colour}},
+        {"mark": {"type": "point", "filled": True, "size": 35, "opacity": 1, "aria": False}, "encoding": encoding},
+    ]
+    width, height = _SCATTER
+    return _drawn({"data": {"values": rows}, "width": width, "height": height, "layer": layers})
+
+
 def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
     """The square of the plot in which a point lies."""
     spot = []

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
-from kdx.report.render.html.figures import forests, scatters
+from kdx.report.render.html.figures import forests, lengths, scatters
 from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
 from kdx.report.render.listings.claims import claim
@@ -43,9 +43,10 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
             cells.setdefault(cell.id, (cell, place(table.layout, at)))
     runs = {run.id: run for run in sweep.runs}
     environments = Environments()
-    specs = {cell.id: cell.spec.plain for cell in sweep.cells}
+    specs = {key: record.spec.plain for table in tables for key, record in table.layout.records.items()}
+    trained = {cell.id for cell in sweep.cells}
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
-    groups = figures_of_curves(cells, runs, curves)
+    groups = figures_of_curves({key: one for key, one in cells.items() if key in trained}, runs, curves)
     sections = [{"id": one["id"], "title": one["name"]} for one in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []
@@ -153,7 +154,7 @@ def _table(table: Table, id: str) -> dict[str, Any]:
         ],
         "rows": rows,
         "notes": caption(table, best="Bold", full=True),
-        "figures": [*scatters(table), *forests(table)],
+        "figures": [*lengths(table), *scatters(table), *forests(table)],
         "listings": list(listings(table, statistics=True)),
     }
 

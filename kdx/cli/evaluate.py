@@ -1,0 +1,57 @@
+"""`kdx evaluate`: read trained runs again, as their grid's `evaluations:` ask."""
+
+from typing import Annotated
+
+import typer
+
+from kdx.cli.options import DATABASE, Db, Workers
+
+
+def evaluate(
+    sweep: Annotated[
+        str | None,
+        typer.Argument(metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file; the last one if not said."),
+    ] = None,
+    db: Db = DATABASE,
+    workers: Workers = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
+) -> None:
+    """Make the evaluations that completed runs do not have yet, from the weights that they kept.
+
+    Nothing is trained. The evaluations are those under `evaluations:`
+    of the grid: of its file where one is named, whose evaluations the
+    sweep asks for from then on.
+
+    Example: kdx evaluate quickstart
+    """
+    from dataclasses import replace
+
+    from kdx.cli.running import run_plan
+    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.data.plan_corpora import prepare_data
+    from kdx.errors import KdxError
+    from kdx.run_options import RunOptions
+    from kdx.store import evaluations
+    from kdx.store.database import open_database
+    from kdx.store.plan_from_records import plan_of
+
+    wanted = plan_in_file(sweep, "evaluate")
+    with open_database(db, write=True) as database:
+        record = load_named(database, sweep, wanted, db)
+        plan = plan_of(record)
+        if wanted is not None:
+            # With the places in the file, and of the seeds that the sweep has.
+            plan = replace(plan, evaluations=wanted.evaluations)
+        if not plan.evaluations:
+            raise KdxError(
+                f"sweep `{plan.name}` asks for no evaluations",
+                place=sweep if wanted else db,
+                hint="write evaluations: {longer: {length: [128, 256]}} or the like into its grid,"
+                " then name the file: kdx evaluate GRID.yaml",
+            )
+        prepare_data(plan)
+        if wanted is not None:
+            evaluations.ask_for(database, record.id, plan.grid["evaluations"])
+        if failed:
+            evaluations.forget_failed(database, [each.id for each in record.runs])
+        raise typer.Exit(run_plan(plan, database, db, workers, RunOptions(), trains=False))

@@ -1,0 +1,58 @@
+"""What an evaluation reads of a corpus: another of its splits, or another text in the tokens of the run."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from kdx.data.corpus import Corpus
+from kdx.data.reading import check_reading
+from kdx.errors import KdxError
+from kdx.grid.evaluations import ResolvedEvaluation
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
+from kdx.vocabulary import Split
+
+
+def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any, home: Path | None = None) -> Any:
+    """The corpus of a cell as an evaluation reads it: what it reads stands in the place of every split.
+
+    Args:
+        corpus: the one that the run was trained with.
+        home: folder of prepared corpora; None: the user's.
+
+    Raises:
+        KdxError: there is no such text, or it does not fill the length or the memory that the evaluation asks for.
+        StorageError: neither the cache nor a temporary file can be written.
+    """
+    split, read, name = evaluation.split, corpus, spec.data.corpus
+    if evaluation.other_corpus is not None:
+        name = evaluation.other_corpus
+        # Whatever of the data tells how a text is generated or cut is told of the run's own.
+        data = spec.data.model_copy(update={"corpus": name, "train_lines": None, "seed": 0})
+        try:
+            read = TASKS[spec.task].data.read_other()(data, spec.data, corpus, split, home)
+        except KdxError as error:
+            if error.place != "data.corpus":
+                raise
+            raise type(error)(error.problem, place="corpus", allowed=error.allowed, hint=error.hint) from error
+    check_reading(evaluation.spec, read, splits=(split,), text=name)
+    return _with_one_split(read, split)
+
+
+def _with_one_split(corpus: Any, split: Split) -> Corpus:
+    """What is known of each split is known of this one; the facts of the test are its facts."""
+    known = {each.name: getattr(corpus, each.name) for each in fields(corpus)}
+    changes = {
+        name: dict.fromkeys(Split, value[split])
+        for name, value in known.items()
+        if isinstance(value, Mapping) and split in value
+    }
+    facts = {_of_test(name, split): fact for name, fact in corpus.facts.items() if split in name.split("/")}
+    changed: Corpus = replace(corpus, facts={**corpus.facts, **facts}, **changes)
+    return changed
+
+
+def _of_test(fact: str, split: Split) -> str:
+    """The name of a fact of a split, such as `source/valid/unknown_rate`, as that of the test."""
+    return "/".join(Split.TEST if part == split else part for part in fact.split("/"))

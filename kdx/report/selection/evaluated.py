@@ -1,0 +1,55 @@
+"""The evaluations of a sweep as cells of a table: each has the runs of its cell, and the scores that it gave them.
+
+Which seed stands for a cell is decided by the validation within its own training, whatever an evaluation gave.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kdx.errors import KdxError
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.table_layout import evaluated
+from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
+
+
+@dataclass(frozen=True)
+class EvaluatedCell:
+    """One evaluation of the runs of a cell."""
+
+    record: CellRecord
+    """The cell as it was read; its id is that of the cell with the beginning of the evaluation's behind it."""
+    cell_id: str
+    made: Mapping[int, EvaluationRecord]
+    """Run id → what was made of it."""
+
+    def runs(self, runs: list[RunRecord]) -> list[RunRecord]:
+        """Those of the cell, with the score that this evaluation gave each in the place of its test's."""
+        own = self.record.spec.selection_metric.removeprefix("valid/")
+        return [run._replace(test_score=self.metrics.get(run.id, {}).get(f"test/{own}")) for run in runs]
+
+    @property
+    def metrics(self) -> dict[int, dict[str, float]]:
+        """Run id → metric, named as a test's → value."""
+        return {run: {f"test/{name}": value for name, value in one.metrics.items()} for run, one in self.made.items()}
+
+
+def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
+    """Those that the sweep asks for and its cells can have, cell by cell."""
+    asked = [
+        AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
+        for one in sweep.grid.get("evaluations", ())
+    ]
+    found = []
+    for cell in sweep.cells if asked else ():
+        known = cell.spec.known
+        for each in asked if known else ():
+            assert known is not None
+            try:
+                one = resolve_evaluation(known, each)
+            except KdxError:
+                continue  # this cell goes without
+            labels, spec = evaluated(cell.labels, cell.spec, one)
+            made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
+            record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
+            found.append(EvaluatedCell(record, cell.id, made))
+    return tuple(found)

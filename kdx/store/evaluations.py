@@ -1,0 +1,118 @@
+"""Evaluations of completed runs: what is recorded of each, once, and what is read of them."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from kdx.store.database import Database
+from kdx.store.recording import keep_environment
+from kdx.store.records import EvaluationRecord, RunState
+from kdx.store.schema import LINE, bits_of, evaluation, evaluation_metric, now, run, sweep, value_of
+
+
+@dataclass(frozen=True)
+class Made:
+    """What making an evaluation gave, or why it gave nothing."""
+
+    settings_id: str
+    settings: Mapping[str, Any]
+    weights_sha256: str | None
+    environment: Mapping[str, Any] | None = None
+    code_fingerprint: str | None = None
+    data_fingerprint: str | None = None
+    longest_context: int | None = None
+    definitions: Mapping[str, str] | None = None
+    metrics: Mapping[str, float] | None = None
+    error: str | None = None
+
+
+def ask_for(database: Database, sweep_id: int, evaluations: list[dict[str, Any]]) -> None:
+    """Has a sweep ask for these evaluations, as `kdx.grid.plan.Plan.grid` has them, and for no others."""
+    with database.write() as connection:
+        grid = connection.scalar(select(sweep.c.grid).where(sweep.c.id == sweep_id))
+        changed = {**(grid or {}), "evaluations": evaluations}
+        connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(grid=changed))
+
+
+def record(database: Database, run_id: int, made: Made) -> bool:
+    """Records an evaluation of a completed run; whether it is new.
+
+    One that is there stays, but one that failed gives way. So it does no harm to make an evaluation twice.
+    """
+    columns = {
+        "settings": dict(made.settings),
+        "weights_sha256": made.weights_sha256,
+        "data_fingerprint": made.data_fingerprint,
+        "code_fingerprint": made.code_fingerprint,
+        "longest_context": made.longest_context,
+        "definitions": None if made.definitions is None else dict(made.definitions),
+        "error": None if made.error is None else made.error[:LINE],
+    }
+    with database.write() as connection:
+        if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
+            return False
+        where = made.environment and keep_environment(connection, database, made.environment)
+        put = database.backend.insert(evaluation).values(
+            run_id=run_id, settings_id=made.settings_id, made=now(), environment_id=where, **columns
+        )
+        again = {name: put.excluded[name] for name in (*columns, "made", "environment_id")}
+        put = put.on_conflict_do_update(
+            index_elements=["run_id", "settings_id"], set_=again, where=evaluation.c.error.is_not(None)
+        )
+        key = connection.scalar(put.returning(evaluation.c.id))
+        if key is None:
+            return False
+        rows = [
+            {"evaluation_id": key, "name": name, "value": value_of(bits), "bits": bits}
+            for name, value in (made.metrics or {}).items()
+            for bits in [bits_of(value)]
+        ]
+        if rows:
+            connection.execute(evaluation_metric.insert(), rows)
+        return True
+
+
+def forget_failed(database: Database, run_ids: Iterable[int]) -> int:
+    """Forgets the evaluations of these runs that failed, so that they are made again; how many."""
+    with database.write() as connection:
+        failed = delete(evaluation).where(evaluation.c.run_id.in_(list(run_ids)), evaluation.c.error.is_not(None))
+        return connection.execute(failed).rowcount
+
+
+def recorded(database: Database, cell_ids: Iterable[str]) -> dict[int, dict[str, str | None]]:
+    """Run id → settings' id → why that evaluation failed or None, of the runs of these cells."""
+    of = evaluation.c.run_id.in_(select(run.c.id).where(run.c.cell_id.in_(list(cell_ids))))
+    found: dict[int, dict[str, str | None]] = {}
+    with database.read() as connection:
+        columns = select(evaluation.c.run_id, evaluation.c.settings_id, evaluation.c.error)
+        for row in connection.execute(columns.where(of)):
+            found.setdefault(row.run_id, {})[row.settings_id] = row.error
+    return found
+
+
+def of_runs(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, EvaluationRecord]]:
+    """Run id → settings' id → evaluation, of these runs."""
+    with database.read() as connection:
+        return which(connection, evaluation.c.run_id.in_(list(run_ids)))
+
+
+def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, dict[str, EvaluationRecord]]:
+    """The same of those for which a condition holds."""
+    numbers: dict[int, dict[str, float]] = {}
+    metrics = select(evaluation_metric).join(evaluation).where(condition)
+    for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):
+        numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
+    found: dict[int, dict[str, EvaluationRecord]] = {}
+    for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
+        found.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
+            settings_id=row.settings_id,
+            settings=row.settings,
+            made=row.made,
+            longest_context=row.longest_context,
+            definitions=row.definitions,
+            error=row.error,
+            metrics=numbers.get(row.id, {}),
+        )
+    return found

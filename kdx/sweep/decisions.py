@@ -1,0 +1,34 @@
+"""What a sweep would do with each run of a plan, given what a database and the files beside it have."""
+
+from functools import partial
+from pathlib import Path
+
+from kdx.grid.plan import Plan
+from kdx.run_files.files import files_beside, has_weights, resume_step
+from kdx.store import evaluations, reading
+from kdx.store.database import Database
+from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.lease_holder import liveness
+
+
+def decisions_in(database: Database | None, plan: Plan, files: Path | None = None) -> tuple[Decision, ...]:
+    """A decision for every run of the plan; see `kdx.sweep.decide.decide`.
+
+    Args:
+        database: None: there is none yet.
+        files: folder of the files of runs; None: the one beside the database.
+    """
+    if database is None:
+        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False)
+    cells = {cell.id for cell in plan.cells}
+    files = files_beside(database.location) if files is None else files
+    with database.read():
+        # By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan.
+        records = reading.recorded(database, cells)
+        evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
+    return decide(plan, records, liveness, partial(resume_step, files), evaluated, partial(has_weights, files))
+
+
+def lacks_evaluations(database: Database, plan: Plan) -> bool:
+    """Whether evaluations that the plan asks for can be made of runs that are completed."""
+    return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))

@@ -1,0 +1,133 @@
+"""Evaluates a trained model: reads a text as its own test did, or otherwise, and gives the numbers of that."""
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as lightning
+from torch import nn
+from torch.utils.data import DataLoader
+
+from kdx.cell_code import evaluation_code_of
+from kdx.data.corpus import Corpus
+from kdx.data.evaluated import evaluated_corpus
+from kdx.data.reading import longest_context
+from kdx.grid.evaluations import ResolvedEvaluation
+from kdx.grid.spec import CellSpec
+from kdx.models.former_names import todays_names
+from kdx.tasks import TASKS
+from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.environment import environment
+from kdx.training.module import TaskModule
+from kdx.training.stopping import Stopped, StopRequest
+from kdx.training.trainer import evaluator_of
+from kdx.vocabulary import Split
+
+
+@dataclass(frozen=True)
+class EvaluationOutcome:
+    """What an evaluation gave."""
+
+    metrics: Mapping[str, float]
+    """Metric, without a split → value."""
+    definitions: Mapping[str, str]
+    """Metric → what it means, or its signature."""
+    data_fingerprint: str
+    longest_context: int | None
+    """Tokens that one is really predicted from at most, memory included; None: no stream was read."""
+
+
+class Evaluator:
+    """Makes evaluations of one run; its weights are loaded once, and the corpus too."""
+
+    def __init__(
+        self,
+        spec: CellSpec,
+        seed: int,
+        weights: Mapping[str, Any],
+        corpus: Corpus,
+        *,
+        stop: StopRequest,
+        alive: Callable[[], None],
+        home: Path | None = None,
+    ) -> None:
+        """Of a run of this cell and seed.
+
+        Args:
+            weights: the state of the model that was tested.
+            corpus: the one that the run was trained with.
+            stop: asked to, an evaluation stops before its next batch.
+            alive: called before each batch.
+            home: folder of prepared corpora; None: the user's.
+        """
+        logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+        fix_arithmetic(spec.training.threads)
+        self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
+        self._weights = todays_names(weights)
+        self._models: dict[int, nn.Module] = {}
+        self._trainer = evaluator_of(spec.training, _Watch(seed, stop, alive))
+        code = evaluation_code_of(spec)
+        self.code_fingerprint = code.sha256
+        self.environment = {**environment(spec.training), "code": dict(code.modules)}
+        """What it is computed with."""
+
+    def evaluate(self, evaluation: ResolvedEvaluation) -> EvaluationOutcome:
+        """Read the text as the evaluation asks, once.
+
+        Raises:
+            Stopped: asked to.
+            KdxError: there is no such text, or it is too short.
+            StorageError: prepared text cannot be kept anywhere.
+        """
+        corpus = evaluated_corpus(self._spec, evaluation, self._corpus, self._home)
+        task: type[TaskModule] = TASKS[self._spec.task].module_class()
+        module = task.of(evaluation.spec, corpus)
+        module.model = self._model(evaluation.spec)
+        batches = task.batches(evaluation.spec, corpus, self._seed).evaluation[Split.TEST]
+        self._trainer.test(module, DataLoader(batches, batch_size=None), verbose=False)
+        return EvaluationOutcome(
+            metrics=dict(module.metrics),
+            definitions=module.definitions(Split.TEST),
+            data_fingerprint=corpus.fingerprint,
+            longest_context=longest_context(evaluation.spec, corpus, Split.TEST),
+        )
+
+    def _model(self, spec: CellSpec) -> nn.Module:
+        """The model with the weights, for this evaluation and for others that build it alike."""
+        # What it counts positions from must not depend on what else is asked, nor on how little is remembered.
+        longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
+        if longest not in self._models:
+            section = spec.evaluation.model_copy(update={"memory": longest or None})
+            task: type[TaskModule] = TASKS[spec.task].module_class()
+            model = task.model_of(spec.model_copy(update={"evaluation": section}), self._weights)
+            model.load_state_dict(self._weights)
+            self._models[longest] = model.eval()
+        return self._models[longest]
+
+
+class _Watch(lightning.Callback):
+    """Tells signs of life, stops on request, and draws what is random as the run's own test does."""
+
+    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
+        self._seed, self._stop, self._alive = seed, stop, alive
+
+    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        # To Lightning a SIGTERM is a SystemExit.
+        self._stop.listen()
+
+    def on_test_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self._stop.asked:
+            raise Stopped
+        self._alive()
+        reseed(self._seed, "test", batch_idx)

@@ -1,0 +1,101 @@
+"""`kdx evaluate` makes what a sweep or its grid file asks for, and trains nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+from grids import TINY
+from looked_after import DB, completed, planned, refused, typed
+
+from kdx.cli import running
+from kdx.grid.load import load_grid
+from kdx.store import evaluations, reading
+from kdx.store.database import open_database
+from kdx.store.evaluations import Made
+
+WIDE = "evaluations: {wide: {beam: [2, 3]}}\n"
+
+
+@pytest.fixture(autouse=True)
+def ran(tmp_path, monkeypatch, data_home):
+    """The plans that would have been run, and whether anything would have been trained."""
+    monkeypatch.chdir(tmp_path)
+    plans = []
+
+    def run(plan, *_, trains=True):
+        plans.append((plan, trains))
+        return 0
+
+    monkeypatch.setattr(running, "run_plan", run)
+    return plans
+
+
+def grid(text: str, seeds: int = 1) -> None:
+    Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": seeds} + text)
+
+
+def asked() -> list[dict]:
+    with open_database(DB, write=False) as database:
+        return reading.load_sweep(database).grid["evaluations"]
+
+
+def test_the_evaluations_of_a_file_are_asked_for_from_then_on(ran):
+    planned(2)
+    grid(WIDE)
+    assert typed("evaluate", "grid.yaml").exit_code == 0
+    ((plan, trains),) = ran
+    assert not trains and [one.settings.beam for one in plan.evaluations] == [2, 3]
+    # The file asks for one seed, the sweep has two, and both are read.
+    assert plan.seeds == (0, 1)
+    assert asked() == [{"name": "wide", "settings": {"beam": beam}} for beam in (2, 3)]
+    typed("evaluate", "tiny")
+    assert ran[1][0].evaluations == plan.evaluations
+
+
+def test_a_sweep_that_asks_for_none_is_told_how_to(ran):
+    planned(1)
+    assert refused("evaluate").problem == "sweep `tiny` asks for no evaluations"
+    assert ran == []
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_kept(ran):
+    planned(1)
+    grid("evaluations: {far: {length: 128}}\n")
+    assert "an evaluation of translation has no setting `length`" in str(refused("evaluate", "grid.yaml"))
+    grid("evaluations: {other: {corpus: nowhere}}\n")
+    fault = refused("evaluate", "grid.yaml")
+    assert "grid.yaml:9:31: evaluation `other`: unknown corpus `nowhere`" in str(fault)
+    grid(f"kernel: rbf\n{WIDE}")
+    assert refused("evaluate", "grid.yaml").problem.count("1 cell in the grid only")
+    assert ran == [] and asked() == []
+
+
+def test_failed_evaluations_are_tried_again_when_that_is_asked(ran):
+    (run,) = planned(1)
+    completed(run)
+    grid(WIDE)
+    with open_database(DB, write=True) as database:
+        for number, one in enumerate(load_grid("grid.yaml").evaluations_of(run.cell_id)):
+            evaluations.record(database, run.id, Made(one.id, one.settings, None, error="boom" if number else None))
+    plan = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
+    assert [(one["action"], one["reason"]) for one in plan] == [
+        ("skip", "completed, validation score 1; 1 evaluation failed")
+    ]
+    typed("evaluate", "grid.yaml")
+    assert " 0 to make" not in typed("plan", "grid.yaml").stderr
+    typed("evaluate", "grid.yaml", "--failed")
+    (decided,) = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
+    assert (decided["action"], [one["beam"] for one in decided["evaluations"]]) == ("evaluate", [3])
+    assert typed("plan", "grid.yaml").stderr.startswith(
+        "1 runs of 1 cells × 1 seeds: 1 to evaluate; 1 evaluations to make"
+    )
+
+
+def test_resume_goes_on_with_evaluations_alone(ran):
+    (run,) = planned(1)
+    completed(run)
+    assert "nothing is unfinished" in typed("resume").stderr
+    grid(WIDE)
+    typed("evaluate", "grid.yaml")
+    assert typed("resume").exit_code == 0
+    assert [trains for _, trains in ran] == [False, True]

@@ -1,0 +1,107 @@
+"""What an evaluation is follows from what it does otherwise than the run's own test."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.errors import KdxError
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
+from kdx.grid.identity import cell_id
+from kdx.grid.spec import CellSpec
+from kdx.tasks import TASKS
+
+
+def cell(task: str = "prediction", **settings) -> CellSpec:
+    if task == "prediction":
+        settings = {"training": {"batch_tokens": 640, "length": 64}, **settings}
+    return CellSpec.model_validate({"task": task, "data": {"corpus": "text"}, **settings})
+
+
+def resolved(spec: CellSpec, name: str = "one", **settings) -> ResolvedEvaluation:
+    return resolve_evaluation(spec, AskedEvaluation(name, EvaluationSettings.model_validate(settings)))
+
+
+def test_every_setting_is_told_and_what_is_not_asked_for_is_as_in_the_test():
+    one = resolved(cell(memory=8), length=128)
+    assert one.settings == {"streams": 10, "length": 128, "memory": 8, "corpus": "text", "split": "test"}
+    assert one.changes == {"length": 128}
+    section = {"beam": 4, "longest": [1.5, 9]}
+    one = resolved(cell("translation", evaluation=section), beam=10, split="valid")
+    assert one.settings | {"beam": 10, "longest": [1.5, 9], "split": "valid"} == one.settings
+    assert one.changes == {"beam": 10, "split": "valid"}
+    assert one.spec.evaluation.beam == 10 and one.spec.evaluation.longest == (1.5, 9)
+
+
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "length": st.sampled_from([16, 64, 128]),
+        "streams": st.sampled_from([5, 10]),
+        "memory": st.sampled_from([0, 8]),
+        "split": st.sampled_from(["valid", "test"]),
+        "corpus": st.sampled_from(["text", "other"]),
+    },
+)
+
+
+@given(SETTINGS, SETTINGS)
+def test_two_evaluations_are_one_exactly_where_all_their_settings_are(first, second):
+    spec = cell(memory=8)
+    one, other = resolved(spec, "a", **first), resolved(spec, "b", **second)
+    assert (one.id == other.id) == (one.settings == other.settings)
+
+
+@given(SETTINGS)
+def test_what_changes_is_all_that_is_needed_to_make_it(settings):
+    one = resolved(cell(memory=8), **settings)
+    again = resolved(cell(memory=8), **one.changes)
+    assert (again.id, again.settings, again.spec) == (one.id, one.settings, one.spec)
+
+
+def test_an_evaluation_leaves_the_cell_as_it_is():
+    spec = cell()
+    before = cell_id(spec)
+    resolved(spec, length=128)
+    assert cell_id(spec) == before
+
+
+def test_the_id_of_what_changes_is_for_ever():
+    assert resolved(cell()).id == "44136fa355b3678a1146ad16f7e8649e"
+    assert resolved(cell(), length=128).id == "e14eb2c54f1de67b75275419eb55cc03"
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "place", "problem"),
+    [
+        (cell("translation"), {"length": 128}, "length", "an evaluation of translation has no `length`"),
+        (cell(), {"beam": 4}, "beam", "an evaluation of prediction has no `beam`"),
+        (cell(), {"memory": 8}, "memory", "a model that was trained without a memory has none"),
+        (
+            cell(position="direct-sum", encoding="learned"),
+            {"length": 2000},
+            None,
+            "a learned table has 1024 positions, and 2000 are in sight",
+        ),
+        (
+            cell(position="product", memory=8),
+            {"memory": 16},
+            "memory",
+            "a memory of 16, but the cell counts its positions from a memory of 8",
+        ),
+    ],
+)
+def test_what_a_cell_cannot_be_is_refused_with_its_reason(spec, settings, place, problem):
+    with pytest.raises(KdxError) as caught:
+        resolved(spec, **settings)
+    assert (caught.value.place, caught.value.problem) == (place, problem)
+
+
+def test_a_scheme_that_sees_distances_only_takes_a_longer_memory():
+    assert resolved(cell(position="relative", memory=8), memory=16).changes == {"memory": 16}
+
+
+def test_every_task_can_be_evaluated_on_its_validation_text():
+    for task in TASKS.values():
+        assert "split" in task.evaluation_settings
+        assert set(task.evaluation_settings) <= set(EvaluationSettings.model_fields)
+        assert ("corpus" in task.evaluation_settings) == (task.data.other_reader is not None)

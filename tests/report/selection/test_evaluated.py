@@ -1,0 +1,80 @@
+"""An evaluation stands in a table with its own scores, of the seed that the training's validation selected."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from sweeps import cell, scored, sweep
+
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.plan import TableSpec
+from kdx.report.render.html.figures import lengths
+from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.table.build import tables
+from kdx.report.table.layout import lay_out
+from kdx.store.records import EvaluationRecord, SweepRecord
+
+ASKED = [{"name": "longer", "settings": {"length": length}} for length in (128, 256)]
+ASKED.append({"name": "valid", "settings": {"split": "valid"}})
+BY_LENGTH = {"name": "t", "rows": ["kernel"], "columns": ["evaluation.length"], "where": {"evaluation": "longer"}}
+
+
+def made(scores: Mapping[tuple[int, int], float], **table: object) -> SweepRecord:
+    """One cell with two seeds, the second better on validation; (run, length) → what the evaluation gave."""
+    one = cell("a", task="prediction", select={"metric": "valid/perplexity"})
+    record = sweep([one], scored("a", (9.0, 9.5), (8.0, 8.5)), tables=[{**BY_LENGTH, **table}])
+    known = one.spec.known
+    assert known
+    evaluations: dict[int, dict[str, EvaluationRecord]] = {}
+    for (run, length), score in scores.items():
+        settings = EvaluationSettings(length=length)
+        found = resolve_evaluation(known, AskedEvaluation("x", settings))
+        metrics = {"perplexity": score, "loss": score / 10}
+        kept = EvaluationRecord(found.id, found.settings, 0.0, length, {"perplexity": f"at {length}"}, None, metrics)
+        evaluations.setdefault(run, {})[found.id] = kept
+    return replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
+
+
+SCORES = {(0, 128): 7.0, (1, 128): 7.5, (0, 256): 6.0, (1, 256): 6.5}
+
+
+def test_each_evaluation_has_its_scores_and_the_seed_stays_the_selected_one():
+    (layout,) = lay_out(made(SCORES), [TableSpec.model_validate(BY_LENGTH)])
+    assert layout.columns == (("128",), ("256",))
+    # Seed 0 is better in either evaluation, seed 1 in the validation of the training.
+    assert [(found.seed, found.score) for found in layout.cells] == [(1, 7.5), (1, 6.5)]
+    assert [found.scores for found in layout.cells] != [{}, {}]
+    (asked,) = lay_out(made(SCORES), [TableSpec.model_validate({**BY_LENGTH, "metric": "loss"})])
+    assert [found.score for found in asked.cells] == [0.75, 0.65]
+
+
+def test_what_is_not_made_yet_is_a_hole_and_a_table_without_the_factor_has_the_tests():
+    (layout,) = lay_out(made({(1, 128): 7.5}), [TableSpec.model_validate(BY_LENGTH)])
+    assert [found.value for found in layout.cells] == [7.5, None]
+    (own,) = lay_out(made(SCORES), [TableSpec(name="own", rows=("kernel",))])
+    assert [found.score for found in own.cells] == [8.5]
+
+
+def test_a_table_tells_how_its_numbers_came_about():
+    (table,) = tables(made(SCORES))
+    assert any("Scores are those of evaluations" in note for note in table.notes)
+    assert {"perplexity: at 128.", "perplexity: at 256."} <= set(table.definitions)
+    # Numbers at two lengths do not compare.
+    assert not table.differences
+
+
+def test_the_name_of_an_evaluation_is_a_factor_too():
+    record = made(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={})
+    (table,) = tables(record)
+    assert table.layout.columns == (("longer",), ("valid",))
+    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)} == {"test", "valid"}
+
+
+@pytest.mark.parametrize(("scores", "figures"), [(SCORES, 1), ({(1, 128): 7.5}, 0)])
+def test_scores_are_drawn_against_the_length(scores, figures):
+    (table,) = tables(made(scores))
+    found = list(lengths(table))
+    assert len(found) == figures
+    for figure in found:
+        (svg,) = figure["svgs"]
+        assert "128" in svg and "256" in svg and "tokens of a stream" in svg

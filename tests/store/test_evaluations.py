@@ -1,0 +1,87 @@
+"""An evaluation is recorded once, beside a completed run; only one that failed gives way."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from kdx.store import evaluations, reading
+from kdx.store.check import check
+from kdx.store.database import Database, open_database
+from kdx.store.evaluations import Made
+from kdx.store.leases import claim
+from kdx.store.recording import RunWriter
+from kdx.store.schema import bits_of
+
+MADE = Made(
+    "a" * 32,
+    {"length": 128, "split": "test"},
+    "b" * 64,
+    {"torch": "2"},
+    "code",
+    "data",
+    127,
+    {"loss": "mean"},
+    {"loss": 0.1, "perplexity": math.nan, "other": -0.0},
+)
+FAILED = Made("c" * 32, {"length": 9}, None, error="too long")
+
+
+@pytest.fixture
+def run(database: Database, sweep_id: int) -> int:
+    """A completed run."""
+    attempt = claim(database, 1, "me", 60.0)
+    assert attempt
+    RunWriter(database, 1, "me", attempt).complete(1.0, 10, 1.0, {}, 10)
+    return 1
+
+
+def test_an_evaluation_comes_back_as_it_was_made(database, run):
+    assert evaluations.record(database, run, MADE)
+    (found,) = evaluations.of_runs(database, [run])[run].values()
+    assert (found.settings, found.longest_context, found.definitions) == (MADE.settings, 127, {"loss": "mean"})
+    assert {name: bits_of(value) for name, value in found.metrics.items()} == {
+        name: bits_of(value) for name, value in MADE.metrics.items()
+    }
+    assert evaluations.recorded(database, [reading.load_one(database, run)[0].cell_id]) == {run: {"a" * 32: None}}
+    assert check(database).faults == ()
+
+
+def test_one_that_is_there_stays(database, run):
+    evaluations.record(database, run, MADE)
+    before = evaluations.of_runs(database, [run])
+    assert not evaluations.record(database, run, replace(MADE, metrics={"loss": 7.0}))
+    assert not evaluations.record(database, run, replace(FAILED, settings_id=MADE.settings_id))
+    assert repr(evaluations.of_runs(database, [run])) == repr(before)
+
+
+def test_one_that_failed_gives_way_or_is_forgotten(database, run):
+    assert evaluations.record(database, run, FAILED)
+    assert evaluations.record(database, run, replace(MADE, settings_id=FAILED.settings_id))
+    (found,) = evaluations.of_runs(database, [run])[run].values()
+    assert found.error is None and found.metrics["loss"] == 0.1
+    evaluations.record(database, run, replace(FAILED, settings_id="d" * 32))
+    assert evaluations.forget_failed(database, [run]) == 1
+    assert [one.error for one in evaluations.of_runs(database, [run])[run].values()] == [None]
+
+
+def test_a_run_that_is_not_completed_has_none(database, sweep_id):
+    assert not evaluations.record(database, 2, MADE)
+    assert evaluations.of_runs(database, [2]) == {}
+
+
+def test_several_at_once_make_one_row(database, run, in_processes):
+    answers = in_processes(lambda: _record(database.name, run), 4)
+    assert sorted(answers) == ["False", "False", "False", "True"]
+    assert len(evaluations.of_runs(database, [run])[run]) == 1
+
+
+def _record(address: str, run: int) -> bool:
+    with open_database(address, write=True) as opened:
+        return evaluations.record(opened, run, MADE)
+
+
+def test_what_a_sweep_asks_for_is_kept_with_its_grid(database, sweep_id):
+    evaluations.ask_for(database, sweep_id, [{"name": "longer", "settings": {"length": 128}}])
+    grid = reading.load_sweep(database).grid
+    assert grid == {"tables": [], "evaluations": [{"name": "longer", "settings": {"length": 128}}]}

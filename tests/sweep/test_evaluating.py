@@ -1,0 +1,230 @@
+"""Evaluations are made at the end of a run or long afterwards, of the same weights, with the same bits."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from grids import TINY
+from test_supervisor import Heard
+
+from kdx.grid.load import load_grid
+from kdx.run_files.files import final_weights
+from kdx.store import evaluations, reading, recording
+from kdx.store.database import Database, open_database
+from kdx.store.records import EvaluationRecord, RunState
+from kdx.sweep import worker
+from kdx.sweep.decide import Action
+from kdx.sweep.decisions import decisions_in
+from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.supervisor import Supervisor
+from kdx.training.stopping import Stopped
+
+STREAMS = """
+name: streams
+task: prediction
+position: product
+memory: 8
+data: {corpus: synthetic-language, train_lines: 300}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 12, batch_tokens: 256, length: 16, warmup: 3, validate_every: 6, learning_rate: 1e-2}
+"""
+LONGER = "evaluations:\n  longer: {length: [16, 32, 64]}\n  other: {memory: 0, split: valid}\n"
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def supervisor(database: Database, text: str, heard: Heard, *, trains: bool = True) -> Supervisor:
+    grid = database.location.parent / "grid.yaml"
+    grid.write_text(text)
+    plan = load_grid(grid)
+    recording.register(database, plan, plan.grid)
+    files = database.location.with_suffix(".files")
+    return Supervisor(plan, database, str(database.location), files, 2, heard, ForkServer(), trains=trains)
+
+
+def ran(database: Database, text: str, *, trains: bool = True) -> Heard:
+    heard = Heard()
+    assert supervisor(database, text, heard, trains=trains).run() is None
+    return heard
+
+
+def made(database: Database) -> dict[int, dict[str, EvaluationRecord]]:
+    return evaluations.of_runs(database, [run.id for run in reading.load_sweep(database).runs])
+
+
+def numbers(database: Database) -> dict[str, dict[str, float]]:
+    """Settings' id → metrics, of the first run."""
+    return {key: one.metrics for key, one in made(database)[1].items()}
+
+
+def test_the_same_bits_come_at_the_end_of_a_run_and_long_afterwards(tmp_path, data_home):
+    found = []
+    for name, first in (("at the end", STREAMS + LONGER), ("afterwards", STREAMS)):
+        (tmp_path / name).mkdir()
+        with open_database(tmp_path / name / "runs.db", write=True, create=True) as database:
+            ran(database, first)
+            heard = ran(database, STREAMS + LONGER)
+            # A changed `evaluations:` starts no training.
+            assert heard.started_runs == [] and heard.steps == []
+            assert getattr(heard, "evaluating_runs", []) == ([] if "evaluations" in first else [(0, 4)])
+            found.append(numbers(database))
+            of_run = reading.load_sweep(database)
+            own = of_run.metrics[of_run.runs[0].id]
+            contexts = {one.settings["length"]: one.longest_context for one in made(database)[1].values()}
+    assert found[0] == found[1] and len(found[0]) == 4
+    # The length of the training again is the run's own test, bit for bit.
+    (as_test,) = (one for key, one in found[0].items() if key.startswith("44136fa3"))
+    assert {f"test/{name}": value for name, value in as_test.items()}.items() <= own.items()
+    assert len({tuple(one.values()) for one in found[0].values()}) == 4
+    assert contexts == {16: 16, 32: 40, 64: 64}
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        (TINY % {"steps": 20, "seeds": 1}, "{beam: [1, 3]}"),
+        (
+            "name: sets\ntask: set\ndata: {corpus: synthetic-sets, train_examples: 60}\n"
+            "model: {width: 16, heads: 2, encoder_layers: 1, inner: 16}\n"
+            "training: {steps: 4, batch_tokens: 256, warmup: 2}\n",
+            "{split: [test, valid]}",
+        ),
+    ],
+    ids=["translation", "set"],
+)
+def test_what_asks_for_nothing_else_gives_the_numbers_of_the_own_test(database, data_home, text, settings):
+    ran(database, f"{text}evaluations: {{a: {settings}}}\n")
+    own, other = numbers(database).values()
+    sweep = reading.load_sweep(database)
+    assert {f"test/{name}": value for name, value in own.items()}.items() <= sweep.metrics[1].items()
+    assert own != other
+    (run,) = sweep.runs
+    weights = final_weights(database.location.with_suffix(".files"), run)
+    assert weights is not None
+
+
+def test_two_grids_that_ask_for_the_same_have_one_row(database, data_home):
+    ran(database, f"{STREAMS}evaluations: {{a: {{length: 32}}}}\n")
+    second = STREAMS.replace("name: streams", "name: more")
+    heard = ran(database, f"{second}evaluations: {{b: {{length: 32, memory: 8}}, c: {{length: 64}}}}\n")
+    assert heard.evaluating_runs == [(0, 1)]
+    assert sorted(one.settings["length"] for one in made(database)[1].values()) == [32, 64]
+
+
+def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(database, data_home, monkeypatch):
+    # The fork server is a process of its own, so the evaluations are left out on the way to it.
+    with monkeypatch.context() as patch:
+        patch.setattr("kdx.sweep.supervisor._settings", lambda asked: ())
+        local = supervisor(database, STREAMS + LONGER, Heard())
+        local._tried.add(1)
+        assert local.run() is None
+    assert made(database) == {} and reading.load_sweep(database).runs[0].state is RunState.COMPLETED
+    assert [one.action for one in decisions_in(database, local.plan)] == [Action.EVALUATE]
+    heard = ran(database, STREAMS + LONGER)
+    assert heard.started_runs == [] and heard.evaluated_runs == [(0, 0, None)]
+    assert len(made(database)[1]) == 4
+
+
+def test_only_evaluating_trains_nothing(database, data_home):
+    ran(database, STREAMS)
+    heard = ran(database, f"{STREAMS}seeds: 2\n{LONGER}", trains=False)
+    assert heard.started_runs == [] and heard.evaluating_runs == [(0, 4)]
+    assert [run.state for run in reading.load_sweep(database).runs] == [RunState.COMPLETED, RunState.PENDING]
+
+
+def test_weights_that_are_gone_are_told_and_fail_nothing(database, data_home):
+    ran(database, STREAMS)
+    shutil.rmtree(database.location.with_suffix(".files"))
+    heard = ran(database, STREAMS + LONGER)
+    (decision,) = heard.decisions
+    assert decision.action is Action.SKIP
+    assert decision.reason.endswith("; 4 evaluations not made: its weights are gone")
+    assert made(database) == {}
+
+
+def test_damaged_weights_are_recorded_as_the_reason_and_no_other_run_is_stopped(database, data_home):
+    ran(database, f"{STREAMS}seeds: 2\n")
+    files = database.location.with_suffix(".files")
+    first, _ = reading.load_sweep(database).runs
+    weights = final_weights(files, first)
+    assert weights is not None
+    (files / weights.folder / weights.name).write_bytes(b"no weights")
+    heard = ran(database, f"{STREAMS}seeds: 2\nevaluations: {{a: {{length: 32}}}}\n")
+    ((failed,), (good,)) = (one.values() for one in made(database).values())
+    assert "does not match its checksum" in failed.error and good.error is None
+    assert [decision.failed for decision in heard.decisions] == [1, 0]
+    assert "cannot be evaluated (length 32)" in heard.notes[0][1]
+
+
+def test_another_text_under_the_same_name_is_not_read_with_the_old_weights(database, data_home):
+    ran(database, STREAMS)
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE run SET data_fingerprint = 'another'")
+    ran(database, STREAMS + LONGER)
+    assert {one.error.partition("` ")[2] for one in made(database)[1].values()} == {
+        "is not the text that the run was trained with"
+    }
+
+
+def test_a_worker_that_dies_at_it_is_not_started_again_and_again(database, data_home, monkeypatch):
+    ran(database, STREAMS)
+    local = supervisor(database, STREAMS + LONGER, heard := Heard())
+    start = local.host.start
+
+    def killed(work, within):
+        started = start(work, within)
+        local.host.signal(signal.SIGKILL)
+        return started
+
+    monkeypatch.setattr(local.host, "start", killed)
+    assert local.run() is None
+    assert heard.evaluated_runs == [(0, 4, "killed by SIGKILL")]
+    assert [decision.action for decision in heard.decisions] == [Action.EVALUATE]
+
+
+def test_a_worker_that_is_asked_to_stop_keeps_what_it_has_made(database, data_home, monkeypatch):
+    ran(database, STREAMS)
+    local = supervisor(database, STREAMS + LONGER, Heard())
+    kept = []
+
+    class Host:
+        def start(self, work, within):
+            kept.append(work)
+            return False
+
+        def close(self, *, at_once):
+            pass
+
+        def listen(self, seconds):
+            local._stopping = signal.SIGTERM
+
+    local.host = Host()
+    local.run()
+    (work,) = kept
+    monkeypatch.setattr(worker, "_log_to", lambda path: None)
+    monkeypatch.setattr("kdx.training.stopping.StopRequest.listen", lambda self: None)
+    asked = iter([False, False, True])
+    evaluate = "kdx.training.evaluation.Evaluator.evaluate"
+    from kdx.training.evaluation import Evaluator
+
+    whole = Evaluator.evaluate
+
+    def until(self, one):
+        if next(asked):
+            raise Stopped
+        return whole(self, one)
+
+    monkeypatch.setattr(evaluate, until)
+
+    class Nobody:
+        def send(self, *_):
+            return 0
+
+    assert worker.work(work, Nobody()) == worker.STOPPED
+    assert len(made(database)[1]) == 2
+    assert Path(work.folder).is_dir()
