@@ -152,7 +152,7 @@ class Live(Lines):
 
     def evaluating(self, run: PlannedRun, count: int) -> None:
         self.running[run.key] = time.monotonic()
-        self.tasks[run.key] = self.bars.add_task(run_name(run), total=None, told=f"{count} evaluations")
+        self.tasks[run.key] = self.bars.add_task(run_name(run), total=None, status=f"{count} evaluations")
 
     def evaluated(self, run: PlannedRun, missing: int, problem: str | None) -> None:
         if run.key in self.tasks:

@@ -63,17 +63,20 @@ def decide(
         failed = sum(there.get(key) is not None for key in asked)
         action, reason = _decide(record, liveness, checkpoint)
         if record and record.state is RunState.COMPLETED and (missing or failed):
-            action, told = _evaluate(len(missing), failed, has_weights(record) if missing else True)
-            reason = f"{reason}; {told}"
+            action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
+            reason = f"{reason}; {why}"
         decisions.append(Decision(run, record, action, reason, missing, failed))
     return tuple(decisions)
 
 
 def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:
     """Of a completed run."""
-    told = [f"{_count(missing)} to make" if has_weights else f"{_count(missing)} not made: its weights are gone"]
-    told = [*(told if missing else []), *([f"{_count(failed)} failed"] if failed else [])]
-    return Action.EVALUATE if missing and has_weights else Action.SKIP, ", ".join(told)
+    reasons = []
+    if missing:
+        reasons.append(f"{_count(missing)} {'to make' if has_weights else 'not made: its weights are gone'}")
+    if failed:
+        reasons.append(f"{_count(failed)} failed")
+    return Action.EVALUATE if missing and has_weights else Action.SKIP, ", ".join(reasons)
 
 
 def _count(evaluations: int) -> str:

@@ -231,7 +231,7 @@ def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database
         whole = planned.spec.model_dump(mode="json", by_alias=True)
         assert json.loads(spec) == whole
         assert (clip, memory, learning_rate, corpus) == (
-            whole["clip"],
+            whole.get("clip"),
             whole["memory"],
             whole["training"]["learning_rate"],
             whole["data"]["corpus"],
