@@ -153,6 +153,6 @@ def test_a_completed_run_is_evaluated_where_something_is_missing_and_its_weights
     assert {one.id for one in decision.missing} == {NARROW, WIDE} - there.keys()
 
 
-@pytest.mark.parametrize("state", set(RunState) - {RunState.COMPLETED})
+@pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.COMPLETED])
 def test_no_other_run_is_evaluated(state):
     assert evaluated(state, {}).action is not Action.EVALUATE
