@@ -10,6 +10,7 @@ from kdx.grid.plan import Plan
 from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
+from kdx.grid.words import known_options
 
 _MOST_VALUES = 3
 """Shown of a field on each side."""
@@ -75,10 +76,10 @@ class Difference:
 
     def __str__(self) -> str:
         """The changes in a few words, however many there are."""
-        told = [str(change) for change in self.changes]
-        if len(told) > _MOST_FIELDS:
-            told[_MOST_FIELDS - 1 :] = [f"and {len(told) - _MOST_FIELDS + 1} more"]
-        return ", ".join(told) or "other combinations of the same values"
+        changes = [str(change) for change in self.changes]
+        if len(changes) > _MOST_FIELDS:
+            changes[_MOST_FIELDS - 1 :] = [f"and {len(changes) - _MOST_FIELDS + 1} more"]
+        return ", ".join(changes) or "other combinations of the same values"
 
 
 def difference(before: Contents, now: Contents) -> Difference:
@@ -125,7 +126,9 @@ def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:
     found: dict[str, dict[str, None]] = {}
     for cell in cells:
         spec: dict[str, Any] = resolved(cell) if isinstance(cell, str) else cell.model_dump(mode="json", by_alias=True)
-        for field, value in leaves(spec):
+        # An option that no word of a cell has is no difference to one at its neutral value.
+        neutral = {name: one.default for name, one in known_options().items() if one.neutral and name not in spec}
+        for field, value in leaves(spec | neutral):
             found.setdefault(field, {})[word(field, value)] = None
     return found
 

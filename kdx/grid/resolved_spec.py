@@ -16,6 +16,7 @@ from kdx.data.difficulty import slice_names, slices_of
 from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
 from kdx.grid.spec import CellSpec
+from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
@@ -113,10 +114,13 @@ class ResolvedSpec:
 
         A cell of known words that this kdx refuses all the same is told with the reason.
         """
+        # The cell itself tells an unknown key only where all of its known fields are as they should be.
+        keys = [key for key in self.plain if key not in CellSpec.model_fields and key not in known_options()]
         try:
             CellSpec.model_validate(self.plain)
         except ValidationError as error:
-            return tuple(dict.fromkeys(map(_fault, error.errors(include_url=False))))
+            faults = map(_fault, error.errors(include_url=False))
+            return tuple(dict.fromkeys([*faults, *(f"key `{key}`" for key in keys)]))
         return ()
 
 

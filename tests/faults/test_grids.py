@@ -197,7 +197,7 @@ TOO_MUCH = {
     "an approach's name of 300 characters": (f"approaches: {{? {'x' * 300} : {{}}}}", "a text of 300 characters"),
     "a choice of 300 characters": (f"axes: {{placement: [[{'decoder-self, ' * 30}]]}}", "give it a name"),
     "a metric of 9,000 characters": (f"select: {{metric: {'x' * 9000}}}", "unknown validation metric"),
-    "a clip of 9,000 characters": (f"clip: {'x' * 9000}", "as clip"),
+    "a clip of 9,000 characters": (f"position: lookup\nclip: {'x' * 9000}", "as clip"),
     "a grid's name of 300 characters": (f"name: {'x' * 300}", "is no name"),
     "a preset of 9,000 characters": (f"preset: {'x' * 9000}", "unknown preset"),
     "extends of 9,000 characters": (f"extends: {'x' * 9000}", "no such grid"),
