@@ -248,15 +248,23 @@ def _made(place: Path, folder: bool, mode: int = 0o644) -> tuple[Path, int]:
     """A file or folder of a name of its own, and a descriptor that holds the lock on it, where locks are to be had."""
     while True:
         path = nameless(place)
+        # Until it is locked, somebody may take it for left and remove it; then another one is made.
         if folder:
             path.mkdir()
-            held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
         else:
             held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        with suppress(OSError):
+        removed = False
+        try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Before it was locked, somebody may have taken it for left.
-        if path.exists():
+        except BlockingIOError:
+            removed = True
+        except OSError:
+            pass  # There are no locks here.
+        if not removed and path.exists():
             return path, held
         os.close(held)
 

@@ -1,6 +1,7 @@
 """Files are whole or not there, nothing is overwritten, and what is no file is never opened."""
 
 import errno
+import fcntl
 import os
 import signal
 import socket
@@ -201,3 +202,19 @@ def test_a_file_is_for_whom_the_umask_lets(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o664
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_what_somebody_takes_for_left_before_it_is_locked_is_made_again(tmp_path, monkeypatch, folder):
+    """The other has the lock and is about to remove it."""
+    lock, seen = fcntl.flock, []
+
+    def taken(held, operation):
+        seen.append(str(Path(f"/proc/self/fd/{held}").readlink()))
+        if len(seen) == 1:
+            raise BlockingIOError
+        lock(held, operation)
+
+    monkeypatch.setattr(fcntl, "flock", taken)
+    with filling(tmp_path, folder=folder) as unfinished:
+        assert str(unfinished) == seen[1] != seen[0]
