@@ -9,10 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from kdx.definitions import option, options_of
+from kdx.definitions import options_of
 from kdx.vocabulary import Reach
-
-__all__ = ["option"]
 
 DotProduct = tuple[Tensor, Tensor]
 Part = slice | Tensor

@@ -551,7 +551,8 @@ def _options_of_each(parts: Sequence[type[Word]], given: Mapping[str, Any]) -> d
     """Which of the options that are given are those of each part; others are without effect, as in a grid."""
     own = {part: {name: given[name] for name in options_of(part) if name in given} for part in parts}
     own_names = {name for part in parts for name in options_of(part)}
-    if unknown := given.keys() - own_names and given.keys() - own_names - options_of_words().keys():
+    others = given.keys() - own_names
+    if others and (unknown := others - options_of_words().keys()):
         name = min(unknown)
         allowed = ", ".join(sorted(own_names | options_of_words().keys()))
         raise ValueError(f"{name}: {given[name]!r}, but no part has such an option; allowed: {allowed}")

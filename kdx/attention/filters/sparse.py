@@ -11,7 +11,7 @@ class Sparse(FilterFunction):
     """A pattern with a stride; in a decoder it reaches back only."""
 
     stride: int = option(16, minimum=1)
-    """l, in tokens."""
+    """l, in tokens: how near a key must be, or how long a block is; of strided also the step between farther keys."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)

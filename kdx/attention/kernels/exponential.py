@@ -18,7 +18,7 @@ class Exponential(Tempered):
     formula = "k(q, k) = exp(⟨q, k⟩ / T√D)"
     source = "Tsai et al. 2019, Eq. 3; Vaswani et al. 2017"
     scale: str = option("scaled", words=("scaled", "unscaled"), neutral=True)
-    """Whether it is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
+    """Whether the dot product is divided by √D, which keeps its variance at 1 (Vaswani et al. 2017, Sec. 3.2.1)."""
 
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
         return query @ key.transpose(-2, -1) / self._divisor(query.size(-1))

@@ -31,7 +31,8 @@ def resolve_options(cell: CellFields) -> None:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
     known = options_in(_words(cell))
     given = {name: value for name, value in cell.options.items() if value is not None}
-    if unknown := given.keys() - known.keys() - (known_options().keys() if given.keys() - known.keys() else set()):
+    others = given.keys() - known.keys()
+    if others and (unknown := others - known_options().keys()):
         name = min(unknown)
         names = (*type(cell).model_fields, *known)
         context = {"key": name, "allowed": names, "hint": did_you_mean(name, names)}
