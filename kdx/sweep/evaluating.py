@@ -46,7 +46,7 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
                 raise  # of the machine, not of this evaluation
             except Exception as error:
                 made = Made(one.id, one.settings, weights.sha256, error=describe_error(error))
-                signs.note(f"cannot be evaluated ({_told(one)}): {made.error}")
+                signs.note(f"cannot be evaluated ({_described(one)}): {made.error}")
             evaluations.record(database, work.run_id, made)
         signs.alive()
 
@@ -84,5 +84,5 @@ def _made(evaluator: Evaluator, one: ResolvedEvaluation, weights: RunFile) -> Ma
     )
 
 
-def _told(one: ResolvedEvaluation) -> str:
+def _described(one: ResolvedEvaluation) -> str:
     return ", ".join(f"{name} {value}" for name, value in one.changes.items()) or "as its test"
