@@ -105,12 +105,6 @@ class Definition:
     word: str
     title: str
     """The first line of the class's docstring."""
-    formula: str
-    """As printed in the source; empty where there is nothing to compute."""
-    source: str
-    """The paper, with its equation or section; empty for what has none."""
-    takes: tuple[str, ...]
-    """The axes that this word makes use of, such as `encoding`; elsewhere they are without effect."""
     options: tuple[Option, ...]
     """The keys that it brings along; a cell without such a word does not have them."""
 
@@ -118,6 +112,18 @@ class Definition:
     def option_names(self) -> tuple[str, ...]:
         """Of the keys that it brings along."""
         return tuple(one.name for one in self.options)
+
+
+@dataclass(frozen=True)
+class PartDefinition(Definition):
+    """What is known of every part of an attention."""
+
+    formula: str
+    """As printed in the source; empty where there is nothing to compute."""
+    source: str
+    """The paper, with its equation or section; empty for what has none."""
+    takes: tuple[str, ...]
+    """The axes that this word makes use of, such as `encoding`; elsewhere they are without effect."""
 
 
 _LARGEST = 2**53  # beyond it a float is no longer every whole number

@@ -1,11 +1,9 @@
 """Writes docs/words.md, the words of the study, from their definitions: `python -m tests.words`; a test compares."""
 
-from importlib import import_module
 from pathlib import Path
 
 from kdx.attention.families import FAMILIES
-from kdx.data.corpora import BUILT_IN
-from kdx.data.difficulty import CorpusOption, all_options, options_of, slices_of
+from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.grid.words import known_options
 from kdx.tasks import TASKS
 
@@ -63,25 +61,23 @@ def text() -> str:
         "Corpora that kdx generates at a difficulty. Each key goes into `data`; a test tells accuracy by slices,",
         "such as `accuracy/pairs=5-8`, which a table may have for its `metric`.",
         "",
-        "| word | task | what is asked | keys of its own, with what they are unless said otherwise | slices |",
-        "|---|---|---|---|---|",
+        "| word | task | what is asked | source | keys of its own, with what they are unless said otherwise | slices |",
+        "|---|---|---|---|---|---|",
     ]
-    for corpus, address in BUILT_IN.addresses.items():
-        if options := options_of(corpus):
-            told = (import_module(address.partition(":")[0]).__doc__ or "").partition("\n\n")[0].partition(".\n")[0]
-            keys = ", ".join(f"`{option.name}` {option.default}" for option in options)
-            slices = ", ".join(slices_of(corpus))
-            told = " ".join(told.split()).removesuffix(".")
-            lines.append(f"| `{corpus}` | `{BUILT_IN[corpus].task}` | {told} | {keys} | {slices} |")
-    lines += ["", "What each key means:", ""]
-    for name, corpora in all_options().items():
-        described = " ".join(f"{option.description}{_words(option)}" for option in corpora.values())
-        lines.append(f"- `data.{name}`: {described}")
+    for corpus in DIFFICULTIES.definitions():
+        keys = ", ".join(f"`{option.name}` {option.default}" for option in corpus.options)
+        slices = ", ".join(corpus.slices)
+        lines.append(f"| `{corpus.word}` | `{corpus.task}` | {corpus.title} | {corpus.source} | {keys} | {slices} |")
+    lines += ["", "What each key means:", "", "| key | what it is | allowed | of |", "|---|---|---|---|"]
+    for name in options_of_corpora():
+        meanings: dict[tuple[str, str], list[str]] = {}
+        for corpus in DIFFICULTIES.definitions():
+            for option in corpus.options:
+                if option.name == name:
+                    meanings.setdefault((option.title, option.allowed), []).append(f"`{corpus.word}`")
+        for (title, allowed), corpora in meanings.items():
+            lines.append(f"| `data.{name}` | {title} | {allowed} | {', '.join(corpora)} |")
     return "\n".join(lines) + "\n"
-
-
-def _words(option: CorpusOption) -> str:
-    return f" ({', '.join(option.words)})" if option.words else ""
 
 
 if __name__ == "__main__":

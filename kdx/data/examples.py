@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kdx.definitions import Option, options_of
 from kdx.errors import KdxError
 from kdx.vocabulary import Split
 
@@ -76,8 +77,14 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesOneByOne(ABC):
-    """A corpus whose difficulty is a matter of its options (`kdx.data.difficulty`), which are its other fields."""
+    """A corpus whose difficulty is a matter of its options (`kdx.definitions.option`), which are its other fields.
 
+    Raises:
+        ValueError: an option cannot be this.
+    """
+
+    source: ClassVar[str] = ""
+    """The paper; empty for what has none."""
     slices: ClassVar[tuple[str, ...]]
     """The names of `Example.slices`: in what respects examples differ in difficulty."""
 
@@ -85,6 +92,11 @@ class ExamplesOneByOne(ABC):
     sizes: Mapping[Split, int] = field(
         default_factory=lambda: {Split.TRAIN: 20_000, Split.VALID: 500, Split.TEST: 1000}
     )
+
+    def __post_init__(self) -> None:
+        for name, one in options_of(type(self)).items():
+            given = getattr(self, name)
+            object.__setattr__(self, name, one.default if isinstance(given, Option) else one.value(given))
 
     @property
     @abstractmethod

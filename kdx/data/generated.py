@@ -12,7 +12,6 @@ from kdx.data.arrays import Counts, map_array
 from kdx.data.cache import cached
 from kdx.data.corpora import BUILT_IN
 from kdx.data.corpus import HELD_OUT, cache_key, corpus_code, unigram_loss
-from kdx.data.difficulty import options_of
 from kdx.data.examples import NO_ANSWER, Examples, ExamplesOneByOne, GeneratedExamples
 from kdx.data.facts import example_facts
 from kdx.data.storage import data_home
@@ -61,7 +60,6 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
         raise KdxError(problem, place="data.corpus", allowed=allowed)
     made = _with_options(made, data)
-    options = {known.name: data.option(known.name) for known in options_of(data.corpus)}
     sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
 
     def make(folder: Path) -> dict[str, Any]:
@@ -80,7 +78,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
             "facts": facts,
         }
 
-    key = cache_key([data.corpus, data.seed, options, sizes, corpus_code(__name__, data.corpus)])
+    key = cache_key([data.corpus, data.seed, dict(data.options), sizes, corpus_code(__name__, data.corpus)])
     with cached(home or data_home(), key, make) as cache:
         return ExampleCorpus(
             splits={
@@ -104,7 +102,7 @@ def _with_options(made: GeneratedExamples, data: Data) -> GeneratedExamples:
     """The corpus at the difficulty that `data` asks for."""
     if not isinstance(made, ExamplesOneByOne):
         return made
-    chosen = replace(made, **{known.name: data.option(known.name) for known in options_of(data.corpus)})
+    chosen = replace(made, **data.options)
     if fault := chosen.fault():
         raise fault
     if chosen.tokens > MAX_POSITIONS:

@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from kdx.attention.positions import POSITIONS
+from kdx.data.corpora import options_of_corpora
+from kdx.definitions import Option
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import OneOf
 from kdx.grid.source import shortened
@@ -59,9 +61,9 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     value: Any = spec
     for step in factor.split("."):
         value = value.get(step, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if value is _ABSENT and (option := known_options().get(factor)) is not None:
+    if value is _ABSENT and factor in _options():
         # No word of the cell has this option, so it is no difference to a cell that has it at the neutral value.
-        return word(factor, option.default) if option.neutral else "none"
+        return next((word(factor, one.default) for one in _options()[factor] if one.neutral), "none")
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
@@ -94,8 +96,17 @@ def _annotations() -> dict[str, Any]:
             found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
         elif field != "select":
             found[field] = _whole(info)
-    options = known_options().items()
-    return found | {name: Annotated[str, OneOf(one.words)] if one.words else object for name, one in options}
+    for name, declared in _options().items():
+        words = dict.fromkeys(word for one in declared for word in one.words)
+        found[name] = Annotated[str, OneOf(words)] if words else object
+    return found
+
+
+@cache
+def _options() -> dict[str, tuple[Option, ...]]:
+    """The options of words, of tasks and of corpora: factor → what is declared under it."""
+    of_corpora = {f"data.{name}": declared for name, declared in options_of_corpora().items()}
+    return {name: (one,) for name, one in known_options().items()} | of_corpora
 
 
 def _whole(field: FieldInfo) -> Any:

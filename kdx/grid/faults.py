@@ -47,9 +47,9 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
         return KdxError(context["problem"], place=node.at(field), allowed=context["allowed"], hint=context["hint"])
     if kind == "unknown_key":
         key = context["key"]
-        return KdxError(
-            f"unknown key `{key}`", place=node.key((*path, key)), allowed=context["allowed"], hint=context["hint"]
-        )
+        whole = shortened(".".join((*filter(None, [name]), key)))
+        place = node.key((*path, key))
+        return KdxError(f"unknown key `{whole}`", place=place, allowed=context["allowed"], hint=context["hint"])
     if kind == "extra_forbidden":
         known = _fields(model, path[:-1])
         word = str(path[-1])

@@ -3,10 +3,9 @@
 What depends on another field is settled by `kdx.grid.rules`; what a word takes is said by its definition.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic import BeforeValidator, Field
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
@@ -22,9 +21,9 @@ from kdx.grid.sections import (
     Natural,
     Neutral,
     OneOf,
-    Section,
     Select,
     Training,
+    WithOptions,
 )
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject, Norm, Space, Symmetry
@@ -36,12 +35,8 @@ def _one_or_many(value: Any) -> Any:
     return () if tuple(words) == ("none",) else tuple(words)
 
 
-class CellFields(Section):
+class CellFields(WithOptions):
     """One choice on each axis, with everything else a run needs, except the seed; options of words are extra keys."""
-
-    model_config = ConfigDict(extra="allow")
-    _neutral: frozenset[str] = PrivateAttr(frozenset())
-    """The options that the hash leaves out, for the words stood before them."""
 
     task: Annotated[str, OneOf(TASKS)]
     space: Annotated[Space | None, Neutral(None)] = None
@@ -72,22 +67,3 @@ class CellFields(Section):
     evaluation: Annotated[Evaluation, Neutral(Evaluation())] = Evaluation()
     select: Select | None = None
     """The first of the task's metrics unless said otherwise: BLEU for translation, perplexity for prediction, …"""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of its words by name; before they are settled, whatever else was given."""
-        return self.__pydantic_extra__ or {}
-
-    def option(self, name: str) -> Any:
-        """The choice of an option; None where no word of the cell has it."""
-        return self.options.get(name)
-
-    def settle_options(self, options: Mapping[str, Any], neutral: Iterable[str]) -> None:
-        """Give it these options and no others; only while the cell is being made."""
-        object.__setattr__(self, "__pydantic_extra__", dict(options))
-        self._neutral = frozenset(neutral)
-
-    @property
-    def neutral_options(self) -> frozenset[str]:
-        """The options that the hash leaves out."""
-        return self._neutral

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from kdx.grid.sections import Neutral
+from kdx.grid.sections import Neutral, WithOptions
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import options_in
 
@@ -48,7 +48,7 @@ def _hashed(model: BaseModel) -> dict[str, Any]:
             plain.pop(key, None)
         elif isinstance(value, BaseModel):
             plain[key] = _hashed(value)
-    if isinstance(model, CellSpec):
+    if isinstance(model, WithOptions):
         plain = {key: value for key, value in plain.items() if key not in model.neutral_options}
     return plain
 
@@ -70,8 +70,7 @@ def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, 
     """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
     found = []
     for name, info in model.model_fields.items():
-        # A key of another corpus is no field of the cell.
-        neutral = [] if info.exclude_if else [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
+        neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
         text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
         found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
     return tuple(found)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
@@ -105,7 +106,13 @@ def _without_effect(cells: Sequence[PlannedCell], path: Path) -> Iterator[KdxErr
         return
     nodes = {id(node): node for cell in cells for node in cell.settings}
     used = {name for cell in cells for name in cell.spec.options}
-    written = {name: node.key((name,)) for node in nodes.values() for name in node.value if name in known_options()}
+    used |= {f"data.{name}" for cell in cells for name in cell.spec.data.options}
+    written: dict[str, Place] = {}
+    for node in nodes.values():
+        written |= {name: node.key((name,)) for name in node.value if name in known_options()}
+        data = node.value.get("data")
+        if data is not None and isinstance(data.value, dict):
+            written |= {f"data.{name}": data.key((name,)) for name in data.value if name in options_of_corpora()}
     for name, place in written.items():
         if name not in used and place.file == str(path):
             problem = f"`{name}` has no effect: no cell has a word that takes it"

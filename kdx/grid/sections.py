@@ -1,17 +1,27 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PrivateAttr,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kdx.attention.filters import FILTERS
-from kdx.data.difficulty import all_options
+from kdx.data.corpora import DIFFICULTIES, options_of_corpora
+from kdx.definitions import Option
+from kdx.errors import did_you_mean
 from kdx.vocabulary import (
     Bias,
     Dictionaries,
@@ -90,6 +100,59 @@ class Section(BaseModel):
             object.__setattr__(self, name, value)
 
 
+class WithOptions(Section):
+    """A section that has the options of its words as extra keys, beside its fields."""
+
+    model_config = ConfigDict(extra="allow")
+    _neutral: frozenset[str] = PrivateAttr(frozenset())
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of its words by name; before they are settled, whatever else was given."""
+        return self.__pydantic_extra__ or {}
+
+    @property
+    def neutral_options(self) -> frozenset[str]:
+        """The options that the hash leaves out, for the words stood before them."""
+        return self._neutral
+
+    def option(self, name: str) -> Any:
+        """The choice of an option; None where no word of the section has it."""
+        return self.options.get(name)
+
+    def settle_options(self, own: Mapping[str, Option], all_options: Callable[[], Mapping[str, Any]]) -> None:
+        """Give each option of its words its value, and take out those of other words.
+
+        Args:
+            own: those of its words, by name.
+            all_options: those of all words, which are looked up only where another one is given.
+
+        Raises:
+            PydanticCustomError: an option cannot be this, or no word at all has it.
+        """
+        given = {name: value for name, value in self.options.items() if value is not None}
+        others = given.keys() - own.keys()
+        if others and (unknown := others - all_options().keys()):
+            name = min(unknown)
+            names = (*(info.alias or field for field, info in type(self).model_fields.items()), *own)
+            context = {"key": name, "allowed": names, "hint": did_you_mean(name, names)}
+            raise PydanticCustomError("unknown_key", "unknown key", context)
+        values = {name: _option_value(one, given.get(name, one.default)) for name, one in own.items()}
+        object.__setattr__(self, "__pydantic_extra__", values)
+        self._neutral = frozenset(name for name, one in own.items() if one.neutral and values[name] == one.default)
+
+
+def _option_value(option: Option, given: Any) -> Any:
+    try:
+        return option.value(given)
+    except ValueError:
+        if option.words:
+            problem, hint = f"unknown {option.name} `{given}`", did_you_mean(str(given), option.words)
+        else:
+            problem, hint = f"`{given}` as {option.name}", None
+        raise refuse(option.name, problem, allowed=option.allowed, hint=hint) from None
+
+
 class Filters(Section):
     """The filter of each attention."""
 
@@ -98,8 +161,8 @@ class Filters(Section):
     decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
 
 
-class _Data(Section):
-    """Which text, and how it becomes tokens; or which generated examples, and how difficult they are."""
+class Data(WithOptions):
+    """Which text, and how it becomes tokens; or which generated examples, with the options of their corpus."""
 
     corpus: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """A built-in generated corpus, or the name under which `kdx data prepare` stored a text."""
@@ -137,51 +200,9 @@ class _Data(Section):
             raise refuse("merges", f"a vocabulary of kind {self.vocabulary} has none", allowed="with subword-nmt")
         if (self.source is None) != (self.target is None):
             raise refuse("source" if self.source else "target", "source and target go together")
-        self._settle_options()
+        own = DIFFICULTIES.definition(self.corpus).options if self.corpus in DIFFICULTIES else ()
+        self.settle_options({one.name: one for one in own}, options_of_corpora)
         return self
-
-    def option(self, name: str) -> Any:
-        """The choice of an option that the corpus declares; None where another corpus does."""
-        return getattr(self, name)
-
-    def _settle_options(self) -> None:
-        for name, corpora in all_options().items():
-            value, known = self.option(name), corpora.get(self.corpus)
-            if known is None:
-                if value is not None:
-                    problem = f"corpus `{self.corpus}` has no such setting, which is of {', '.join(corpora)}"
-                    raise refuse(name, problem, hint="remove it")
-                continue
-            value = known.default if value is None else value
-            if known.words and value not in known.words:
-                raise refuse(name, f"`{value}` as {name} of {self.corpus}", allowed=", ".join(known.words))
-            if known.minimum is not None and int(value) < known.minimum:
-                raise refuse(name, f"`{value}` as {name} of {self.corpus}", allowed=f"{known.minimum} or more")
-            self.settle(**{name: value})
-
-
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
-def _options() -> dict[str, Any]:
-    """The fields that generated corpora declare; None where another corpus is meant, and then not told."""
-    found = {}
-    for name, corpora in all_options().items():
-        words = tuple(dict.fromkeys(word for known in corpora.values() for word in known.words))
-        kind = Annotated[str, OneOf(words)] if words else Annotated[int, Field(strict=True)]
-        told = " ".join(known.description for known in corpora.values())
-        found[name] = (Annotated[kind | None, Neutral(None)], Field(None, description=told, exclude_if=_is_none))
-    return found
-
-
-if TYPE_CHECKING:
-
-    class Data(_Data):
-        """Which text, and how it becomes tokens; or which generated examples, and how difficult they are."""
-
-else:
-    Data = create_model("Data", __base__=_Data, __doc__=_Data.__doc__, __module__=__name__, **_options())
 
 
 class Model(Section):

@@ -12,6 +12,7 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.data.corpora import DIFFICULTIES
 from kdx.definitions import Family, Option
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Space
@@ -58,8 +59,11 @@ def known_options() -> dict[str, Option]:
 
 
 def owners(option: str) -> list[str]:
-    """The words and tasks that bring an option along."""
-    known = [one for family in FAMILIES for one in family.definitions() if option in one.option_names]
+    """The words and tasks that bring an option along; those of `data.…` the corpora."""
+    section, _, name = option.rpartition(".")
+    if section:
+        return [known.word for known in DIFFICULTIES.definitions() if name in known.option_names]
+    known = [one for family in FAMILIES for one in family.definitions() if name in one.option_names]
     return [one.word for one in known] + [
-        task.word for task in TASKS.values() if option in {one.name for one in task.options}
+        task.word for task in TASKS.values() if name in {one.name for one in task.options}
     ]

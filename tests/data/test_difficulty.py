@@ -1,14 +1,16 @@
 """What a corpus declares is what its class has; a grid takes it in `data`, and a report knows its slices."""
 
 import dataclasses
+from dataclasses import replace
 from random import Random
 
 import pytest
 from pydantic import ValidationError
 
-from kdx.data.corpora import BUILT_IN
-from kdx.data.difficulty import EDGES, all_options, options_of, slice_names, slices_of
+from kdx.data.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
+from kdx.data.difficulty import EDGES, slice_names, slices_of
 from kdx.data.examples import ExamplesOneByOne
+from kdx.definitions import options_of
 from kdx.grid.cell_selector import factors
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -17,38 +19,48 @@ from kdx.grid.spec import CellSpec
 from kdx.report.statistics.metric import Metric
 from kdx.vocabulary import Direction
 
-DIFFICULT = [name for name, made in BUILT_IN.items() if isinstance(made, ExamplesOneByOne)]
+OTHERS = set(options_of_corpora())
 FIXED = {field.name for field in dataclasses.fields(ExamplesOneByOne)}
 
 
-@pytest.mark.parametrize("corpus", DIFFICULT)
-def test_a_corpus_declares_every_field_of_its_own_with_its_default_and_a_description(corpus):
-    declared = {one.name: one for one in options_of(corpus)}
-    fields = {field.name: field.default for field in dataclasses.fields(BUILT_IN[corpus]) if field.name not in FIXED}
-    assert {name: one.default for name, one in declared.items()} == fields and declared
-    assert BUILT_IN[corpus].fault() is None
+@pytest.mark.parametrize("corpus", DIFFICULTIES)
+def test_what_is_known_of_a_corpus_is_what_its_class_says(corpus):
+    known, made = DIFFICULTIES.definition(corpus), BUILT_IN[corpus]
+    declared = {one.name: one for one in known.options}
+    assert {name: replace(one, title="") for name, one in declared.items()} == options_of(type(made))
+    fields = {field.name for field in dataclasses.fields(made)} - FIXED
+    assert fields == declared.keys() and declared
+    assert {name: getattr(made, name) for name in fields} == {name: one.default for name, one in declared.items()}
+    assert made.task == known.task and known.title
+    assert made.fault() is None
     for one in declared.values():
-        assert one.description.startswith(f"Of {corpus}: ") and one.description.endswith(".")
-        assert bool(one.words) != (one.minimum is not None)
-        assert one.default in one.words if one.words else one.default >= one.minimum
+        assert one.title.endswith(".")
+        assert one.value(one.default) == one.default
 
 
-def test_what_is_not_generated_declares_nothing():
-    assert options_of("multi30k") == options_of("synthetic-sets") == options_of("absent") == ()
+def test_every_corpus_that_is_drawn_one_by_one_has_a_definition():
+    assert [name for name, made in BUILT_IN.items() if isinstance(made, ExamplesOneByOne)] == list(DIFFICULTIES)
+    assert slices_of("multi30k") == slices_of("synthetic-sets") == slices_of("absent") == ()
+
+
+def test_a_class_refuses_what_an_option_cannot_be():
+    with pytest.raises(ValueError, match="pairs: 0; allowed: a whole number from 1 on"):
+        DIFFICULTIES["recall"](pairs=0)
+    assert DIFFICULTIES["recall"](pairs=3).pairs == 3
 
 
 def test_a_name_means_a_number_in_every_corpus_or_a_word_in_every_one():
-    for corpora in all_options().values():
-        assert len({bool(one.words) for one in corpora.values()}) == 1
+    for declared in options_of_corpora().values():
+        assert len({bool(one.words) for one in declared}) == 1
 
 
-@pytest.mark.parametrize("corpus", DIFFICULT)
+@pytest.mark.parametrize("corpus", DIFFICULTIES)
 def test_data_has_the_defaults_of_its_corpus_and_nothing_of_another(corpus):
     data = Data(corpus=corpus)
-    own = {one.name: one.default for one in options_of(corpus)}
-    assert {name: data.option(name) for name in all_options()} == {name: own.get(name) for name in all_options()}
-    assert data == Data(corpus=corpus, **own)
-    assert {name: value for name, value in data.model_dump().items() if name in all_options()} == own
+    own = {one.name: one.default for one in DIFFICULTIES.definition(corpus).options}
+    assert data.options == own
+    assert data == Data(corpus=corpus, **own) == Data(corpus=corpus, **own, **dict.fromkeys(OTHERS - own.keys()))
+    assert {name: value for name, value in data.model_dump().items() if name in options_of_corpora()} == own
     assert Data.model_validate(data.model_dump()) == data
 
 
@@ -57,19 +69,20 @@ def fault(**data) -> tuple[tuple, str, str | None]:
         Data(**data)
     (one,) = caught.value.errors()
     context = one.get("ctx", {})
-    return (*one["loc"], *filter(None, [context.get("field")])), one["msg"], context.get("allowed")
+    return (*one["loc"], *filter(None, [context.get("field", context.get("key"))])), one["msg"], context.get("allowed")
 
 
-def test_a_key_that_is_out_of_range_or_of_another_corpus_is_refused_where_it_stands():
-    assert fault(corpus="recall", pairs=0) == (("pairs",), "`0` as pairs of recall", "1 or more")
+def test_a_key_that_is_out_of_range_is_refused_where_it_stands():
+    assert fault(corpus="recall", pairs=0) == (("pairs",), "`0` as pairs", "a whole number from 1 on")
     assert fault(corpus="addition", order="reverse")[0] == ("order",)
     assert fault(corpus="recall", pairs="3")[0] == fault(corpus="recall", pairs=True)[0] == ("pairs",)
-    where, problem, _ = fault(corpus="copy", pairs=3)
-    assert where == ("pairs",) and problem == "corpus `copy` has no such setting, which is of recall"
-    assert (
-        fault(corpus="synthetic-sets", digits=3)[1]
-        == "corpus `synthetic-sets` has no such setting, which is of addition"
-    )
+
+
+def test_a_key_that_no_corpus_has_is_refused_and_one_of_another_corpus_comes_to_nothing():
+    where, problem, allowed = fault(corpus="copy", paris=3)
+    assert where == ("paris",) and problem == "unknown key" and {"seed", "length", "symbols"} <= set(allowed)
+    assert Data(corpus="copy", pairs=3) == Data(corpus="copy")
+    assert Data(corpus="synthetic-sets", digits=3) == Data(corpus="synthetic-sets")
 
 
 def test_difficulty_is_part_of_a_cell_that_has_it_and_of_no_other():
@@ -80,12 +93,12 @@ def test_difficulty_is_part_of_a_cell_that_has_it_and_of_no_other():
     assert canonical(CellSpec.model_validate({"task": "answer", "data": {"corpus": "recall"}})) == canonical(easy)
     assert resolved(canonical(easy))["data"]["pairs"] == 8
     other = CellSpec.model_validate({"task": "set", "data": {"corpus": "synthetic-sets"}})
-    assert not set(all_options()) & set(other.model_dump()["data"])
-    assert not set(all_options()) & set(resolved(canonical(other))["data"])
+    assert not set(options_of_corpora()) & set(other.model_dump()["data"])
+    assert not set(options_of_corpora()) & set(resolved(canonical(other))["data"])
     assert "data.pairs" in factors()
 
 
-@pytest.mark.parametrize("corpus", DIFFICULT)
+@pytest.mark.parametrize("corpus", DIFFICULTIES)
 def test_a_corpus_declares_the_slices_that_its_examples_have(corpus):
     made = BUILT_IN[corpus]
     assert made.slices == slices_of(corpus) == tuple(made.draw(Random(0)).slices)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kdx.attention.kernels import KERNELS
-from kdx.data.difficulty import all_options
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
 
@@ -241,7 +240,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
     assert told == [
         "grid.yaml:3:39: unknown key `data.vocabulry`\n"
         "  allowed: corpus, source, target, vocabulary, vocabulary_size, merges, dictionaries, train_lines,"
-        f" train_examples, max_tokens, seed, {', '.join(all_options())}\n"
+        " train_examples, max_tokens, seed\n"
         "  hint: did you mean `vocabulary`?",
         f"grid.yaml:4:9: unknown kernel `rfb`\n  allowed: {', '.join(KERNELS)}\n  hint: did you mean `rbf`?",
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
@@ -371,7 +370,13 @@ def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
 
 def test_difficulty_is_refused_where_it_stands(tmp_path):
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: recall, pairs: 0}\n")
-    assert told == ["grid.yaml:2:31: `0` as pairs of recall\n  allowed: 1 or more"]
+    assert told == ["grid.yaml:2:31: `0` as pairs\n  allowed: a whole number from 1 on"]
     told = faults_of(tmp_path, "task: answer\ndata: {corpus: copy}\naxes: {data.pairs: [2, 4]}\n")
-    problem = "corpus `copy` has no such setting, which is of recall\n  hint: remove it"
-    assert told == [f"grid.yaml:3:{column}: {problem}" for column in (21, 24)]
+    problem = "`data.pairs` has no effect: no cell has a word that takes it\n  allowed: with recall\n  hint: remove it"
+    assert told == [f"grid.yaml:3:24: {problem}"]
+
+
+def test_difficulty_has_an_effect_on_the_corpora_of_an_axis_that_have_it(tmp_path):
+    grid = "task: answer\ndata: {pairs: 2}\naxes: {data.corpus: [recall, copy]}\n"
+    plan = load_grid(write(tmp_path, grid))
+    assert [cell.spec.data.option("pairs") for cell in plan.cells] == [2, None]

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import AbsoluteEncoding
 
 
 @dataclass(frozen=True)
-class EncodingDefinition(Definition):
+class EncodingDefinition(PartDefinition):
     """See `kdx.attention.interfaces.AbsoluteEncoding`."""
 
     even: str

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import FilterFunction
 
 
 @dataclass(frozen=True)
-class FilterDefinition(Definition):
+class FilterDefinition(PartDefinition):
     """See `kdx.attention.interfaces.FilterFunction`."""
 
     spaces: tuple[str, ...]

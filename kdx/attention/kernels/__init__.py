@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import KernelFunction
 
 
 @dataclass(frozen=True)
-class KernelDefinition(Definition):
+class KernelDefinition(PartDefinition):
     """See `kdx.attention.interfaces.KernelFunction`."""
 
     normaliser: str

@@ -6,14 +6,14 @@ Attention weighs the others by their features; the two simpler ones weigh them a
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import ContextMixer
 
 
 @dataclass(frozen=True)
-class MixerDefinition(Definition):
+class MixerDefinition(PartDefinition):
     """See `kdx.attention.interfaces.ContextMixer`."""
 
     spaces: tuple[str, ...]

@@ -6,14 +6,14 @@ Several schemes may act together. `none` is the absence of a scheme and needs no
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import PositionScheme
 
 
 @dataclass(frozen=True)
-class PositionDefinition(Definition):
+class PositionDefinition(PartDefinition):
     """See `kdx.attention.interfaces.PositionScheme`."""
 
     spaces: tuple[str, ...]

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdx.definitions import Definition, Family
+from kdx.definitions import Family, PartDefinition
 
 if TYPE_CHECKING:
     from kdx.attention.interfaces import ValueFunction
 
 
 @dataclass(frozen=True)
-class ValueDefinition(Definition):
+class ValueDefinition(PartDefinition):
     """See `kdx.attention.interfaces.ValueFunction`."""
 
     spaces: tuple[str, ...]

@@ -1,12 +1,62 @@
 """The corpora that kdx knows by name: generated ones, and published ones that are prepared from their archives.
 
-Each has its own file, with a `kdx.data.text.GeneratedText`, a `kdx.data.examples.GeneratedExamples`, or a
-`kdx.data.text.KnownText`.
+Each has its own file, with a `kdx.data.text.GeneratedText`, a `kdx.data.examples.ExamplesFromNumbers` or a
+`kdx.data.text.KnownText`; or with a class of `kdx.data.examples.ExamplesOneByOne`, whose options are keys of the grid.
 """
 
-from kdx.definitions import Imported
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-BUILT_IN = Imported(
+from kdx.definitions import Definition, Family, Imported, Option
+
+
+@dataclass(frozen=True)
+class CorpusDefinition(Definition):
+    """See `kdx.data.examples.ExamplesOneByOne`."""
+
+    source: str
+    task: str
+    slices: tuple[str, ...]
+
+
+DIFFICULTIES: Family[Any, CorpusDefinition] = Family(
+    "corpus",
+    CorpusDefinition,
+    {
+        "ancestor": "kdx.data.corpora.ancestor:Ancestor",
+        "relation": "kdx.data.corpora.relation:Relation",
+        "recall": "kdx.data.corpora.recall:Recall",
+        "induction": "kdx.data.corpora.induction:Induction",
+        "copy": "kdx.data.corpora.copy:Copy",
+        "reverse": "kdx.data.corpora.reverse:Reverse",
+        "addition": "kdx.data.corpora.addition:Addition",
+        "parity": "kdx.data.corpora.parity:Parity",
+        "listops": "kdx.data.corpora.listops:ListOps",
+    },
+)
+"""The corpora whose difficulty is for the grid to say."""
+
+
+@cache
+def options_of_corpora() -> dict[str, tuple[Option, ...]]:
+    """Name → what corpora declare under it, for all that declare it."""
+    found: dict[str, tuple[Option, ...]] = {}
+    for known in DIFFICULTIES.definitions():
+        for one in known.options:
+            found[one.name] = (*found.get(one.name, ()), one)
+    return found
+
+
+class _Corpora(Imported):
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, type):
+            found = self.data[name] = found()
+        return found
+
+
+BUILT_IN = _Corpora(
     {
         "synthetic-translation": "kdx.data.corpora.synthetic_translation:TEXT",
         "synthetic-language": "kdx.data.corpora.synthetic_language:TEXT",
@@ -15,15 +65,7 @@ BUILT_IN = Imported(
         "synthetic-sets": "kdx.data.corpora.synthetic_sets:EXAMPLES",
         "synthetic-streams": "kdx.data.corpora.synthetic_streams:EXAMPLES",
         "synthetic-tours": "kdx.data.corpora.synthetic_tours:EXAMPLES",
-        "ancestor": "kdx.data.corpora.ancestor:EXAMPLES",
-        "relation": "kdx.data.corpora.relation:EXAMPLES",
-        "recall": "kdx.data.corpora.recall:EXAMPLES",
-        "induction": "kdx.data.corpora.induction:EXAMPLES",
-        "copy": "kdx.data.corpora.copy:EXAMPLES",
-        "reverse": "kdx.data.corpora.reverse:EXAMPLES",
-        "addition": "kdx.data.corpora.addition:EXAMPLES",
-        "parity": "kdx.data.corpora.parity:EXAMPLES",
-        "listops": "kdx.data.corpora.listops:EXAMPLES",
+        **{word: DIFFICULTIES.address(word) for word in DIFFICULTIES},
         "multi30k": "kdx.data.corpora.multi30k:TEXT",
         "iwslt14": "kdx.data.corpora.iwslt14:TEXT",
         "wikitext2": "kdx.data.corpora.wikitext2:TEXT",

@@ -9,22 +9,24 @@ sum is told by two digits and a carry; from the first on, it takes all digits be
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.definitions import option
 
 PLUS, EQUALS, ZERO = 1, 2, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Addition(ExamplesOneByOne):
-    """Sums of two numbers."""
+    """The sum of two numbers, digit by digit."""
 
+    source = "Nogueira et al. 2021; Lee et al. 2023"
+    task: str = "answer"
     slices = ("carries", "digits")
 
     digits: int = option(3, minimum=1)
-    """Of addition: digits of either number at most; how many they are is drawn."""
+    """Digits of either number at most; how many they are is drawn."""
     order: str = option("reversed", words=("reversed", "plain"))
-    """Of addition: the sum is written from its last digit on, or as it is read."""
+    """The sum is written from its last digit on, or as it is read."""
 
     @property
     def tokens(self) -> int:
@@ -51,6 +53,3 @@ class Addition(ExamplesOneByOne):
 
 def _tokens(digits: list[int]) -> list[int]:
     return [ZERO + digit for digit in digits]
-
-
-EXAMPLES = Addition(task="answer")

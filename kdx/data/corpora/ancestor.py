@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne
 from kdx.data.graphs import asked, draw_pair, rare
+from kdx.definitions import option
 from kdx.errors import KdxError
 
 
@@ -13,12 +13,13 @@ from kdx.errors import KdxError
 class Ancestor(ExamplesOneByOne):
     """Whether one node is an ancestor of another: half of the time."""
 
+    task: str = "graph"
     slices = ("distance",)
 
     nodes: int = option(10, minimum=4)
-    """Of ancestor: nodes of a graph."""
+    """Nodes of a graph."""
     steps: int = option(3, minimum=1)
-    """Of ancestor: generations between two nodes at most, of those that are related."""
+    """Generations between two nodes at most, of those that are related."""
 
     @property
     def tokens(self) -> int:
@@ -35,6 +36,3 @@ class Ancestor(ExamplesOneByOne):
         lengths = range(1, self.steps + 1) if random.random() < 0.5 else (0,)
         graph, one, other, distance = draw_pair(random, self.nodes, lengths)
         return asked(graph, one, other, int(distance > 0), distance)
-
-
-EXAMPLES = Ancestor(task="graph")

@@ -6,22 +6,23 @@ a c c b =        answer: a c c b
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.definitions import option
 
 MARK = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copy(ExamplesOneByOne):
-    """Tokens once more."""
+    """The same tokens once more, after a mark."""
 
+    task: str = "answer"
     slices = ("length",)
 
     length: int = option(16, minimum=1)
-    """Of copy: tokens to be copied at most; how many they are is drawn."""
+    """Tokens that are given at most; how many they are is drawn."""
     symbols: int = option(8, minimum=2)
-    """Of copy: different tokens."""
+    """Different tokens."""
 
     @property
     def tokens(self) -> int:
@@ -33,7 +34,8 @@ class Copy(ExamplesOneByOne):
 
     def draw(self, random: Random) -> Example:
         given = [MARK + 1 + random.randrange(self.symbols) for _ in range(random.randint(1, self.length))]
-        return answered([*given, MARK], given, {"length": len(given)}, self.tokens)
+        return answered([*given, MARK], self.answer(given), {"length": len(given)}, self.tokens)
 
-
-EXAMPLES = Copy(task="answer")
+    def answer(self, given: list[int]) -> list[int]:
+        """What comes after the mark."""
+        return given

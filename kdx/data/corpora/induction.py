@@ -9,20 +9,22 @@ answer, and the token before each question does.
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
+from kdx.definitions import option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Induction(ExamplesOneByOne):
-    """Repeated tokens."""
+    """What came after a token before comes after it again."""
 
+    source = "Olsson et al. 2022"
+    task: str = "answer"
     slices = ("distance",)
 
     length: int = option(32, minimum=4)
-    """Of induction: tokens of an example; at most half of them come before the first repetition."""
+    """Tokens of an example; at most half of them come before the first repetition."""
     symbols: int = option(32, minimum=2)
-    """Of induction: different tokens."""
+    """Different tokens."""
 
     @property
     def tokens(self) -> int:
@@ -38,6 +40,3 @@ class Induction(ExamplesOneByOne):
         whole = [part[place % period] for place in range(self.length + 1)]
         answers = {place: whole[place + 1] for place in range(period, self.length)}
         return sequence(whole[:-1], answers, {"distance": period}, self.length)
-
-
-EXAMPLES = Induction(task="answer")

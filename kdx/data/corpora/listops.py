@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from statistics import median
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.definitions import option
 from kdx.errors import KdxError
 
 EQUALS, CLOSE, ZERO = 1, 2, 3
@@ -26,16 +26,18 @@ _Tree = int | tuple[int, list["_Tree"]]
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps(ExamplesOneByOne):
-    """Lists inside lists."""
+    """The value of lists inside lists, each with what is to be done with its members."""
 
+    source = "Nangia & Bowman 2018; Tay et al. 2021"
+    task: str = "answer"
     slices = ("depth",)
 
     depth: int = option(3, minimum=1)
-    """Of listops: lists inside one another at most; how many they are is drawn."""
+    """Lists inside one another at most; how many they are is drawn."""
     members: int = option(4, minimum=2)
-    """Of listops: members of a list at most, and two at least."""
+    """Members of a list at most, and two at least."""
     length: int = option(48, minimum=5)
-    """Of listops: tokens of an example at most; one that is longer is drawn again."""
+    """Tokens of an example at most; one that is longer is drawn again."""
 
     @property
     def tokens(self) -> int:
@@ -95,6 +97,3 @@ def _value(tree: _Tree) -> int:
     if operator == SUM:
         return sum(values) % 10
     return min(values) if operator == MIN else max(values) if operator == MAX else int(median(values))
-
-
-EXAMPLES = ListOps(task="answer")

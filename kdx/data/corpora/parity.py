@@ -8,20 +8,22 @@ Every bit counts, and no attention can look at all of them alike and tell one mo
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.definitions import option
 
 MARK, ZERO = 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parity(ExamplesOneByOne):
-    """Whether ones are odd in number."""
+    """Whether the number of ones among some bits is odd."""
 
+    source = "Hahn 2020; Chiang & Cholak 2022"
+    task: str = "answer"
     slices = ("length",)
 
     length: int = option(16, minimum=4)
-    """Of parity: bits of an example at most; how many they are is drawn."""
+    """Bits of an example at most; how many they are is drawn."""
 
     @property
     def tokens(self) -> int:
@@ -35,6 +37,3 @@ class Parity(ExamplesOneByOne):
         bits = [random.randrange(2) for _ in range(random.randint(1, self.length))]
         prompt = [*(ZERO + bit for bit in bits), MARK]
         return answered(prompt, [ZERO + sum(bits) % 2], {"length": len(bits)}, self.tokens)
-
-
-EXAMPLES = Parity(task="answer")

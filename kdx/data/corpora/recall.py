@@ -10,8 +10,8 @@ come again with another value. An answer is told after the key and is not read.
 from dataclasses import dataclass
 from random import Random
 
-from kdx.data.difficulty import option
 from kdx.data.examples import Example, ExamplesOneByOne, sequence
+from kdx.definitions import option
 from kdx.errors import KdxError
 
 BLANK = 1
@@ -19,16 +19,18 @@ BLANK = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(ExamplesOneByOne):
-    """Associative recall."""
+    """Keys with values are read, then keys are asked for."""
 
+    source = "Arora et al. 2023, Sec. 3"
+    task: str = "answer"
     slices = ("pairs", "distance")
 
     pairs: int = option(8, minimum=1)
-    """Of recall: pairs of an example at most; how many it has is drawn."""
+    """Pairs of an example at most; how many it has is drawn."""
     length: int = option(48, minimum=3)
-    """Of recall: tokens of an example, blanks included."""
+    """Tokens of an example, blanks included."""
     symbols: int = option(16, minimum=1)
-    """Of recall: different keys, and as many different values."""
+    """Different keys, and as many different values."""
 
     @property
     def tokens(self) -> int:
@@ -65,6 +67,3 @@ class Recall(ExamplesOneByOne):
             {"pairs": count, "distance": {place: place - 2 * number for number, place in enumerate(asked_at)}},
             self.length,
         )
-
-
-EXAMPLES = Recall(task="answer")

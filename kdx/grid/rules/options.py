@@ -1,16 +1,13 @@
 """Options: those of words that the cell does not have come to nothing, and those of its words get their defaults."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-from pydantic_core import PydanticCustomError
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
-from kdx.definitions import Option
-from kdx.errors import did_you_mean
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in
 from kdx.grid.sections import Filters, refuse
@@ -29,24 +26,15 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_filters(cell)
     if not attending(cell):
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
-    known = options_in(_words(cell))
-    given = {name: value for name, value in cell.options.items() if value is not None}
-    others = given.keys() - known.keys()
-    if others and (unknown := others - known_options().keys()):
-        name = min(unknown)
-        names = (*type(cell).model_fields, *known)
-        context = {"key": name, "allowed": names, "hint": did_you_mean(name, names)}
-        raise PydanticCustomError("unknown_key", "unknown key", context)
-    if "xl_bias" in known and cell.symmetry is Symmetry.SYMMETRIC:
-        if given.get("xl_bias", "none") != "none":
+    own = options_in(_words(cell))
+    if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
+        if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
-        given["xl_bias"] = "none"
-    values = {name: _value(one, given.get(name, one.default)) for name, one in known.items()}
-    if values.get("summary", 0) > values.get("stride", 0):
-        problem, allowed = f"{values['summary']} tokens of a block of {values['stride']}", f"0 to {values['stride']}"
-        raise refuse("summary", problem, allowed=allowed)
-    neutral = {name for name, one in known.items() if one.neutral and values[name] == one.default}
-    cell.settle_options(values, neutral)
+        own["xl_bias"] = replace(own["xl_bias"], default="none")
+    cell.settle_options(own, known_options)
+    summary, stride = cell.option("summary"), cell.option("stride")
+    if summary is not None and stride is not None and summary > stride:
+        raise refuse("summary", f"{summary} tokens of a block of {stride}", allowed=f"0 to {stride}")
 
 
 def _words(cell: CellFields) -> Mapping[str, Any]:
@@ -62,17 +50,6 @@ def _words(cell: CellFields) -> Mapping[str, Any]:
         "encoding": cell.encoding,
         "filter": {attention.value: filter_in(cell, attention) for attention in Attention},
     }
-
-
-def _value(option: Option, given: Any) -> Any:
-    try:
-        return option.value(given)
-    except ValueError:
-        if option.words:
-            problem, hint = f"unknown {option.name} `{given}`", did_you_mean(str(given), option.words)
-        else:
-            problem, hint = f"`{given}` as {option.name}", None
-        raise refuse(option.name, problem, allowed=option.allowed, hint=hint) from None
 
 
 def _refuse_uneven(cell: CellFields) -> None:

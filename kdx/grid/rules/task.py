@@ -5,7 +5,6 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
-from kdx.data.difficulty import all_options
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
@@ -53,7 +52,7 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
     data = cell.data
     if not task.data.text:
-        own = {"corpus", "seed", "train_examples", *all_options()}
+        own = {"corpus", "seed", "train_examples"}
         for field, info in Data.model_fields.items():
             if field not in own and getattr(data, field) != info.default:
                 raise refuse(f"data.{field}", f"{cell.task} reads generated examples, not text", hint="remove it")

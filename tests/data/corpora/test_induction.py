@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sequences import SEED, read
 
-from kdx.data.corpora.induction import EXAMPLES
+from kdx.data.corpora.induction import Induction
 
 
 @given(SEED, st.integers(4, 40), st.integers(2, 30))
 def test_an_answer_is_what_came_after_the_same_token_before(seed, length, symbols):
-    found = read(EXAMPLES, seed, length=length, symbols=symbols)
+    found = read(Induction(), seed, length=length, symbols=symbols)
     first: dict[int, int] = {}
     expected = {}
     for place, token in enumerate(found.tokens):
@@ -22,5 +22,5 @@ def test_an_answer_is_what_came_after_the_same_token_before(seed, length, symbol
 
 
 def test_how_far_back_it_came_is_told_by_no_place():
-    periods = {next(iter(read(EXAMPLES, seed).slices["distance"].values())) for seed in range(200)}
+    periods = {next(iter(read(Induction(), seed).slices["distance"].values())) for seed in range(200)}
     assert periods == set(range(2, 17))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sequences import SEED, at_end, read
 
-from kdx.data.corpora.listops import CLOSE, EQUALS, EXAMPLES, MAX, MEDIAN, MIN, SUM, ZERO, ListOps
+from kdx.data.corpora.listops import CLOSE, EQUALS, MAX, MEDIAN, MIN, SUM, ZERO, ListOps
 
 OPERATIONS = {
     MIN: lambda values: sorted(values)[0],
@@ -24,7 +24,7 @@ def options(draw) -> dict[str, int]:
 
 @given(SEED, options())
 def test_the_answer_is_the_value_of_the_lists(seed, options):
-    found = read(EXAMPLES, seed, **options)
+    found = read(ListOps(), seed, **options)
     prompt, answer = at_end(found, EQUALS)
     stack: list[tuple[int, list[int]]] = [(0, [])]
     deepest = 0

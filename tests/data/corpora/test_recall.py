@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sequences import SEED, read
 
-from kdx.data.corpora.recall import BLANK, EXAMPLES, Recall
+from kdx.data.corpora.recall import BLANK, Recall
 
 
 @st.composite
@@ -19,7 +19,7 @@ def options(draw) -> dict[str, int]:
 
 @given(SEED, options())
 def test_no_pair_is_overwritten_and_every_question_was_written_before(seed, options):
-    found = read(EXAMPLES, seed, **options)
+    found = read(Recall(), seed, **options)
     keys = range(BLANK + 1, BLANK + 1 + options["symbols"])
     written: dict[int, tuple[int, int]] = {}
     place = 0
