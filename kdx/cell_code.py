@@ -1,5 +1,7 @@
 """Which code the numbers of a cell depend on. A result is stale where that code has changed since."""
 
+from itertools import chain
+
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
@@ -33,16 +35,16 @@ def _code_of(spec: CellSpec, root: str) -> Fingerprint:
     task = TASKS[spec.task]
     attentions = task.attentions
     parts = [
-        KERNELS.address(spec.kernel),
-        NORMALISERS.address(spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
-        MIXERS.address(spec.mixer),
-        *map(POSITIONS.address, spec.position),
-        *(VALUES.address(value_in(spec, attention)) for attention in attentions),
-        *(FILTERS.address(filter_in(spec, attention)) for attention in attentions),
-        *([ENCODINGS.address(spec.encoding)] if spec.encoding else []),
+        KERNELS.modules(spec.kernel),
+        NORMALISERS.modules(spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
+        MIXERS.modules(spec.mixer),
+        *map(POSITIONS.modules, spec.position),
+        *(VALUES.modules(value_in(spec, attention)) for attention in attentions),
+        *(FILTERS.modules(filter_in(spec, attention)) for attention in attentions),
+        *([ENCODINGS.modules(spec.encoding)] if spec.encoding else []),
     ]
-    modules = (address.partition(":")[0] for address in (task.module, task.data.reader, *parts))
-    return fingerprint({root, *modules, *generator_of(spec.data.corpus)})
+    modules = {address.partition(":")[0] for address in (task.module, task.data.reader)}
+    return fingerprint({root, *modules, *chain.from_iterable(parts), *generator_of(spec.data.corpus)})
 
 
 def read_code() -> None:

@@ -14,14 +14,14 @@ nothing of it is run; so a grid is checked, and a word explained, without import
 
 import ast
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 
 @dataclass(frozen=True)
@@ -155,38 +155,116 @@ def imported(address: str) -> Any:
     return getattr(import_module(module), name)
 
 
+class DefinitionError(ValueError):
+    """What a class says of itself cannot be read, or it is not of the kind that it should be."""
+
+    def __init__(self, problem: str, module: str, line: int = 1) -> None:
+        super().__init__(problem)
+        self.problem, self.module, self.line = problem, module, line
+
+
+class _Fault(ValueError):
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line, self.problem = line, problem
+
+
+class PartFromOutside(Protocol):
+    """A word whose class lies outside kdx, see `kdx.own_parts`."""
+
+    @property
+    def word(self) -> str:
+        """As a cell has it."""
+
+    @property
+    def module(self) -> str:
+        """Where its class stands."""
+
+    @property
+    def name(self) -> str:
+        """Of its class."""
+
+    @property
+    def sha256(self) -> str:
+        """Of its source."""
+
+    @property
+    def kdx_modules(self) -> tuple[str, ...]:
+        """The modules of kdx that its source imports."""
+
+    def tree(self, module: str) -> ast.Module | None:
+        """The source of its module or of one that comes with it, with absolute imports; None: it is of neither."""
+
+    def load(self) -> type:
+        """Runs the source, and gives the class."""
+
+
 class Family(Mapping[str, type[C]], Generic[C, D]):
     """The words of one axis: word → class, imported when it is first asked for.
 
     `definition` tells what is known of a word without importing its class.
     """
 
-    def __init__(self, axis: str, definition: type[D], classes: Mapping[str, str]) -> None:
-        """Takes the axis as a grid names it, and the address of each word's class.
+    def __init__(self, axis: str, definition: type[D], base: str, classes: Mapping[str, str]) -> None:
+        """Takes the axis as a grid names it, the address of the class of all, and that of each word's class.
 
         An address is `module:Class`, such as `kdx.attention.kernels.rbf:RBF`.
         """
         self.axis = axis
+        self.base = base
         self._definition = definition
         self._classes = classes
+        self._outside: dict[str, PartFromOutside] = {}
         self._known: dict[str, D] = {}
 
     def __getitem__(self, word: str) -> type[C]:
-        found: type[C] = imported(self._classes[word])
+        found: type[C] = self._outside[word].load() if word in self._outside else imported(self._classes[word])
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
+        yield from self._classes
+        yield from self._outside
 
     def __len__(self) -> int:
-        return len(self._classes)
+        return len(self._classes) + len(self._outside)
 
     def __contains__(self, word: object) -> bool:
-        return word in self._classes
+        return word in self._classes or word in self._outside
+
+    @property
+    def outside(self) -> Mapping[str, PartFromOutside]:
+        """The words that came from outside."""
+        return self._outside
 
     def address(self, word: str) -> str:
-        """Of the word's class: `module:Class`."""
+        """Of the class of a word of kdx: `module:Class`."""
         return self._classes[word]
+
+    def add(self, part: PartFromOutside) -> D:
+        """Takes a word from outside, in place of one of the same name that came before it; gives its definition.
+
+        Raises:
+            DefinitionError: kdx has such a word; or the source has no such class, or one of another kind, or a
+                definition that is no literal.
+        """
+        definition = self.define(part)
+        self._outside[part.word] = part
+        self._known[part.word] = definition
+        for forget in _OVER_WORDS:
+            forget()
+        return definition
+
+    def define(self, part: PartFromOutside) -> D:
+        """The definition of a word from outside, which is not added yet; raises what `add` does."""
+        if part.word in self._classes:
+            raise DefinitionError(f"kdx itself has a {self.axis} `{part.word}`", part.module)
+        return self._define(part.word, part.module, part.name, part.tree)
+
+    def modules(self, word: str) -> tuple[str, ...]:
+        """The modules of kdx that decide what the word computes: that of its class, or those that it imports."""
+        if word in self._outside:
+            return self._outside[word].kdx_modules
+        return (self._classes[word].partition(":")[0],)
 
     def definition(self, word: str) -> D:
         """What is known of a word.
@@ -196,49 +274,91 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         """
         if word not in self._known:
             module, _, name = self._classes[word].partition(":")
-            lineage = _lineage(module, name)
-            names = frozenset(field.name for field in fields(self._definition)) - {"word", "title", "options"}
-            facts: dict[str, Any] = {}
-            options: dict[str, Option] = {}
-            for node in reversed(lineage):
-                facts |= _literals(node, names)
-                options |= _options(node)
-            title = (ast.get_docstring(lineage[0]) or "").partition("\n")[0].removesuffix(".")
-            self._known[word] = self._definition(word=word, title=title, options=tuple(options.values()), **facts)
+            self._known[word] = self._define(word, module, name)
         return self._known[word]
 
     def definitions(self) -> Iterator[D]:
         """Those of all words, in their order."""
         return map(self.definition, self)
 
+    def _define(self, word: str, module: str, name: str, tree: "_Tree | None" = None) -> D:
+        lineage = _lineage(module, name, tree or _tree)
+        if not lineage:
+            raise DefinitionError(f"no class `{name}`", module)
+        if self.base not in lineage:
+            where, node = next(iter(lineage.items()))
+            problem = f"class `{name}` is no {self.base.partition(':')[2]}, as every {self.axis} is"
+            raise DefinitionError(problem, where.partition(":")[0], node.lineno)
+        names = frozenset(field.name for field in fields(self._definition)) - {"word", "title", "options"}
+        facts: dict[str, Any] = {}
+        options: dict[str, Option] = {}
+        for address, node in reversed(lineage.items()):
+            try:
+                facts |= _literals(node, names)
+                options |= _options(node)
+            except _Fault as fault:
+                raise DefinitionError(fault.problem, address.partition(":")[0], fault.line) from None
+        title = (ast.get_docstring(next(iter(lineage.values()))) or "").partition("\n")[0].removesuffix(".")
+        return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
 
-def _lineage(module: str, name: str) -> list[ast.ClassDef]:
-    """A class and, behind it, its base classes, as far as they are of kdx."""
-    found = _class(module, name)
-    if found is None:
-        return []
-    where, node = found
-    bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
-    return list(dict.fromkeys([node, *(one for base in bases for one in _lineage(where, base))]))
+
+Arguments = ParamSpec("Arguments")
+R = TypeVar("R")
+_OVER_WORDS: list[Callable[[], None]] = []
 
 
-def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R]:
+    """`functools.cache` for what depends on the words that there are: forgotten when one comes from outside."""
+    cached = cache(function)
+    _OVER_WORDS.append(cached.cache_clear)
+    return cached  # type: ignore[return-value]
+
+
+_Tree = Callable[[str], ast.Module | None]
+
+
+def _lineage(module: str, name: str, tree: _Tree) -> dict[str, ast.ClassDef]:
+    """Address → class: the class and, behind it, its base classes, as far as their sources are to be had."""
+    lineage: dict[str, ast.ClassDef] = {}
+    left = [(module, name)]
+    while left:
+        found = _class(*left.pop(0), tree)
+        if found is not None and (address := f"{found[0]}:{found[1].name}") not in lineage:
+            lineage[address] = found[1]
+            left = [*((found[0], base.id) for base in found[1].bases if isinstance(base, ast.Name)), *left]
+    return lineage
+
+
+def _class(module: str, name: str, tree: _Tree) -> tuple[str, ast.ClassDef] | None:
     """A class with the module where it stands: `module` itself, or one that it imports the name from."""
-    tree = _tree(module)
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module, node
-    for imports in ast.walk(tree):
-        if isinstance(imports, ast.ImportFrom) and (imports.module or "").startswith("kdx."):
-            for alias in imports.names:
-                if name == (alias.asname or alias.name):
-                    return _class(str(imports.module), alias.name)
+    seen: set[tuple[str, str]] = set()
+    while (module, name) not in seen:
+        seen.add((module, name))
+        source = tree(module) or _tree(module)
+        if source is None:
+            return None
+        for node in source.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                return module, node
+        for imports in ast.walk(source):
+            if isinstance(imports, ast.ImportFrom) and imports.module:
+                for alias in imports.names:
+                    if name == (alias.asname or alias.name):
+                        module, name = imports.module, alias.name
+                        break
     return None
 
 
 def _literals(node: ast.ClassDef, names: frozenset[str]) -> dict[str, Any]:
     """The literals that the body of a class gives to these names."""
-    return {target: ast.literal_eval(value) for target, value in _assigned(node) if target in names}
+    return {target: _literal(value, target) for target, value in _assigned(node) if target in names}
+
+
+def _literal(value: ast.expr, name: str) -> Any:
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise _Fault(value.lineno, f"`{name}` is no literal, so it cannot be read without running it") from None
 
 
 def _options(node: ast.ClassDef) -> dict[str, Option]:
@@ -252,10 +372,15 @@ def _options(node: ast.ClassDef) -> dict[str, Option]:
     for statement in node.body:
         for name, value in _assigned(ast.ClassDef(node.name, [], [], [statement], [])):
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "option":
-                arguments = [ast.literal_eval(one) for one in value.args]
-                keywords = {str(one.arg): ast.literal_eval(one.value) for one in value.keywords}
+                arguments = [_literal(one, name) for one in value.args]
+                keywords = {str(one.arg): _literal(one.value, name) for one in value.keywords}
                 text = " ".join(texts.get(id(statement), "").split())
-                found[name] = replace(option(*arguments, **keywords), name=name, title=text)
+                try:
+                    declared = option(*arguments, **keywords)
+                    declared.value(declared.default)
+                except (TypeError, ValueError) as error:
+                    raise _Fault(value.lineno, f"option `{name}`: {error}") from None
+                found[name] = replace(declared, name=name, title=text)
     return found
 
 
@@ -269,7 +394,7 @@ def _assigned(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
-    spec = find_spec(module)
-    assert spec is not None and spec.origin is not None
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+def _tree(module: str) -> ast.Module | None:
+    """Of a module of kdx; None: it is of none."""
+    spec = find_spec(module) if module.startswith("kdx.") else None
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8")) if spec and spec.origin else None

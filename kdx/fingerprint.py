@@ -89,10 +89,15 @@ def _read(module: str) -> _Module:
     source = _source(module)
     assert source is not None
     tree = ast.parse(source.read_text(encoding="utf-8"))
+    sha256 = hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    return _Module(sha256, tuple(dict.fromkeys(imports_of(tree))))
+
+
+def tree_text(tree: ast.Module) -> str:
+    """What of a source counts, as text: comments, docstrings and layout do not."""
     written: list[str] = []
     _write(tree, written)
-    sha256 = hashlib.sha256("\0".join(written).encode("utf-8", "surrogatepass")).hexdigest()
-    return _Module(sha256, tuple(dict.fromkeys(_imports(tree))))
+    return "\0".join(written)
 
 
 def _write(node: Any, to: list[str]) -> None:
@@ -119,7 +124,7 @@ def _is_docstring(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
+def imports_of(tree: ast.AST) -> Iterator[str]:
     """The modules of kdx that are imported, packages around them among them; not those for types alone."""
     for node in _statements(tree):
         names: list[str] = []

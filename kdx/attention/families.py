@@ -1,6 +1,5 @@
 """The families of words that an attention is made of, and all the options that they bring along."""
 
-from functools import cache
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
@@ -10,12 +9,12 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
-from kdx.definitions import Family, Option
+from kdx.definitions import Family, Option, cached_over_words
 
 FAMILIES: tuple[Family[Any, Any], ...] = (KERNELS, POSITIONS, VALUES, FILTERS, NORMALISERS, ENCODINGS, MIXERS)
 
 
-@cache
+@cached_over_words
 def options_of_words() -> dict[str, Option]:
     """Those of all words, by name."""
     return {one.name: one for family in FAMILIES for known in family.definitions() for one in known.options}

@@ -543,8 +543,8 @@ def _class_of(argument: str, given: str | type[W], family: Family[W, Any], base:
 
 
 def _name(given: str | type[Word]) -> str:
-    """Of a scheme, in names of parameters; that of a class has no dot."""
-    return given if isinstance(given, str) else given.__name__
+    """Of a scheme, in names of parameters, which have no dots."""
+    return given.replace(".", "_") if isinstance(given, str) else given.__name__
 
 
 def _options_of_each(parts: Sequence[type[Word]], given: Mapping[str, Any]) -> dict[type[Word], dict[str, Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdx.data.arrays import Counts
-from kdx.data.corpora import BUILT_IN
+from kdx.data.corpora import BUILT_IN, DIFFICULTIES
 from kdx.data.examples import GeneratedExamples
 from kdx.data.text import GeneratedText
 from kdx.fingerprint import fingerprint
@@ -115,10 +115,14 @@ def corpus_code(reader: str, corpus: str) -> str:
     Args:
         reader: the module that reads the corpus.
     """
-    return fingerprint({reader, *generator_of(corpus)}).sha256
+    code = fingerprint({reader, *generator_of(corpus)}).sha256
+    outside = DIFFICULTIES.outside.get(corpus)
+    return code if outside is None else cache_key([code, outside.sha256])
 
 
 def generator_of(corpus: str) -> tuple[str, ...]:
-    """The module that makes a generated corpus; none for other corpora, whose text has a hash."""
+    """The modules of kdx that make a generated corpus; none for other corpora, whose text has a hash."""
+    if corpus in DIFFICULTIES:
+        return DIFFICULTIES.modules(corpus)
     generated = isinstance(BUILT_IN.get(corpus), GeneratedText | GeneratedExamples)
     return (BUILT_IN.addresses[corpus].partition(":")[0],) if generated else ()

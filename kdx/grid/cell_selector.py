@@ -5,9 +5,8 @@ A factor is a field of the resolved cell, with its section where it has one: `ke
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator
@@ -15,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from kdx.attention.positions import POSITIONS
 from kdx.data.corpora import options_of_corpora
-from kdx.definitions import Option
+from kdx.definitions import Option, cached_over_words
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.sections import OneOf
 from kdx.grid.source import shortened
@@ -24,7 +23,7 @@ from kdx.grid.words import known_options
 from kdx.vocabulary import Attention
 
 _ABSENT = object()
-_ORDER: dict[str, tuple[str, ...]] = {"position": tuple(POSITIONS), "placement": tuple(Attention)}
+_ORDER: dict[str, Collection[str]] = {"position": POSITIONS, "placement": tuple(Attention)}
 
 
 def word(factor: str, value: Any) -> str:
@@ -48,7 +47,7 @@ def _ordered(factor: str, choice: Any) -> Any:
     """As a resolved cell has it, whatever the order in which the words were written."""
     if not isinstance(choice, list | tuple) or factor not in _ORDER:
         return choice
-    order = _ORDER[factor]
+    order = tuple(_ORDER[factor])
     return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
 
 
@@ -67,7 +66,7 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
-@cache
+@cached_over_words
 def factors() -> tuple[str, ...]:
     """Every factor that a cell can have, in the order of the spec."""
     return tuple(_annotations())
@@ -87,14 +86,14 @@ def unknown(selector: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:
                 yield factor, KdxError(problem, allowed=known, hint=did_you_mean(one, known))
 
 
-@cache
+@cached_over_words
 def _annotations() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field, info in CellSpec.model_fields.items():
         section = info.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
             found |= {f"{field}.{inner.alias or key}": _whole(inner) for key, inner in section.model_fields.items()}
-        elif field != "select":
+        elif field not in ("select", "parts"):
             found[field] = _whole(info)
     for name, declared in _options().items():
         words = dict.fromkeys(word for one in declared for word in one.words)
@@ -102,7 +101,7 @@ def _annotations() -> dict[str, Any]:
     return found
 
 
-@cache
+@cached_over_words
 def _options() -> dict[str, tuple[Option, ...]]:
     """The options of words, of tasks and of corpora: factor → what is declared under it."""
     of_corpora = {f"data.{name}": declared for name, declared in options_of_corpora().items()}

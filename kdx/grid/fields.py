@@ -61,6 +61,8 @@ class CellFields(WithOptions):
     """None: the kernel's own, which is the row sum but for relu-squared."""
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
+    parts: Annotated[dict[str, str], Neutral({})] = Field(default_factory=dict)
+    """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""
     data: Data
     model: Model = Field(default_factory=Model)
     training: Training = Field(default_factory=Training)

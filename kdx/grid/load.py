@@ -14,10 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.data.corpora import options_of_corpora
+from kdx.definitions import cached_over_words
 from kdx.errors import FaultList, Faults, KdxError, Place, by_place, did_you_mean
 from kdx.grid.cell_selector import factors
 from kdx.grid.expand import Bundle, Dimension, SubGrid, cells_of
 from kdx.grid.faults import located
+from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.resolved_spec import ResolvedSpec
@@ -40,7 +42,7 @@ _SUB_GRID = ("axes", "approaches", "preset")
 _GRID = ("name", "description", "extends", "seeds", "tables", "evaluations", "tasks", *_SUB_GRID)
 
 
-@cache
+@cached_over_words
 def settings() -> tuple[str, ...]:
     """Every key that a cell can have at its top."""
     return (*CellSpec.model_fields, *known_options())
@@ -60,6 +62,9 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     path = find(grid)
     faults = FaultList()
     root = _extended(path, faults)
+    if faults_of_parts := find_parts(root):
+        # What depends on them would be told as unknown.
+        raise by_place([*faults, *faults_of_parts])
     _known_keys(root, (*_GRID, *settings()), faults)
     chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
     sub_grids = _sub_grids(root, faults)

@@ -17,6 +17,7 @@ from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import known_options
+from kdx.own_parts.registry import at_hand
 from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
@@ -119,9 +120,22 @@ class ResolvedSpec:
         try:
             CellSpec.model_validate(self.plain)
         except ValidationError as error:
-            faults = map(_fault, error.errors(include_url=False))
-            return tuple(dict.fromkeys([*faults, *(f"key `{key}`" for key in keys)]))
+            faults = [_fault(one) for one in error.errors(include_url=False) if one["input"] not in [*self.parts]]
+            faults += [f"key `{key}`" for key in keys if not self.missing_parts]
+            return tuple(dict.fromkeys(faults))
         return ()
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Word → SHA-256 of the source of each of its parts that came from outside kdx."""
+        parts = self.plain.get("parts")
+        return parts if isinstance(parts, dict) else {}
+
+    @property
+    def missing_parts(self) -> Mapping[str, str]:
+        """Those whose source is not at hand. The keys of the cell that nobody knows are their options."""
+        known = {part.word: part.sha256 for part in at_hand()}
+        return {word: sha256 for word, sha256 in self.parts.items() if known.get(word) != sha256}
 
 
 def _is_cell(plain: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -14,6 +14,8 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     PrivateAttr,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -76,9 +78,14 @@ class Neutral:
 class OneOf:
     """Annotates a word that must be one of these; the message is that of an enum."""
 
-    def __init__(self, words: Iterable[str], *others: str) -> None:
-        """Takes the words, after any others."""
-        self.words = (*others, *words)
+    def __init__(self, words: Collection[str], *others: str) -> None:
+        """Takes the words, after any others; a family of words may grow."""
+        self._words, self._others = words, others
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of them, those from outside kdx as well."""
+        return (*self._others, *self._words)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._check, handler(source))
@@ -161,11 +168,18 @@ class Filters(Section):
     decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
 
 
+def _corpus(value: Any, check: ValidatorFunctionWrapHandler) -> str:
+    # The name of a file is no name of a stored text, which is a name of a folder.
+    return str(value) if isinstance(value, str) and value in DIFFICULTIES.outside else check(value)
+
+
 class Data(WithOptions):
     """Which text, and how it becomes tokens; or which generated examples, with the options of their corpus."""
 
-    corpus: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    """A built-in generated corpus, or the name under which `kdx data prepare` stored a text."""
+    corpus: Annotated[str, WrapValidator(_corpus)] = Field(
+        min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+    )
+    """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""
     source: str | None = None
     """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
     target: str | None = None

@@ -1,7 +1,6 @@
 """The words that a cell can have, and the options that they bring along."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
@@ -13,7 +12,7 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.data.corpora import DIFFICULTIES
-from kdx.definitions import Family, Option
+from kdx.definitions import Family, Option, cached_over_words
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Space
 
@@ -52,7 +51,7 @@ def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
     return found
 
 
-@cache
+@cached_over_words
 def known_options() -> dict[str, Option]:
     """Those of all words and tasks."""
     return options_of_words() | {one.name: one for task in TASKS.values() for one in task.options}

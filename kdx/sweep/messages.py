@@ -58,6 +58,8 @@ class ClaimedRun:
     """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
     evaluations: tuple[str, ...] = ()
     """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
+    parts: tuple[str, ...] = ()
+    """The parts of one's own that the cell has, each as text, see `kdx.own_parts.registry`."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -75,6 +77,7 @@ class FinishedRun:
     folder: str
     evaluations: tuple[str, ...]
     gpu: str | None = None
+    parts: tuple[str, ...] = ()
 
 
 Work = ClaimedRun | FinishedRun

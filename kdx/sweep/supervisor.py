@@ -12,6 +12,7 @@ from kdx.errors import DatabaseError, KdxError, ServerError
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
+from kdx.own_parts.registry import texts_of
 from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading
@@ -214,6 +215,7 @@ class Supervisor:
                 options=self.options,
                 gpu=gpu,
                 evaluations=_settings(self.plan.evaluations_of(run.cell.id)),
+                parts=texts_of(run.cell.spec.parts),
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -237,6 +239,7 @@ class Supervisor:
             folder=str(self.files / folder_of(record)),
             evaluations=_settings(decision.missing),
             gpu=gpu,
+            parts=texts_of(run.cell.spec.parts),
         )
         self._active[record.id] = _Running(run, None, gpu, heard=time.monotonic())
         self.listener.evaluating(run, len(decision.missing))

@@ -17,6 +17,7 @@ from typing import Any
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
+from kdx.own_parts.registry import take
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
@@ -50,6 +51,7 @@ def work(work: Work, channel: socket.socket) -> int:
     faulthandler.register(signal.SIGUSR1, file=2)
     # They were blocked since before the fork, so that an early signal waited for its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    take(work.parts)
     try:
         with open_database(work.database, write=True, patient=True) as database:
             code = _attempt(work, channel, database, stop) if isinstance(work, ClaimedRun) else DONE

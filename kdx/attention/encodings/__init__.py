@@ -20,6 +20,7 @@ class EncodingDefinition(PartDefinition):
 ENCODINGS: "Family[AbsoluteEncoding, EncodingDefinition]" = Family(
     "encoding",
     EncodingDefinition,
+    "kdx.attention.interfaces:AbsoluteEncoding",
     {
         "sinusoidal": "kdx.attention.encodings.sinusoidal:Sinusoidal",
         "learned": "kdx.attention.encodings.learned:Learned",

@@ -20,6 +20,7 @@ class FilterDefinition(PartDefinition):
 FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(
     "filter",
     FilterDefinition,
+    "kdx.attention.interfaces:FilterFunction",
     {
         "full": "kdx.attention.filters.full:Full",
         "causal": "kdx.attention.filters.causal:Causal",

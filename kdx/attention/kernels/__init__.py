@@ -19,6 +19,7 @@ class KernelDefinition(PartDefinition):
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
     "kernel",
     KernelDefinition,
+    "kdx.attention.interfaces:KernelFunction",
     {
         "linear": "kdx.attention.kernels.linear:Linear",
         "polynomial": "kdx.attention.kernels.polynomial:Polynomial",

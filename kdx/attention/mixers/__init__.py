@@ -24,6 +24,7 @@ class MixerDefinition(PartDefinition):
 MIXERS: "Family[ContextMixer, MixerDefinition]" = Family(
     "mixer",
     MixerDefinition,
+    "kdx.attention.interfaces:ContextMixer",
     {
         "attention": "kdx.attention.module:KernelAttention",
         "equivariant": "kdx.attention.mixers.equivariant:Equivariant",

@@ -19,6 +19,7 @@ class NormaliserDefinition(PartDefinition):
 NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(
     "normaliser",
     NormaliserDefinition,
+    "kdx.attention.interfaces:NormaliserFunction",
     {
         "row-sum": "kdx.attention.normalisers.row_sum:RowSum",
         "length": "kdx.attention.normalisers.length:Length",

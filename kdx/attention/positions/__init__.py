@@ -25,6 +25,7 @@ class PositionDefinition(PartDefinition):
 POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
     "position",
     PositionDefinition,
+    "kdx.attention.interfaces:PositionScheme",
     {
         "direct-sum": "kdx.attention.positions.direct_sum:DirectSum",
         "lookup": "kdx.attention.positions.lookup:Lookup",

@@ -21,6 +21,7 @@ class ValueDefinition(PartDefinition):
 VALUES: "Family[ValueFunction, ValueDefinition]" = Family(
     "value",
     ValueDefinition,
+    "kdx.attention.interfaces:ValueFunction",
     {
         "without-position": "kdx.attention.values.without_position:WithoutPosition",
         "with-position": "kdx.attention.values.with_position:WithPosition",

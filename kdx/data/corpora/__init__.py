@@ -5,10 +5,9 @@ Each has its own file, with a `kdx.data.text.GeneratedText`, a `kdx.data.example
 """
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from kdx.definitions import Definition, Family, Imported, Option
+from kdx.definitions import Definition, Family, Imported, Option, cached_over_words
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,7 @@ class CorpusDefinition(Definition):
 DIFFICULTIES: Family[Any, CorpusDefinition] = Family(
     "corpus",
     CorpusDefinition,
+    "kdx.data.examples:ExamplesOneByOne",
     {
         "ancestor": "kdx.data.corpora.ancestor:Ancestor",
         "relation": "kdx.data.corpora.relation:Relation",
@@ -38,7 +38,7 @@ DIFFICULTIES: Family[Any, CorpusDefinition] = Family(
 """The corpora whose difficulty is for the grid to say."""
 
 
-@cache
+@cached_over_words
 def options_of_corpora() -> dict[str, tuple[Option, ...]]:
     """Name → what corpora declare under it, for all that declare it."""
     found: dict[str, tuple[Option, ...]] = {}
@@ -49,11 +49,13 @@ def options_of_corpora() -> dict[str, tuple[Option, ...]]:
 
 
 class _Corpora(Imported):
+    """With those of `DIFFICULTIES`, each at the difficulty that it has unless said otherwise."""
+
     def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        if isinstance(found, type):
-            found = self.data[name] = found()
-        return found
+        return DIFFICULTIES[name]() if name in DIFFICULTIES else super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in DIFFICULTIES or super().__contains__(name)
 
 
 BUILT_IN = _Corpora(

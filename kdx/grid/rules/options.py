@@ -26,7 +26,7 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_filters(cell)
     if not attending(cell):
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
-    own = options_in(_words(cell))
+    own = options_in(words_of(cell))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
@@ -37,7 +37,7 @@ def resolve_options(cell: CellFields) -> None:
         raise refuse("summary", f"{summary} tokens of a block of {stride}", allowed=f"0 to {stride}")
 
 
-def _words(cell: CellFields) -> Mapping[str, Any]:
+def words_of(cell: CellFields) -> Mapping[str, Any]:
     """The cell's words in plain words; a dump of the whole cell takes ten times as long."""
     return {
         "task": cell.task,

@@ -1,0 +1,71 @@
+"""Finds the parts of one's own that a grid names, before its cells are made."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kdx.data.corpora import BUILT_IN
+from kdx.errors import FaultList, KdxError, Place
+from kdx.grid.source import Node
+from kdx.own_parts.part import OwnPart
+from kdx.own_parts.read import find
+from kdx.own_parts.registry import FAMILY_OF, add
+
+_FIELDS = {"corpus": "data.corpus"}
+"""Axis → the field that holds its word, where that is called otherwise; filters have a field for each attention."""
+_NO_PARTS = {"none", *BUILT_IN}
+
+
+def find_parts(root: Node) -> list[KdxError]:
+    """Makes every part that a grid names a word of its axis; a file is looked for beside the grid that names it.
+
+    Returns:
+        What is wrong with parts, each in its source where that is at fault, or else where the grid names it.
+    """
+    faults = FaultList()
+    found: dict[tuple[str, str], OwnPart] = {}
+    for axis, node in _words(root, ""):
+        word, family = node.value, FAMILY_OF[axis]
+        if word in _NO_PARTS or (word in family and word not in family.outside):
+            continue
+        try:
+            part = find(axis, word, _folder(node))
+            if part is None:
+                continue
+            before = found.get((axis, word))
+            if before is not None:
+                if before.sha256 != part.sha256:
+                    raise KdxError(f"`{word}` is another file here than in the grid that this one extends")
+                continue
+            add(part)
+            found[axis, word] = part
+        except KdxError as error:
+            # Where the source itself is at fault, its own place is the one to go to.
+            place = error.place if isinstance(error.place, Place) else node.place
+            problem = error.problem if error.place in (None, place) else f"{error.place}: {error.problem}"
+            faults.append(KdxError(problem, place=place, allowed=error.allowed, hint=error.hint))
+    return faults
+
+
+def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:
+    """Every text that stands where a word of an axis does, at whatever depth: under a key or on an axis of a grid."""
+    axis = _axis_of(key)
+    if isinstance(node.value, dict):
+        for name, inner in node.value.items():
+            # `filter: {decoder-self: …}` and `data: {corpus: …}`; an axis may write `data.corpus`.
+            below = f"{key}.{name}" if key in ("filter", "data") else name
+            yield from _words(inner, below)
+    elif isinstance(node.value, list):
+        for inner in node.value:
+            yield from _words(inner, key)
+    elif axis is not None and isinstance(node.value, str):
+        yield axis, node
+
+
+def _axis_of(key: str) -> str | None:
+    if key.startswith("filter."):
+        return "filter"
+    return next((axis for axis in FAMILY_OF if key == _FIELDS.get(axis, axis)), None)
+
+
+def _folder(node: Node) -> Path:
+    return Path(node.place.file).parent

@@ -1,0 +1,19 @@
+"""The sources of a cell's own parts, by their hashes: they belong to what the cell is."""
+
+from kdx.data.corpora import DIFFICULTIES
+from kdx.grid.fields import CellFields
+from kdx.grid.rules.options import words_of
+from kdx.grid.sections import refuse
+from kdx.grid.words import words_in
+
+
+def resolve_parts(cell: CellFields) -> None:
+    """Settles `parts`; a hash that was given must be that of the source at hand."""
+    used = {word: family.outside[word] for family, word in words_in(words_of(cell)) if word in family.outside}
+    if cell.data.corpus in DIFFICULTIES.outside:
+        used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
+    for word, part in used.items():
+        if cell.parts.get(word, part.sha256) != part.sha256:
+            problem = f"the source of `{word}` at hand is not the one that the cell was made with"
+            raise refuse("parts", problem, hint="kdx export --parts FOLDER writes that one out")
+    cell.settle(parts={word: part.sha256 for word, part in sorted(used.items())})

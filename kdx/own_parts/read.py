@@ -1,0 +1,146 @@
+"""Finds parts of one's own and reads their sources; nothing of them is run."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdx.errors import KdxError, Place
+from kdx.files import TooLargeError, read_file
+from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, OwnPart, absolute, module_of, parsed
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUPS = {
+    "kernel": "kdx.kernels",
+    "position": "kdx.positions",
+    "filter": "kdx.filters",
+    "normaliser": "kdx.normalisers",
+    "value": "kdx.values",
+    "encoding": "kdx.encodings",
+    "mixer": "kdx.mixers",
+    "corpus": "kdx.corpora",
+}
+"""Axis → the group of entry points by which a package brings words for it."""
+_IN_FILE = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.py:[A-Za-z_]\w*", re.ASCII)
+
+
+def is_in_file(word: str) -> bool:
+    """Whether a word is meant to name a class in a file, `FILE.py:Class`."""
+    return ".py:" in word
+
+
+def find(axis: str, word: str, folder: Path) -> OwnPart | None:
+    """The part that a word names: a class in a file below `folder`, or what a package brings under this name.
+
+    Args:
+        axis: as a grid names it; `corpus` of `data.corpus`.
+
+    Returns:
+        None where no installed package has such a word.
+
+    Raises:
+        KdxError: there is no such file, class or package, its source cannot be read, or it is of another kind.
+    """
+    return _of_file(axis, word, folder) if is_in_file(word) else _of_package(axis, word)
+
+
+def _of_file(axis: str, word: str, folder: Path) -> OwnPart:
+    if not _IN_FILE.fullmatch(word):
+        allowed = "FILE.py:Class, with a file at or below the folder of the grid"
+        raise KdxError(f"`{word}` names no part", allowed=allowed)
+    path, _, name = word.rpartition(":")
+    file = folder / path
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise KdxError(f"`{path}` leads out of the folder of the grid", allowed="a file at or below it")
+    return OwnPart(axis, word, module_of(file.name), name, _sources(file.parent, file.name, path.rpartition("/")[0]))
+
+
+def _of_package(axis: str, word: str) -> OwnPart | None:
+    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
+
+    entry = next(iter(entry_points(group=GROUPS[axis], name=word)), None)
+    if entry is None:
+        return None
+    top = entry.module.partition(".")[0]
+    spec = find_spec(top)  # of a module that lies in nothing: its file is found, and nothing is run
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    origin = Path(places[0]) if places else Path(spec.origin) if spec and spec.origin else None
+    if origin is None:
+        raise KdxError(
+            f"the package of {axis} `{word}` is gone: no module `{top}`", hint=f"install it again: {_of(entry)}"
+        )
+    root = origin.parent
+    path = _file_of(root, entry.module)
+    if path is None:
+        raise KdxError(f"{_of(entry)} names no module for {axis} `{word}`: `{entry.module}`", place=str(root))
+    return OwnPart(axis, word, entry.module, entry.attr, _sources(root, path, within=top), package=_of(entry))
+
+
+def _of(entry: "EntryPoint") -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def _sources(root: Path, first: str, folder: str = "", within: str | None = None) -> dict[str, str]:
+    """Path → text of a module and of those below `root` that it imports, at whatever depth.
+
+    Args:
+        folder: where `root` lies, for messages.
+        within: only modules of this package; None: all that lie there.
+    """
+    found: dict[str, str] = {}
+    left = [first]
+    while left:
+        path = left.pop()
+        if path in found:
+            continue
+        place = "/".join(filter(None, (folder, path)))
+        if len(found) == MOST_MODULES:
+            raise KdxError(f"more than {MOST_MODULES} modules", place=place, hint="import less, or install a package")
+        try:
+            text = read_file(root / path, LARGEST_MODULE).decode("utf-8")
+            tree = absolute(parsed(text, place), path)
+        except TooLargeError as error:
+            raise KdxError(f"{error.size:,} bytes", place=place, allowed=f"at most {LARGEST_MODULE:,}") from error
+        except OSError as error:
+            raise KdxError(f"cannot read the file: {error.strerror}", place=place) from error
+        except UnicodeDecodeError as error:
+            raise KdxError("not UTF-8", place=place, hint="save the file as UTF-8") from error
+        except SyntaxError as error:
+            at = Place(place, error.lineno or 1, error.offset or 1)
+            raise KdxError(f"no Python: {error.msg}", place=at) from error
+        found[path] = text
+        module = module_of(path)
+        wanted = dict.fromkeys([*_imports(tree), *_above(module)])
+        names = (name for name in wanted if within in (None, name.partition(".")[0]))
+        left += [inner for name in names if (inner := _file_of(root, name)) is not None]
+    return found
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Every module that may be meant by an import, and the packages around it."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            yield name
+            yield from _above(name)
+
+
+def _above(module: str) -> Iterator[str]:
+    steps = module.split(".")
+    return (".".join(steps[:count]) for count in range(1, len(steps)))
+
+
+def _file_of(root: Path, module: str) -> str | None:
+    """The file of a module below `root`; None: it is not there, so it is somebody else's."""
+    path = module.replace(".", "/")
+    files = (f"{path}.py", f"{path}/__init__.py")
+    # kdx itself is never a part, whatever a folder is called.
+    return next((file for file in files if module.partition(".")[0] != "kdx" and (root / file).is_file()), None)
