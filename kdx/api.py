@@ -393,20 +393,22 @@ def table(sweep: str | None = None, name: str | None = None, database: str | Pat
     return TableView(tables(record, str(database), only=name)[0])
 
 
-def load_run(database: str | Path, run: int, *, home: Path | None = None) -> "LoadedRun":
+def load_run(database: str | Path, run: int, *, home: Path | None = None, parts: Path | None = None) -> "LoadedRun":
     """The model of a finished run with the weights that were tested; it can `translate`, tell `perplexity` and show
     `attention`, see `kdx.training.trained.Trained`.
 
     Args:
         run: its id, as `runs` and `kdx trace` tell it.
         home: folder of prepared corpora; None: the user's.
+        parts: the folder where the files of the cell's own kernels and other parts lie; their code is run.
 
     Raises:
-        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know.
+        KdxError: there is no such run, it has no weights, or its cell has words that this kdx does not know; or a part
+            of its own is not in `parts`, or has another source than the one that was trained.
         DatabaseError: see `sweeps`; or the files beside it are another database's.
         StorageError: the weights cannot be read or are damaged.
     """
     # Imports torch, which nothing else here needs.
     from kdx.run_files import load_run as loading
 
-    return loading.load_run(database, run, home=home)
+    return loading.load_run(database, run, home=home, parts=parts)

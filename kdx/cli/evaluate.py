@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.options import DATABASE, Db, Workers
+from kdx.cli.options import DATABASE, Db, Parts, Workers
 
 
 def evaluate(
@@ -14,6 +14,7 @@ def evaluate(
     ] = None,
     db: Db = DATABASE,
     workers: Workers = None,
+    parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
 ) -> None:
     """Make the evaluations that completed runs do not have yet, from the weights that they kept.
@@ -38,7 +39,7 @@ def evaluate(
     wanted = plan_in_file(sweep, "evaluate")
     with open_database(db, write=True) as database:
         record = load_named(database, sweep, wanted, db)
-        plan = plan_of(record)
+        plan = plan_of(record, parts)
         if wanted is not None:
             # With the places in the file, and of the seeds that the sweep has.
             plan = replace(plan, evaluations=wanted.evaluations)

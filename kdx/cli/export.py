@@ -44,6 +44,12 @@ def export(
         list[str] | None,
         typer.Option("--cell", envvar="KDX_CELL", metavar="ID", help="Only of this cell; its first digits will do."),
     ] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option(
+            "--parts", metavar="FOLDER", help="Only the recorded sources of the sweep's own parts, to this new folder."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write a sweep's cells, runs and curves to a new folder, with weights and translations where asked for.
@@ -51,6 +57,9 @@ def export(
     Columns are those of kdx query --schema. Weights and translations are
     those of the run with the best validation score in each cell; files
     have the id of the run: weights/run-7.ckpt, outputs/run-7.txt.
+
+    With --parts the sources of its own kernels and other parts are
+    written instead. Read them before kdx resume --parts runs them.
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
@@ -62,6 +71,11 @@ def export(
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep, outputs_of
 
+    if parts is not None:
+        if to is not None:
+            raise KdxError("--to and --parts exclude each other", hint="write them one after the other")
+        _write_parts(db, sweep, parts.expanduser(), json)
+        return
     if to is None:
         raise KdxError("there is no folder to write to", hint="name one: --to FOLDER")
     to = to.expanduser()
@@ -89,6 +103,34 @@ def export(
         out("\n".join(map(str, written)))
     counts = f"{tables['cells'].count} cells and {tables['runs'].count} runs"
     say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
+
+
+def _write_parts(db: str, sweep: str | None, folder: Path, json: bool) -> None:
+    from kdx.errors import KdxError
+    from kdx.own_parts.layout import laid_out
+    from kdx.report.folder import refuse_existing, write_folder
+    from kdx.store.database import open_database
+    from kdx.store.parts import load_parts
+    from kdx.store.reading import load_sweep
+
+    refuse_existing(folder)
+    with open_database(db, write=False) as database:
+        record = load_sweep(database, sweep)
+        used = dict.fromkeys((word, sha256) for cell in record.cells for word, sha256 in cell.spec.parts.items())
+        found = load_parts(database, {sha256 for _, sha256 in used})
+    if not used:
+        raise KdxError(f"sweep `{record.name}` has no parts from outside kdx", place=db)
+    if lost := [word for word, sha256 in used if sha256 not in found]:
+        raise KdxError(f"the database has no source of {', '.join(lost)}", place=db)
+    files = laid_out((word, sha256, found[sha256].sources) for word, sha256 in used)
+    written = write_folder(folder, [(path, [text.encode()]) for path, text in files.items()])
+    if json:
+        names = [str(path.relative_to(folder)) for path in written]
+        out_json({"sweep": record.name, "folder": str(folder), "files": names})
+    else:
+        out("\n".join(map(str, written)))
+    words = ", ".join(dict.fromkeys(word for word, _ in used))
+    say(f"exported the sources of {words}; nothing of them was run")
 
 
 def _cells(sweep: "SweepRecord", asked: list[str]) -> list[str]:

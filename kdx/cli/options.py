@@ -5,6 +5,7 @@ import inspect
 import shlex
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,6 +57,15 @@ Replace = Annotated[
     bool,
     # Not in the environment, where it would let every mistaken name through.
     typer.Option("--replace", help="Take the place of another grid's sweep of the same name; nothing is deleted."),
+]
+Parts = Annotated[
+    Path | None,
+    typer.Option(
+        "--parts",
+        # Not in the environment, since the code in it is run.
+        metavar="FOLDER",
+        help="Where the files of the sweep's own kernels and other parts lie; their code is run.",
+    ),
 ]
 Workers = Annotated[
     int | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Workers, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, Workers, in_database, with_run_options
 from kdx.run_options import RunOptions
 
 
@@ -15,6 +15,7 @@ def resume(
     sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; every unfinished one if not said.")] = None,
     db: Db = DATABASE,
     workers: Workers = None,
+    parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     options: RunOptions = RunOptions(),
 ) -> None:
@@ -43,10 +44,10 @@ def resume(
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             over = not unfinished & {each.state for each in record.runs}
-            if over and not (record.grid.get("evaluations") and lacks_evaluations(database, plan_of(record))):
+            if over and not (record.grid.get("evaluations") and lacks_evaluations(database, plan_of(record, parts))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
-            plan = plan_of(record)
+            plan = plan_of(record, parts)
             prepare_data(plan)
             codes.append(run_plan(plan, database, db, workers, options))
             if codes[-1] not in (0, FAILED):

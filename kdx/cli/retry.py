@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kdx.cli.options import DATABASE, Db, Workers, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, Workers, with_run_options
 from kdx.run_options import RunOptions
 
 
@@ -13,6 +13,7 @@ def retry(
     run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query show it.")],
     db: Db = DATABASE,
     workers: Workers = None,
+    parts: Parts = None,
     options: RunOptions = RunOptions(),
 ) -> None:
     """Do one run again, whether it failed or its weights were lost.
@@ -37,7 +38,7 @@ def retry(
     with open_database(db, write=True) as database:
         record, _, _ = reading.load_one(database, run)
         sweep = reading.sweep_of(database, run)
-        whole = plan_of(reading.load_sweep(database, sweep)) if sweep else None
+        whole = plan_of(reading.load_sweep(database, sweep), parts) if sweep else None
         # The first of several choices with the same cell.
         cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
         if whole is None or not cells:

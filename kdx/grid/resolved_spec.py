@@ -4,7 +4,7 @@ A report renders a word of another kdx like any other, so it asks here and not a
 alone. Nothing is validated before somebody asks for it: reading ten thousand cells must not take as many validations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from kdx.data.difficulty import slice_names, slices_of
 from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
 from kdx.grid.spec import CellSpec
-from kdx.grid.words import known_options
+from kdx.grid.words import chosen_in, known_options
 from kdx.own_parts.registry import at_hand
 from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
@@ -120,7 +120,7 @@ class ResolvedSpec:
         try:
             CellSpec.model_validate(self.plain)
         except ValidationError as error:
-            faults = [_fault(one) for one in error.errors(include_url=False) if one["input"] not in [*self.parts]]
+            faults = [_fault(one) for one in error.errors(include_url=False) if one["input"] not in list(self.parts)]
             faults += [f"key `{key}`" for key in keys if not self.missing_parts]
             return tuple(dict.fromkeys(faults))
         return ()
@@ -132,10 +132,44 @@ class ResolvedSpec:
         return parts if isinstance(parts, dict) else {}
 
     @property
-    def missing_parts(self) -> Mapping[str, str]:
-        """Those whose source is not at hand. The keys of the cell that nobody knows are their options."""
+    def missing_parts(self) -> Mapping[tuple[str, str], str]:
+        """(axis, word) → hash of those whose source is not at hand. Keys that nobody knows are their options."""
         known = {part.word: part.sha256 for part in at_hand()}
-        return {word: sha256 for word, sha256 in self.parts.items() if known.get(word) != sha256}
+        chosen = [(family.axis, word) for family, word in chosen_in(self.plain)] + [("corpus", self.corpus)]
+        return {
+            (axis, word): self.parts[word]
+            for axis, word in chosen
+            if word in self.parts and known.get(word) != self.parts[word]
+        }
+
+    @property
+    def without_parts(self) -> CellSpec | None:
+        """The cell with common words in the place of parts whose source is not at hand: enough to know how it is read.
+
+        None where this kdx does not know the rest of it either.
+        """
+        if not (missing := {word for _, word in self.missing_parts}):
+            return self.known
+        fields = {key: value for key, value in self.plain.items() if key in CellSpec.model_fields and key != "parts"}
+        plain = _without(fields, missing)
+        plain["data"].setdefault("corpus", "unknown")
+        try:
+            return CellSpec.model_validate(plain)
+        except ValidationError:
+            return None
+
+
+def _without(plain: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
+    """What holds one of these words is left out, and so is the word in a list."""
+    found: dict[str, Any] = {}
+    for key, value in plain.items():
+        if isinstance(value, dict):
+            found[key] = _without(value, words)
+        elif isinstance(value, list):
+            found[key] = [one for one in value if not isinstance(one, str) or one not in words]
+        elif not isinstance(value, str) or value not in words:
+            found[key] = value
+    return found
 
 
 def _is_cell(plain: Mapping[str, Any]) -> bool:

@@ -21,6 +21,11 @@ SELF_ATTENTIONS = (Attention.ENCODER_SELF, Attention.DECODER_SELF)
 
 def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
     """The words that a resolved cell computes with, in plain words, and the family of each; known ones alone."""
+    return ((family, word) for family, word in chosen_in(plain) if word in family)
+
+
+def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
+    """The same, with those that this kdx does not know."""
     task = TASKS.get(plain.get("task", ""))
     has = tuple(Attention) if task is None else task.attentions
     attends = plain.get("mixer", "attention") == "attention" or set(has) - set(SELF_ATTENTIONS)
@@ -38,7 +43,7 @@ def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]
         (ENCODINGS, plain.get("encoding")),
         *((FILTERS, filters.get(attention)) for attention in has),
     ]
-    return ((family, word) for family, word in chosen if isinstance(word, str) and word in family)
+    return ((family, word) for family, word in chosen if isinstance(word, str))
 
 
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:

@@ -15,8 +15,8 @@ from kdx.own_parts.importer import Importer
 
 MOST_MODULES = 100
 LARGEST_MODULE = 1_000_000  # characters
-# One folder or file of a path: nothing that leads elsewhere, or that a shell or a terminal takes for something else.
-_STEP = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
+STEP = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
+"""A folder or file of a path: nothing that leads elsewhere, or that a shell or a terminal takes for something else."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,8 @@ class OwnPart:
     """Name and version of the package that brings it; empty for a file."""
 
     def __post_init__(self) -> None:
-        steps = [step for path in self.sources for step in path.split("/")]
-        if not all(map(_STEP.fullmatch, steps)) or not all(path.endswith(".py") for path in self.sources):
-            raise ValueError("a module has a path that no module has")
-        if len(self.sources) > MOST_MODULES or any(len(text) > LARGEST_MODULE for text in self.sources.values()):
-            raise ValueError("a source that is too large")
-        if self.module not in self.paths or not self.name.isidentifier():
-            raise ValueError("no module for the class")
+        if not are_sources(self.sources) or self.module not in self.paths or not self.name.isidentifier():
+            raise ValueError(f"`{self.word}` has no source, or one that is too large, or at a path that no module has")
 
     @classmethod
     def read(cls, text: str) -> "OwnPart":
@@ -120,6 +115,14 @@ class OwnPart:
         files = {module: (self.file(module), self.sources[path]) for module, path in self.paths.items()}
         packages = {module for module, path in self.paths.items() if path.endswith("__init__.py")}
         return getattr(Importer(self.sha256, files, packages).module(self.module), self.name)
+
+
+def are_sources(sources: Mapping[str, str]) -> bool:
+    """Whether these can be the sources of a part: few enough, not too large, and at paths that lead nowhere else."""
+    return len(sources) <= MOST_MODULES and all(
+        path.endswith(".py") and all(map(STEP.fullmatch, path.split("/"))) and len(text) <= LARGEST_MODULE
+        for path, text in sources.items()
+    )
 
 
 def module_of(path: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdx.errors import KdxError, Place
 from kdx.files import TooLargeError, read_file
-from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, OwnPart, absolute, module_of, parsed
+from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -25,12 +25,20 @@ GROUPS = {
     "corpus": "kdx.corpora",
 }
 """Axis → the group of entry points by which a package brings words for it."""
-_IN_FILE = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.py:[A-Za-z_]\w*", re.ASCII)
+_IN_FILE = re.compile(rf"((?:{STEP.pattern}/)*){STEP.pattern}(?<=\.py):[A-Za-z_]\w*", re.ASCII)
 
 
 def is_in_file(word: str) -> bool:
     """Whether a word is meant to name a class in a file, `FILE.py:Class`."""
     return ".py:" in word
+
+
+def folder_in(word: str) -> str | None:
+    """The folder that a word names its file in, with a slash at its end; empty for none; None: it is no word."""
+    if not is_in_file(word):
+        return ""
+    found = _IN_FILE.fullmatch(word)
+    return found[1] if found else None
 
 
 def find(axis: str, word: str, folder: Path) -> OwnPart | None:
@@ -49,7 +57,7 @@ def find(axis: str, word: str, folder: Path) -> OwnPart | None:
 
 
 def _of_file(axis: str, word: str, folder: Path) -> OwnPart:
-    if not _IN_FILE.fullmatch(word):
+    if folder_in(word) is None:
         allowed = "FILE.py:Class, with a file at or below the folder of the grid"
         raise KdxError(f"`{word}` names no part", allowed=allowed)
     path, _, name = word.rpartition(":")

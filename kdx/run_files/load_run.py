@@ -7,6 +7,7 @@ from kdx.data.corpus import Corpus, load_corpus
 from kdx.errors import KdxError
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.spec import CellSpec
+from kdx.own_parts.needed import bring
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
 from kdx.store.database import open_database
@@ -22,16 +23,17 @@ class LoadedRun(Trained):
     record: RunRecord
 
 
-def load_run(database: str | Path, run: int, *, home: Path | None = None) -> LoadedRun:
+def load_run(database: str | Path, run: int, *, home: Path | None = None, parts: Path | None = None) -> LoadedRun:
     """The model of a finished run with its tested weights.
 
     Args:
         run: the id of the run, which `kdx trace` and `kdx query` show.
         home: folder of prepared corpora; None for that of the user.
+        parts: where the files of the cell's own kernels and other parts lie, whose code is then run.
 
     Raises:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
-            kdx does not know.
+            kdx does not know; or a part of its own is not in `parts`, or has another source.
         DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
         StorageError: the weights cannot be read or are damaged.
     """
@@ -47,6 +49,7 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None) -> Loa
             hint=f"a completed run has them until kdx gc is asked to remove them; kdx retry {run} makes them anew",
         )
     cell = ResolvedSpec.read(text)
+    bring(cell.missing_parts, parts, f"run {run}")
     if (spec := cell.known) is None:
         raise KdxError(
             f"the cell of run {run} has what this kdx does not know: {', '.join(cell.unknown)}",

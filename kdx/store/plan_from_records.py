@@ -1,19 +1,28 @@
 """Rebuilds the plan of a sweep from its records."""
 
+from pathlib import Path
+
 from pydantic import ValidationError
 
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
+from kdx.own_parts.needed import bring
 from kdx.store.records import SweepRecord
 
 
-def plan_of(sweep: SweepRecord) -> Plan:
+def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
     """The plan that was registered, without its grid file.
 
+    Args:
+        parts: where the files of parts of one's own lie, which its cells may need.
+
     Raises:
-        KdxError: a cell or a table has something that this kdx does not know and so cannot run.
+        KdxError: a cell or a table has something that this kdx does not know and so cannot run; or a part that a cell
+            needs is not there, or has another source.
     """
+    missing = {word: sha256 for cell in sweep.cells for word, sha256 in cell.spec.missing_parts.items()}
+    bring(missing, parts, f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
     if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:

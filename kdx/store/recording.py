@@ -13,8 +13,10 @@ from sqlalchemy import Connection, case, func, insert, literal, select, update
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
+from kdx.own_parts.registry import parts_of
 from kdx.store.database import Database
 from kdx.store.leases import held, progress_of, stalls_after
+from kdx.store.parts import keep
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
     LINE,
@@ -76,6 +78,8 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             return sweep_id
 
         connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
+        hashes = {word: sha256 for planned in plan.cells for word, sha256 in planned.spec.parts.items()}
+        keep(connection, database, parts_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "ordinal"],

@@ -350,6 +350,16 @@ evaluation_metric = Table(
     comment="every number that an evaluation gave",
 )
 
+part = Table(
+    "part",
+    metadata,
+    Column("sha256", Hash(64), primary_key=True, comment="hash of the syntax trees, by which cells name it"),
+    Column("sources", _texts(), nullable=False, comment="path → text of each module; JSON"),
+    Column("package", ShortText(NAME), nullable=False, comment="name and version of its package, empty for a file"),
+    Column("created", Time(), nullable=False, comment="when it was recorded, seconds since 1970"),
+    comment="sources of kernels, positions and other words that are not of kdx; kept to be read, never run from here",
+)
+
 for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):

@@ -41,7 +41,7 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
     ]
     found = []
     for cell in sweep.cells if asked else ():
-        known = cell.spec.known
+        known = cell.spec.without_parts
         for each in asked if known else ():
             assert known is not None
             try:

@@ -1,0 +1,39 @@
+"""The sources of parts of one's own, kept as text beside the runs that used them; nothing here is ever run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from kdx.own_parts.part import OwnPart
+from kdx.store.database import Database
+from kdx.store.schema import now, part
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """The sources of one or more parts."""
+
+    sha256: str
+    """Of their syntax trees."""
+    sources: Mapping[str, str]
+    """Path → text of each module."""
+    package: str
+    """Name and version of the package that brought them; empty for a file."""
+
+
+def keep(connection: Connection, database: Database, parts: Iterable[OwnPart]) -> None:
+    """Records the sources of these parts; those that are there stay as they were."""
+    rows = {one.sha256: {"sha256": one.sha256, "sources": dict(one.sources), "package": one.package} for one in parts}
+    if rows:
+        insert = database.backend.insert(part).values(created=now())
+        connection.execute(insert.on_conflict_do_nothing(), list(rows.values()))
+
+
+def load_parts(database: Database, hashes: Iterable[str]) -> dict[str, PartRecord]:
+    """Hash → the sources with it, as far as the database has them."""
+    with database.read() as connection:
+        rows = connection.execute(
+            select(part.c.sha256, part.c.sources, part.c.package).where(part.c.sha256.in_(list(hashes)))
+        ).all()
+    return {row.sha256: PartRecord(row.sha256, row.sources, row.package) for row in rows}
