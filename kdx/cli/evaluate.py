@@ -27,6 +27,7 @@ def evaluate(
     """
     from dataclasses import replace
 
+    from kdx.cli.own_code import announce
     from kdx.cli.running import run_plan
     from kdx.cli.sweep_argument import load_named, plan_in_file
     from kdx.data.plan_corpora import prepare_data
@@ -50,6 +51,7 @@ def evaluate(
                 hint="write evaluations: {longer: {length: [128, 256]}} or the like into its grid,"
                 " then name the file: kdx evaluate GRID.yaml",
             )
+        announce(plan)
         prepare_data(plan)
         if wanted is not None:
             evaluations.ask_for(database, record.id, plan.grid["evaluations"])

@@ -25,6 +25,7 @@ def resume(
 
     Example: kdx resume quickstart
     """
+    from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.store import evaluations, reading, recording
@@ -48,6 +49,7 @@ def resume(
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record, parts)
+            announce(plan)
             prepare_data(plan)
             codes.append(run_plan(plan, database, db, workers, options))
             if codes[-1] not in (0, FAILED):

@@ -27,6 +27,7 @@ def retry(
     """
     from dataclasses import replace
 
+    from kdx.cli.own_code import announce
     from kdx.cli.running import run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
@@ -44,6 +45,7 @@ def retry(
         if whole is None or not cells:
             raise KdxError(f"no sweep plans run {run} any more", place=db, hint="add its cell and seed to a grid again")
         plan = replace(whole, cells=tuple(cells), seeds=(record.seed,), tables=())
+        announce(plan)
         prepare_data(plan)
         if record.state in FINAL:
             if not recording.repeat(database, [run]):

@@ -36,15 +36,19 @@ def sweep(
     import shlex
     from dataclasses import replace as replaced
 
+    from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.recording import register
+    from kdx.sweep.trial import try_parts
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
     wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
+    announce(wanted)
+    try_parts(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
     for note in prepare_data(wanted):
         say(f"note: {note}")

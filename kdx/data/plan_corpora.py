@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kdx.data.corpora import DIFFICULTIES
 from kdx.data.corpus import load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
@@ -25,7 +26,8 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
     """Loads every corpus of the plan once, before workers need it, and returns notes on them for the user.
 
     Args:
-        large: whether large texts are tokenised too; if not, only their existence and kind are checked.
+        large: whether large texts are tokenised too, and corpora of one's own are generated, which runs their code; if
+            not, only the existence and kind of a text are checked.
 
     Raises:
         Faults: every corpus that is missing or does not fit its task, with its place in the grid.
@@ -42,6 +44,8 @@ def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:
             if not large and _is_large(task, data):
                 find_text(data, data_home())
                 notes[f"{data.corpus} is large: kdx sweep looks into its text, which is not done here"] = None
+                continue
+            if not large and data.corpus in DIFFICULTIES.outside:
                 continue
             corpus = load_corpus(task, data)
             if corpus.uncached:

@@ -1,0 +1,52 @@
+"""Tries the parts of one's own that a plan uses before any run starts: a fault is one message, not many failed runs."""
+
+import json
+import subprocess
+import sys
+
+from kdx.errors import KdxError, Place
+from kdx.grid.identity import canonical
+from kdx.grid.plan import Plan
+from kdx.own_parts.part import OwnPart
+from kdx.own_parts.registry import parts_of
+
+WITHIN = 20  # seconds, for each cell that is tried
+IMPORTING = 120  # seconds, for torch
+
+
+def own_parts(plan: Plan) -> tuple[OwnPart, ...]:
+    """The parts that cells of the plan use and that are not of kdx."""
+    return parts_of({word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()})
+
+
+def try_parts(plan: Plan, within: int = WITHIN) -> None:
+    """Imports each part, and computes an attention or an example with it on a few tokens, in another process.
+
+    Args:
+        within: seconds for each set of parts, after which one counts as endless.
+
+    Raises:
+        KdxError: a part raises, does not end, or ends the process; at the line in its source where that is known.
+    """
+    parts = own_parts(plan)
+    if not parts:
+        return
+    # One cell for each set of parts: other settings of a cell are no matter of its parts.
+    cells = {tuple(cell.spec.parts): cell for cell in plan.cells if cell.spec.parts}
+    specs = [canonical(cell.spec) for cell in cells.values()]
+    asked = {"parts": [part.text for part in parts], "cells": specs, "within": within}
+    words = ", ".join(f"`{part.word}`" for part in parts)
+    command = [sys.executable, "-m", "kdx.training.trial"]
+    limit = IMPORTING + len(cells) * within
+    try:
+        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=limit)
+        fault = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise KdxError(f"{words}: a trial on a few tokens does not come to an end") from None
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise KdxError(f"{words} ended the process that tried them, with code {done.returncode}: {last}") from None
+    if fault:
+        file, line = fault["place"] or (None, 0)
+        place = Place(file, line, 1) if file else None
+        raise KdxError(f"`{fault['word']}` fails: {fault['problem']}", place=place, hint="nothing was started")

@@ -1,0 +1,98 @@
+"""Tries parts of one's own before a sweep starts, in a process of its own: `python -m kdx.training.trial`.
+
+Reads {"parts": [...], "cells": [...], "within": seconds} from standard input, tries each cell's attentions and corpus
+on a few tokens, and writes what went wrong as JSON: {} or {"word", "place": [file, line] or null, "problem"}.
+"""
+
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Collection
+from types import FrameType
+from typing import Any
+
+import torch
+
+from kdx.data.corpora import DIFFICULTIES
+from kdx.grid.spec import CellSpec
+from kdx.models.transformer import attention_of, mixer_of
+from kdx.own_parts.part import OwnPart
+from kdx.own_parts.registry import FAMILY_OF, add, parts_of
+from kdx.tasks import TASKS
+from kdx.vocabulary import Attention, Space, Split
+
+ROWS, TOKENS = 2, 6
+
+
+def main() -> None:
+    """Tries what standard input asks for."""
+    asked = json.load(sys.stdin)
+    # What a part prints is none of the answer.
+    answer, sys.stdout = sys.stdout, sys.stderr
+    signal.signal(signal.SIGALRM, _end)
+    parts = [OwnPart.read(text) for text in asked["parts"]]
+    for part in parts:
+        add(part)
+    fault: dict[str, Any] = {}
+    for text in asked["cells"]:
+        now = _Now()
+        signal.alarm(asked["within"])
+        try:
+            _try(CellSpec.model_validate(json.loads(text)), now)
+        except BaseException as error:
+            fault = _fault(error, parts, now.word)
+            break
+        signal.alarm(0)
+    print(json.dumps(fault), file=answer)
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    raise TimeoutError("it does not come to an end on a few tokens")
+
+
+class _Now:
+    word = ""
+
+
+def _try(spec: CellSpec, now: _Now) -> None:
+    own = parts_of(spec.parts)
+    for part in own:
+        now.word = part.word
+        FAMILY_OF[part.axis][part.word]
+    now.word = ", ".join(part.word for part in own)
+    if spec.data.corpus in DIFFICULTIES.outside:
+        corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
+        corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
+    if spec.space not in (None, Space.SEQUENCE):
+        return
+    for which in TASKS[spec.task].attentions:
+        _attend(spec, which)
+
+
+def _attend(spec: CellSpec, which: Attention) -> None:
+    x = torch.randn(ROWS, TOKENS, spec.model.width, requires_grad=True)
+    if which is Attention.ENCODER_DECODER:
+        output = attention_of(spec, which)(x, torch.randn(ROWS, TOKENS + 1, spec.model.width))
+    else:
+        output = mixer_of(spec, which, attention_of)(x)
+    if output.shape != x.shape:
+        raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
+    output.sum().backward()
+
+
+def _fault(error: BaseException, parts: Collection[OwnPart], word: str) -> dict[str, Any]:
+    """Where in a part an error came from last, and what it was."""
+    files = {part.file(module) for part in parts for module in part.paths}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    place = None
+    if isinstance(error, SyntaxError) and error.filename in files:
+        place = (error.filename, error.lineno or 1)
+    elif frames:
+        place = (frames[-1].filename, frames[-1].lineno or 1)
+    problem = traceback.format_exception_only(error)[-1].strip()
+    return {"word": word, "place": place, "problem": problem}
+
+
+if __name__ == "__main__":
+    main()
