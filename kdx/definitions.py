@@ -254,6 +254,10 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             forget()
         return definition
 
+    def fits(self, part: PartFromOutside) -> bool:
+        """Whether its class is of this axis."""
+        return self.base in _lineage(part.module, part.name, part.tree)
+
     def define(self, part: PartFromOutside) -> D:
         """The definition of a word from outside, which is not added yet; raises what `add` does."""
         if part.word in self._classes:

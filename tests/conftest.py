@@ -98,3 +98,58 @@ def pytest_terminal_summary(terminalreporter) -> None:
     for place, figures in told:
         if figures:
             terminalreporter.write_line(f"{place.rpartition('::')[2]}: {'; '.join(figures)}")
+
+
+CAUCHY = '''"""Kernels of one's own."""
+
+from helpers import squared_distance
+from torch import Tensor
+
+from kdx.attention.interfaces import KernelFunction
+from kdx.definitions import option
+
+
+class Cauchy(KernelFunction):
+    """A heavy tail."""
+
+    formula = "k(q, k) = 1 / (1 + |q - k|² / b²)"
+    bandwidth: float = option(1.0, above=0)
+    """b, in units of a feature."""
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return 1 / (1 + squared_distance(query, key) / self.bandwidth**2)
+'''
+HELPERS = """def squared_distance(query, key):
+    return (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1)
+"""
+OWN_GRID = """
+task: answer
+data: {corpus: copy, length: 4}
+model: {width: 8, heads: 2, decoder_layers: 1, inner: 8}
+training: {steps: 2, batch_tokens: 32, warmup: 1}
+kernel: my_kernels.py:Cauchy
+"""
+
+
+@pytest.fixture
+def own_parts():
+    """Takes the words from outside out again, which belong to a process and not to a test."""
+    yield
+    from kdx import definitions
+    from kdx.own_parts.registry import FAMILY_OF
+
+    for family in FAMILY_OF.values():
+        for word in list(family.outside):
+            del family._outside[word], family._known[word]
+    for forget in definitions._OVER_WORDS:
+        forget()
+
+
+@pytest.fixture
+def own_kernel(tmp_path, own_parts) -> Path:
+    """A folder with a kernel of one's own, the module that it imports, and a grid that names it."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for name, text in {"my_kernels.py": CAUCHY, "helpers.py": HELPERS, "grid.yaml": OWN_GRID}.items():
+        (folder / name).write_text(text)
+    return folder

@@ -1,5 +1,6 @@
 """`kdx verify`: checks that attention computes what the papers say."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,12 +27,23 @@ def verify(
         typer.Option("--vectors", envvar="KDX_VECTORS", metavar="FILE.npz", help="Golden vectors, FILE.json beside."),
     ] = None,
     device: Annotated[Device, typer.Option("--device", envvar="KDX_DEVICE", help="Where to run.")] = Device.CPU,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part",
+            metavar="FILE.py:Class",
+            help="Only this kernel, position or other part of one's own, of a file or of a package; its code is run.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check both paths of every attention against theory, and against vectors from elsewhere.
 
     Prints the largest error of each proposition and of each variant, in roundings: how far a float64 or float32 result
     can be off because its inputs are rounded. Exit code 5 when one is above 32.
+
+    With --part: in several variants of an attention with this part, both paths and their gradients agree, masks and
+    caches change nothing, gradients are right, and half precision is as near as it can be.
 
     Example: kdx verify --vectors attention.npz
     """
@@ -40,8 +52,12 @@ def verify(
     from kdx.attention.verification.golden import agreements
     from kdx.attention.verification.propositions import findings
 
+    if part is not None and vectors is not None:
+        from kdx.errors import KdxError
+
+        raise KdxError("--part and --vectors exclude each other", hint="give one of them")
     compared = list(agreements(Path(vectors), device.value)) if vectors is not None else []
-    found = list(findings(device.value))
+    found = list(findings(device.value) if part is None else _findings_of(part, device.value))
     missed = sum(not one.holds for one in compared) + sum(not one.holds for one in found)
     if json:
         vector_rows = [
@@ -63,6 +79,29 @@ def verify(
     say(f"{counts}: {missed} missed" if missed else f"{counts}: all hold")
     if missed:
         raise typer.Exit(5)
+
+
+def _findings_of(word: str, device: str) -> "Iterator[PropositionError]":
+    """The checks of a part of one's own; what it raises is told at its line."""
+    from pathlib import Path
+
+    from kdx.attention.verification.part import AXES, findings_of
+    from kdx.errors import KdxError
+    from kdx.own_parts.faults import fault_of
+    from kdx.own_parts.read import find_any
+    from kdx.own_parts.registry import add
+
+    part = find_any(word, Path())
+    add(part)
+    if part.axis not in AXES:
+        raise KdxError(f"`{word}` is a {part.axis}, which this does not check", allowed=AXES)
+    say(f"note: runs the code of {part.axis} {word} (source {part.sha256[:8]})")
+    try:
+        yield from findings_of(part.axis, word, device)
+    except KdxError:
+        raise
+    except Exception as error:
+        raise fault_of(error, word, [part]) from error
 
 
 def _vectors(compared: "list[VectorAgreement]") -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from kdx.data.corpora import BUILT_IN
 from kdx.errors import FaultList, KdxError, Place
+from kdx.grid.fields import CellFields
+from kdx.grid.sections import Data
 from kdx.grid.source import Node
 from kdx.own_parts.part import OwnPart
 from kdx.own_parts.read import find
@@ -36,7 +38,7 @@ def find_parts(root: Node) -> list[KdxError]:
                 if before.sha256 != part.sha256:
                     raise KdxError(f"`{word}` is another file here than in the grid that this one extends")
                 continue
-            add(part)
+            add(part, taken=(Data if axis == "corpus" else CellFields).model_fields)
             found[axis, word] = part
         except KdxError as error:
             # Where the source itself is at fault, its own place is the one to go to.

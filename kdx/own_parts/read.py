@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kdx.errors import KdxError, Place
 from kdx.files import TooLargeError, read_file
 from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
+from kdx.own_parts.registry import FAMILY_OF
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -54,6 +55,14 @@ def find(axis: str, word: str, folder: Path) -> OwnPart | None:
         KdxError: there is no such file, class or package, its source cannot be read, or it is of another kind.
     """
     return _of_file(axis, word, folder) if is_in_file(word) else _of_package(axis, word)
+
+
+def find_any(word: str, folder: Path) -> OwnPart:
+    """The part that a word names, of whatever axis its class is; raises what `find` does."""
+    found = [part for axis in FAMILY_OF if (part := find(axis, word, folder)) is not None]
+    if not found:
+        raise KdxError(f"no installed package brings `{word}`", allowed="FILE.py:Class, or a word of a package")
+    return next((part for part in found if FAMILY_OF[part.axis].fits(part)), found[0])
 
 
 def _of_file(axis: str, word: str, folder: Path) -> OwnPart:

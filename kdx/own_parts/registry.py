@@ -1,7 +1,7 @@
 """The words that came from outside, in this process."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kdx.attention.families import FAMILIES
 from kdx.data.corpora import DIFFICULTIES
@@ -13,8 +13,11 @@ FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DI
 """Axis → its words."""
 
 
-def add(part: OwnPart) -> None:
+def add(part: OwnPart, taken: Collection[str] = ()) -> None:
     """Makes it a word of its axis.
+
+    Args:
+        taken: names that its options cannot have, for they are keys of every cell.
 
     Raises:
         KdxError: kdx has such a word, or the class is not there, of another kind, or not to be read without running it;
@@ -22,7 +25,7 @@ def add(part: OwnPart) -> None:
     """
     try:
         family = FAMILY_OF[part.axis]
-        _refuse_other_meanings(part, family.define(part).options)
+        _refuse_other_meanings(part, family.define(part).options, taken)
         family.add(part)
     except SyntaxError as error:
         place = Place(error.filename or part.word, error.lineno or 1, error.offset or 1)
@@ -64,19 +67,18 @@ def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part.text for part in parts_of(hashes))
 
 
-def _refuse_other_meanings(part: OwnPart, options: Iterable[Option]) -> None:
+def _refuse_other_meanings(part: OwnPart, options: Iterable[Option], taken: Collection[str]) -> None:
     """An option whose name another word of kdx has must be the same option, for a cell has one value under a name."""
-    if part.axis == "corpus":
-        return
-    others = {
-        one.name: (known.word, one)
-        for family in FAMILIES
-        for known in family.definitions()
-        if not (family.axis == part.axis and known.word == part.word)
-        for one in known.options
-    }
+    known = [one for family in FAMILIES for one in family.definitions() if part.axis != "corpus"]
+    others: dict[str, tuple[str, Option]] = {}
+    for definition in known:
+        for one in definition.options if definition.word != part.word else ():
+            others.setdefault(one.name, (definition.word, one))
     for option in options:
-        word, other = others.get(option.name, (None, option))
+        if option.name in taken:
+            problem = f"option `{option.name}` of `{part.word}` has the name of a key that every cell has"
+            raise KdxError(problem, place=part.place(part.module, 1), hint="give it another name")
+        word, other = others.get(option.name, ("", option))
         if (option.allowed, option.default) != (other.allowed, other.default):
             problem = f"option `{option.name}` of `{part.word}` is another one than that of `{word}`"
             hint = f"give it another name, or declare it like that: {other.default}, {other.allowed}"

@@ -47,6 +47,5 @@ def try_parts(plan: Plan, within: int = WITHIN) -> None:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise KdxError(f"{words} ended the process that tried them, with code {done.returncode}: {last}") from None
     if fault:
-        file, line = fault["place"] or (None, 0)
-        place = Place(file, line, 1) if file else None
-        raise KdxError(f"`{fault['word']}` fails: {fault['problem']}", place=place, hint="nothing was started")
+        place = Place(*fault["place"]) if fault["place"] else None
+        raise KdxError(fault["problem"], place=place, hint="nothing was started")

@@ -1,14 +1,13 @@
 """Tries parts of one's own before a sweep starts, in a process of its own: `python -m kdx.training.trial`.
 
 Reads {"parts": [...], "cells": [...], "within": seconds} from standard input, tries each cell's attentions and corpus
-on a few tokens, and writes what went wrong as JSON: {} or {"word", "place": [file, line] or null, "problem"}.
+on a few tokens, and writes what went wrong as JSON: {} or {"problem", "place": [file, line, column] or null}.
 """
 
 import json
 import signal
 import sys
-import traceback
-from collections.abc import Collection
+from dataclasses import astuple
 from types import FrameType
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch
 from kdx.data.corpora import DIFFICULTIES
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
+from kdx.own_parts.faults import fault_of
 from kdx.own_parts.part import OwnPart
 from kdx.own_parts.registry import FAMILY_OF, add, parts_of
 from kdx.tasks import TASKS
@@ -41,7 +41,8 @@ def main() -> None:
         try:
             _try(CellSpec.model_validate(json.loads(text)), now)
         except BaseException as error:
-            fault = _fault(error, parts, now.word)
+            found = fault_of(error, now.word, parts)
+            fault = {"problem": found.problem, "place": found.place and astuple(found.place)}  # type: ignore[arg-type]
             break
         signal.alarm(0)
     print(json.dumps(fault), file=answer)
@@ -79,19 +80,6 @@ def _attend(spec: CellSpec, which: Attention) -> None:
     if output.shape != x.shape:
         raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()
-
-
-def _fault(error: BaseException, parts: Collection[OwnPart], word: str) -> dict[str, Any]:
-    """Where in a part an error came from last, and what it was."""
-    files = {part.file(module) for part in parts for module in part.paths}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    place = None
-    if isinstance(error, SyntaxError) and error.filename in files:
-        place = (error.filename, error.lineno or 1)
-    elif frames:
-        place = (frames[-1].filename, frames[-1].lineno or 1)
-    problem = traceback.format_exception_only(error)[-1].strip()
-    return {"word": word, "place": place, "problem": problem}
 
 
 if __name__ == "__main__":

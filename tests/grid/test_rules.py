@@ -1,10 +1,14 @@
 """How the fields of a cell fit together."""
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
+from kdx.grid.identity import canonical
+from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Embeddings
@@ -363,3 +367,19 @@ def test_a_look_up_by_label_has_no_clip():
     spec = cell("graph", position="lookup", value="table")
     assert spec.option("clip") is None and spec.option("sharing") == "per-head"
     assert CellSpec.model_validate(spec.model_dump(by_alias=True)) == spec
+
+
+def test_a_recorded_cell_is_made_again_only_with_the_source_that_it_had(own_kernel):
+    (cell,) = load_grid(own_kernel / "grid.yaml").cells
+    plain = json.loads(canonical(cell.spec))
+    assert CellSpec.model_validate(plain) == cell.spec
+    plain["parts"]["my_kernels.py:Cauchy"] = "0" * 64
+    with pytest.raises(ValidationError, match="is not the one that the cell was made with"):
+        CellSpec.model_validate(plain)
+
+
+def test_a_part_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
+    load_grid(own_kernel / "grid.yaml")
+    cell = {"task": "image", "data": {"corpus": "synthetic-images"}, "mixer": "convolution"}
+    assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).parts == {}
+    assert CellSpec.model_validate({**cell, "kernel": "rbf", "parts": {"x": "0" * 64}}).parts == {}

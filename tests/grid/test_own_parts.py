@@ -1,0 +1,157 @@
+"""A grid names parts of one's own as it names any word; what is wrong with one is told before anything starts."""
+
+from pathlib import Path
+
+import pytest
+
+from kdx.errors import Faults
+from kdx.grid.identity import canonical, cell_id
+from kdx.grid.load import load_grid
+from kdx.grid.own_parts import find_parts
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.source import read
+from kdx.own_parts.registry import at_hand
+
+WORD = "my_kernels.py:Cauchy"
+
+
+def faults_of(folder: Path, grid: str | None = None) -> list[str]:
+    if grid is not None:
+        (folder / "grid.yaml").write_text(grid)
+    with pytest.raises(Faults) as caught:
+        load_grid(folder / "grid.yaml")
+    return [str(one).replace(f"{folder}/", "") for one in caught.value.faults]
+
+
+def test_a_cell_has_the_part_its_options_and_the_hash_of_its_source(own_kernel):
+    grid = (own_kernel / "grid.yaml").read_text() + "bandwidth: 2\n"
+    (own_kernel / "grid.yaml").write_text(grid)
+    (cell,) = load_grid(own_kernel / "grid.yaml").cells
+    (part,) = at_hand()
+    assert (cell.spec.kernel, cell.spec.option("bandwidth")) == (WORD, 2.0)
+    assert cell.spec.parts == {WORD: part.sha256} and part.sha256 in canonical(cell.spec)
+
+
+def test_a_comment_leaves_the_cell_and_a_statement_makes_another(own_kernel):
+    def identity() -> str:
+        (cell,) = load_grid(own_kernel / "grid.yaml").cells
+        return cell_id(cell.spec)
+
+    first = identity()
+    for file in (own_kernel / "my_kernels.py", own_kernel / "helpers.py"):
+        text = file.read_text()
+        file.write_text(f"# new\n\n{text}")
+        assert identity() == first
+        file.write_text(text + "\nMORE = 1\n")
+        assert identity() != first
+        file.write_text(text)
+
+
+def test_a_cell_without_such_a_part_is_the_one_that_it_was(own_kernel):
+    grid = (own_kernel / "grid.yaml").read_text().replace(f"kernel: {WORD}", f'axes: {{kernel: ["{WORD}", rbf]}}')
+    (own_kernel / "grid.yaml").write_text(grid)
+    _, common = load_grid(own_kernel / "grid.yaml").cells
+    assert common.spec.parts == {} and "parts" not in canonical(common.spec)
+
+
+def test_parts_stand_wherever_a_word_does(own_kernel):
+    (own_kernel / "others.py").write_text(
+        "from kdx.attention.filters.causal import Causal\n"
+        "from kdx.attention.positions.rotary import Rotary\n"
+        "from kdx.data.corpora.copy import Copy\n"
+        "class Mine(Causal): pass\n"
+        "class Turned(Rotary): pass\n"
+        "class Twice(Copy): pass\n"
+    )
+    (own_kernel / "grid.yaml").write_text(
+        "task: answer\n"
+        "data: {length: 4}\n"
+        "filter: {decoder-self: 'others.py:Mine'}\n"
+        "approaches: {one: {position: ['others.py:Turned', t5]}}\n"
+        "axes: {data.corpus: ['others.py:Twice', copy]}\n"
+    )
+    own, common = load_grid(own_kernel / "grid.yaml").cells
+    assert own.spec.position == ("t5", "others.py:Turned")
+    assert set(own.spec.parts) == {"others.py:Mine", "others.py:Turned", "others.py:Twice"}
+    assert set(common.spec.parts) == {"others.py:Mine", "others.py:Turned"}
+    assert own.spec.data.option("length") == 4
+
+
+def test_a_file_is_looked_for_beside_the_grid_that_names_it(own_kernel, tmp_path):
+    (tmp_path / "child.yaml").write_text("extends: own/grid.yaml\nseeds: 2\n")
+    (cell,) = load_grid(tmp_path / "child.yaml").cells
+    assert cell.spec.kernel == WORD
+    (tmp_path / "my_kernels.py").write_text((own_kernel / "my_kernels.py").read_text() + "MORE = 1\n")
+    (tmp_path / "helpers.py").write_text("")
+    (tmp_path / "child.yaml").write_text(f"extends: own/grid.yaml\nkernel: linear\naxes: {{kernel: ['{WORD}']}}\n")
+    (cell,) = load_grid(tmp_path / "child.yaml").cells
+    (part,) = at_hand()
+    assert "MORE" in part.sources["my_kernels.py"]
+
+
+def test_one_word_for_two_files_is_refused(own_kernel, tmp_path):
+    (tmp_path / "my_kernels.py").write_text((own_kernel / "my_kernels.py").read_text() + "MORE = 1\n")
+    (tmp_path / "helpers.py").write_text("")
+    (tmp_path / "grid.yaml").write_text(f"extends: own/grid.yaml\napproaches: {{other: {{kernel: '{WORD}'}}}}\n")
+    (fault,) = faults_of(tmp_path)
+    assert fault.endswith(f"`{WORD}` is another file here than in the grid that this one extends")
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (
+            "my_kernels.py:Couchy",
+            "my_kernels.py:1:1: no class `Couchy`\n  allowed: Cauchy\n  hint: did you mean `Cauchy`?",
+        ),
+        ("absent.py:A", "grid.yaml:6:9: absent.py: cannot read the file: No such file or directory"),
+        ("../own/my_kernels.py:Cauchy", "grid.yaml:6:9: `../own/my_kernels.py:Cauchy` names no part"),
+        ("helpers.py:squared_distance", "helpers.py:1:1: no class `squared_distance`"),
+    ],
+)
+def test_a_part_that_is_none_is_told_with_its_place(own_kernel, word, told):
+    (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, word))
+    assert fault.startswith(told)
+
+
+def test_an_unknown_word_that_no_package_brings_is_unknown_as_ever(own_kernel):
+    (fault,) = faults_of(own_kernel, (own_kernel / "grid.yaml").read_text().replace(WORD, "cauchy"))
+    assert fault.startswith("grid.yaml:6:9: unknown kernel `cauchy`")
+
+
+def test_an_option_of_a_part_is_checked_like_any_other(own_kernel):
+    grid = (own_kernel / "grid.yaml").read_text()
+    (fault,) = faults_of(own_kernel, grid + "bandwidth: 0\n")
+    assert fault == "grid.yaml:7:12: `0` as bandwidth\n  allowed: a number above 0"
+    (fault,) = faults_of(own_kernel, grid + "bandwith: 1\n")
+    assert "unknown key `bandwith`" in fault and "did you mean `bandwidth`?" in fault
+
+
+def test_an_option_cannot_have_the_name_of_a_key_of_every_cell(own_kernel):
+    file = own_kernel / "my_kernels.py"
+    file.write_text(file.read_text().replace("bandwidth: float", "norm: float"))
+    (fault,) = faults_of(own_kernel)
+    assert "option `norm` of `my_kernels.py:Cauchy` has the name of a key that every cell has" in fault
+
+
+def test_a_word_of_kdx_is_never_looked_for_elsewhere(own_kernel, monkeypatch):
+    (own_kernel / "grid.yaml").write_text("kernel: rbf\nposition: none\ndata: {corpus: copy}\n")
+    monkeypatch.setattr("kdx.grid.own_parts.find", pytest.fail)
+    assert find_parts(read(own_kernel / "grid.yaml", [])) == []
+
+
+def test_a_recorded_cell_is_known_as_it_was_recorded(own_kernel, request):
+    (cell,) = load_grid(own_kernel / "grid.yaml").cells
+    text, sha256 = canonical(cell.spec), cell.spec.parts[WORD]
+    assert ResolvedSpec.read(text).missing_parts == {}
+    from kdx.attention.kernels import KERNELS
+
+    part = KERNELS._outside.pop(WORD)
+    try:
+        elsewhere = ResolvedSpec.read(text)
+        assert elsewhere.missing_parts == {("kernel", WORD): sha256}
+        assert elsewhere.known is None and elsewhere.unknown == ()
+        assert elsewhere.without_parts.kernel == "exponential"
+        assert elsewhere.word("kernel") == WORD
+    finally:
+        KERNELS._outside[WORD] = part

@@ -1,0 +1,133 @@
+"""A part is found where its word says, in a file or a package, and its source is read and not run."""
+
+import sys
+
+import pytest
+
+from kdx.attention.kernels import KERNELS
+from kdx.errors import KdxError
+from kdx.own_parts.part import MOST_MODULES
+from kdx.own_parts.read import find, find_any, folder_in
+
+
+def test_a_file_is_read_with_the_modules_beside_it_that_it_imports(own_kernel):
+    (own_kernel / "unused.py").write_text("raise SystemExit")
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert sorted(part.sources) == ["helpers.py", "my_kernels.py"]
+    assert (part.module, part.name, part.package) == ("my_kernels", "Cauchy", "")
+
+
+def test_nothing_of_it_is_run(own_kernel):
+    file = own_kernel / "my_kernels.py"
+    file.write_text("raise SystemExit('run')\n" + file.read_text())
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert KERNELS.define(part).option_names == ("bandwidth",)
+    assert KERNELS.define(part).title == "A heavy tail"
+
+
+def test_a_file_may_lie_in_a_folder_below(own_kernel):
+    (own_kernel / "parts").mkdir()
+    for name in ("my_kernels.py", "helpers.py"):
+        (own_kernel / name).rename(own_kernel / "parts" / name)
+    part = find("kernel", "parts/my_kernels.py:Cauchy", own_kernel)
+    assert sorted(part.sources) == ["helpers.py", "my_kernels.py"] and part.file("helpers") == "parts/helpers.py"
+
+
+@pytest.mark.parametrize(
+    "word", ["../own/my_kernels.py:Cauchy", "/etc/x.py:A", "my_kernels.py:", "my_kernels.py:A.b", "a b.py:A", ".py:A"]
+)
+def test_a_word_that_leads_elsewhere_is_refused(own_kernel, word):
+    assert folder_in(word) is None
+    with pytest.raises(KdxError, match="names no part") as caught:
+        find("kernel", word, own_kernel)
+    assert "at or below the folder of the grid" in str(caught.value)
+
+
+def test_a_link_out_of_the_folder_is_refused(own_kernel, tmp_path):
+    (tmp_path / "elsewhere.py").write_text("class A: pass")
+    (own_kernel / "link.py").symlink_to(tmp_path / "elsewhere.py")
+    with pytest.raises(KdxError, match="leads out of the folder"):
+        find("kernel", "link.py:A", own_kernel)
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "problem"),
+    [
+        (None, "absent.py", "cannot read the file: No such file"),
+        (b"class A\n", "absent.py:1:8", "no Python"),
+        (b"x = '\xff'\n", "absent.py", "not UTF-8"),
+        (b"import helpers\n" + b"#" * 1_000_001, "absent.py", "at most 1,000,000"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_told_where_it_is(own_kernel, content, place, problem):
+    if content is not None:
+        (own_kernel / "absent.py").write_bytes(content)
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "absent.py:A", own_kernel)
+    assert str(caught.value.place) == place and problem in str(caught.value)
+
+
+def test_a_fault_in_a_module_beside_it_is_told_there(own_kernel):
+    (own_kernel / "helpers.py").write_text("def f(:\n")
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert str(caught.value.place) == "helpers.py:1:7"
+
+
+def test_too_many_modules_are_refused(own_kernel):
+    for index in range(MOST_MODULES + 1):
+        (own_kernel / f"m{index}.py").write_text(f"import m{index + 1}")
+    with pytest.raises(KdxError, match=f"more than {MOST_MODULES} modules"):
+        find("kernel", "m0.py:A", own_kernel)
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, own_kernel):
+    """An installed package that brings the kernel `cauchy`."""
+    site = tmp_path / "site"
+    (site / "tails" / "kernels").mkdir(parents=True)
+    about = site / "tails-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tails\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text("[kdx.kernels]\ncauchy = tails.kernels.heavy:Cauchy\n")
+    (site / "tails" / "__init__.py").write_text("raise SystemExit('run')\n")
+    (site / "tails" / "kernels" / "__init__.py").write_text("")
+    (site / "tails" / "helpers.py").write_text((own_kernel / "helpers.py").read_text())
+    text = (own_kernel / "my_kernels.py").read_text().replace("from helpers", "from ..helpers")
+    (site / "tails" / "kernels" / "heavy.py").write_text(text)
+    monkeypatch.syspath_prepend(site)
+    return site
+
+
+def test_an_installed_package_brings_a_word_which_is_read_and_not_imported(package):
+    part = find("kernel", "cauchy", package)
+    assert part.package == "tails 1.2"
+    assert sorted(part.sources) == [
+        "tails/__init__.py",
+        "tails/helpers.py",
+        "tails/kernels/__init__.py",
+        "tails/kernels/heavy.py",
+    ]
+    assert "tails" not in sys.modules
+    assert KERNELS.define(part).option_names == ("bandwidth",)
+
+
+def test_no_package_has_a_word_that_nobody_brings(package):
+    assert find("kernel", "lorentz", package) is find("position", "cauchy", package) is None
+    with pytest.raises(KdxError, match="no installed package brings `lorentz`"):
+        find_any("lorentz", package)
+
+
+def test_a_package_whose_module_is_gone_is_told(package):
+    (package / "tails" / "kernels" / "heavy.py").unlink()
+    with pytest.raises(KdxError, match=r"tails 1\.2 names no module for kernel `cauchy`: `tails\.kernels\.heavy`"):
+        find("kernel", "cauchy", package)
+
+
+def test_the_axis_of_a_part_is_that_of_its_class(own_kernel, package):
+    assert find_any("my_kernels.py:Cauchy", own_kernel).axis == "kernel"
+    assert find_any("cauchy", own_kernel).axis == "kernel"
+    (own_kernel / "filters.py").write_text(
+        "from kdx.attention.filters.causal import Causal\nclass Mine(Causal):\n    formula = 1 + 1\n"
+    )
+    assert find_any("filters.py:Mine", own_kernel).axis == "filter"

@@ -1,0 +1,78 @@
+"""A part becomes a word like any other, unless it is none."""
+
+import pytest
+
+from kdx.attention.kernels import KERNELS
+from kdx.errors import KdxError
+from kdx.grid.words import known_options
+from kdx.own_parts.part import OwnPart
+from kdx.own_parts.read import find
+from kdx.own_parts.registry import add, at_hand, parts_of, take, texts_of
+
+
+def made(source: str, axis: str = "kernel", word: str = "a.py:A") -> OwnPart:
+    return OwnPart(axis, word, "a", "A", {"a.py": source})
+
+
+KERNEL = "from kdx.attention.interfaces import KernelFunction\nfrom kdx.definitions import option\n"
+
+
+def test_a_part_is_a_word_with_its_options(own_kernel):
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert "bandwidth" not in known_options() and part.word not in KERNELS
+    add(part)
+    assert known_options()["bandwidth"].title == "b, in units of a feature."
+    assert KERNELS[part.word].__name__ == "Cauchy" and list(KERNELS)[-1] == part.word
+    assert KERNELS.modules(part.word) == part.kdx_modules
+
+
+def test_a_later_source_of_the_same_word_takes_the_place_of_the_earlier(own_kernel):
+    add(find("kernel", "my_kernels.py:Cauchy", own_kernel))
+    first = KERNELS["my_kernels.py:Cauchy"]
+    (own_kernel / "helpers.py").write_text("def squared_distance(query, key):\n    return 0\n")
+    add(find("kernel", "my_kernels.py:Cauchy", own_kernel))
+    assert KERNELS["my_kernels.py:Cauchy"] is not first and len(list(at_hand())) == 1
+
+
+def test_it_goes_to_another_process_as_text(own_kernel):
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    add(part)
+    hashes = {part.word: part.sha256, "other.py:A": "0" * 64}
+    assert parts_of(hashes) == (part,) and parts_of({part.word: "0" * 64}) == ()
+    take(texts_of(hashes))
+    assert parts_of(hashes)[0].sha256 == part.sha256
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "problem"),
+    [
+        ("class B: pass\n", "a.py:1:1", "no class `A`\n  allowed: B"),
+        ("class A: pass\n", "a.py:1:1", "class `A` is no KernelFunction, as every kernel is"),
+        ("\nfrom kdx.attention.filters.causal import Causal as B\nclass A(B): pass\n", "a.py:3:1", "no KernelFunction"),
+        ("class A(A): pass\n", "a.py:1:1", "no KernelFunction"),
+        (KERNEL + "class A(KernelFunction):\n    formula = 'x' + 'y'\n", "a.py:4:1", "`formula` is no literal"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(-1.0, above=0)\n", "a.py:4:1", "option `b`"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1.0, most=0)\n", "a.py:4:1", "option `b`"),
+        (
+            KERNEL + "class A(KernelFunction):\n    temperature = option(9.0)\n",
+            "a.py:1:1",
+            "option `temperature` of `a.py:A` is another one than that of `exponential`",
+        ),
+    ],
+)
+def test_what_is_no_part_of_its_axis_is_told_at_its_line(own_parts, source, place, problem):
+    with pytest.raises(KdxError) as caught:
+        add(made(source))
+    assert str(caught.value.place) == place and problem in str(caught.value)
+    assert not list(at_hand())
+
+
+def test_a_word_of_kdx_is_taken(own_parts):
+    with pytest.raises(KdxError, match="kdx itself has a kernel `rbf`"):
+        add(made(KERNEL + "class A(KernelFunction): pass\n", word="rbf"))
+
+
+def test_it_may_be_a_variant_of_a_word_of_kdx_with_its_options(own_parts):
+    add(made("from kdx.attention.kernels.rbf import RBF\nclass A(RBF):\n    formula = 'mine'\n"))
+    known = KERNELS.definition("a.py:A")
+    assert (known.formula, known.options) == ("mine", KERNELS.definition("rbf").options)
