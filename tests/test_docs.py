@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.console_blocks import check, steps
+
 ROOT = Path(__file__).parents[1]
 TRUST = (ROOT / "docs" / "trust.md").read_text()
 
@@ -31,3 +33,18 @@ def test_every_promise_names_its_test():
 def test_the_readme_leads_to_every_document():
     readme = (ROOT / "README.md").read_text()
     assert [path.name for path in (ROOT / "docs").glob("*.md") if f"](docs/{path.name})" not in readme] == []
+
+
+BLOCKS = {path: steps(path) for path in sorted((ROOT / "docs").glob("*.md")) if steps(path)}
+
+
+@pytest.mark.parametrize("path", BLOCKS, ids=[path.stem for path in BLOCKS])
+def test_a_document_shows_what_happens(path, tmp_path):
+    """All of its console blocks, in order, in one fresh folder."""
+    for command, expected in BLOCKS[path]:
+        check(command, expected, tmp_path)
+
+
+def test_there_is_a_walk_through_of_a_part_of_ones_own():
+    lines = re.search(r"^```console\n(.*?)^```", (ROOT / "docs" / "parts.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert lines is not None and ROOT / "docs" / "parts.md" in BLOCKS

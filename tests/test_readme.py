@@ -1,14 +1,7 @@
-"""Every console block of the README is run, in order, in one fresh folder; its output must be what the README shows.
+"""Every console block of the README is run, in order, in one fresh folder; its output must be what the README shows."""
 
-`$ ` begins a command and `> ` continues it; what follows is its output, both streams together. `…` stands for anything:
-within a line, or, alone, for any lines.
-"""
-
-import os
 import re
 import shutil
-import subprocess
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args
@@ -18,32 +11,12 @@ import pytest
 from kdx.grid.sections import Evaluation, OneOf
 from kdx.grid.spec import CellSpec
 from tests import words
+from tests.console_blocks import check, steps
 
 ROOT = Path(__file__).parents[1]
 
 
-def steps() -> list[tuple[str, str]]:
-    """(command, expected output) of each step."""
-    found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            elif line.startswith("> ") and not found[-1][1]:
-                found[-1] = (f"{found[-1][0]}\n{line[2:]}", [])
-            else:
-                found[-1][1].append(line)
-    return [(command, "\n".join(lines)) for command, lines in found]
-
-
-def pattern(expected: str) -> str:
-    lines = []
-    for line in expected.splitlines():
-        if line == "…":
-            lines.append(r"(?:.*\n)*?")
-        else:
-            lines.append(r"[^\n]*".join(re.escape(part.rstrip()) for part in line.split("…")) + r"[ ]*\n")
-    return "".join(lines)
+STEPS = steps(ROOT / "README.md")
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +26,13 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("command", "expected"), steps(), ids=[command.splitlines()[0] for command, _ in steps()])
+@pytest.mark.parametrize(("command", "expected"), STEPS, ids=[command.splitlines()[0] for command, _ in STEPS])
 def test_the_readme_shows_what_happens(folder, command, expected):
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("KDX_")},
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "KDX_DATA": str(folder / "data"),
-        "COLUMNS": "100",
-    }
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, **both)
-    assert re.fullmatch(pattern(expected), done.stdout), f"{done.stdout}\n--- the README shows:\n{expected}"
+    check(command, expected, folder)
 
 
 def test_there_are_commands_to_run():
-    assert len(steps()) > 5
+    assert len(STEPS) > 5
 
 
 def words_of(annotation: Any) -> set[str]:

@@ -25,7 +25,7 @@ def test_a_right_kernel_holds(own_kernel):
     [
         # It looks at where tokens stand in the call, not at the tokens.
         (
-            "torch.arange(key.size(-2)).double().expand(*query.shape[:-1], -1) + 1",
+            "torch.arange(key.size(-2)).double().flip(0).expand(*query.shape[:-1], -1) + 1",
             "cached decoding equals teacher forcing",
         ),
         # Its gradient is not its own.
