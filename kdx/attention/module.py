@@ -185,6 +185,11 @@ class KernelAttention(ContextMixer):
         normaliser_class = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)
         value_class = _class_of("value", value, VALUES, ValueFunction)
         filter_class = _class_of("filter", filter, FILTERS, FilterFunction)
+        if kernel_class.gives not in normaliser_class.kernels:
+            able = [known.word for known in NORMALISERS.definitions() if kernel_class.gives in known.kernels]
+            raise ValueError(
+                f"normaliser: {_name(normaliser)} has no meaning for kernel {_name(kernel)}; allowed: {', '.join(able)}"
+            )
         classes = [kernel_class, normaliser_class, *schemes.values(), value_class, filter_class]
         encoding_class = None if encoding is None else _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)
         own = _options_of_each([*classes, encoding_class] if encoding_class else classes, options)
@@ -273,8 +278,9 @@ class KernelAttention(ContextMixer):
     def weights(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **arguments)
-        weight = self.kernel.weight(projected.query, projected.key)
-        return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(*projected[4:]))
+        log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
+        visible = self._chosen(log_weight, weight, self._visible(*projected[4:]))
+        return smoother.weights(log_weight, weight, self.normaliser, visible)
 
     def extra_repr(self) -> str:
         return f"heads={self.shape[0]}, head_width={self.shape[1]}, path={self.path}"
@@ -297,12 +303,13 @@ class KernelAttention(ContextMixer):
         return self._smooth_in_blocks(projected)
 
     def _smooth_literally(self, projected: _Projected) -> Tensor:
+        log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
         return smoother.literal(
-            self._log_weight(projected),
-            self.kernel.weight(projected.query, projected.key),
+            log_weight,
+            weight,
             self.normaliser,
             projected.value,
-            visible=self._visible(*projected[4:]),
+            visible=self._chosen(log_weight, weight, self._visible(*projected[4:])),
             of_pairs=self._of_pairs(projected.at_query, projected.at_key),
             dropout=self._dropout,
         )
@@ -311,7 +318,8 @@ class KernelAttention(ContextMixer):
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
         raw, query, key, value, at_query, at_key, (_, padding, mask) = projected
         kernel = self.kernel.dot_product(query, key)
-        if kernel is None or not self.normaliser.cancels or self.value_function.uses_weights:
+        divides = self.normaliser.divides and self.normaliser.cancels
+        if kernel is None or not divides or self.filter.reads_content or self.value_function.uses_weights:
             return None
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
         dot_products, bias = [kernel], None
@@ -329,14 +337,20 @@ class KernelAttention(ContextMixer):
         if large and not causal and (self.filter.limits or mask is not None):
             return None
         visible = None if causal else self._visible(*projected[4:])
-        return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
+        sink = self.normaliser.sink()
+        if sink is not None and (left_out := self.kernel.left_out(query)) is not None:
+            sink = sink - left_out
+        return smoother.fused(
+            dot_products, value, bias=bias, visible=visible, causal=causal, sink=sink, dropout=self._dropout
+        )
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
         """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
-        if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.cancels:
+        divides = self.normaliser.divides and self.normaliser.cancels
+        if weighed or mask is not None or (self.filter.limits and not causal) or not divides:
             return None
         of_key = self.kernel.feature_map(key)
         if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
@@ -345,7 +359,8 @@ class KernelAttention(ContextMixer):
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
         of_query = self.kernel.feature_map(query)
         assert of_query is not None
-        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal)
+        sink = self.normaliser.sink()
+        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
@@ -355,7 +370,10 @@ class KernelAttention(ContextMixer):
         # Each head's rows together, once, where each product of each block would do it again. Queries in slices, once,
         # because the gradient of a slice is as long as what it is of.
         key, value = key.contiguous(), value.contiguous()
-        dot_product = self.kernel.dot_product(query, key) if self.normaliser.cancels else None
+        dot_product = self.kernel.dot_product(query, key)
+        whole = not self.normaliser.cancels or self.normaliser.sink() is not None
+        left_out = self.kernel.left_out(query) if whole and dot_product is not None else None
+        terms = None if left_out is None else torch.split(left_out, size, 2)
         compared = torch.split(query.contiguous(), size, 2)
         features = slices_of(self.kernel.of_keys(key))
         if dot_product is not None:
@@ -370,6 +388,7 @@ class KernelAttention(ContextMixer):
             weight = None
             if dot_product is not None:
                 log_weight: Tensor | None = compared[here] @ keys(seen).transpose(-2, -1)
+                log_weight = log_weight if terms is None else _sum(log_weight, terms[here])
             else:
                 log_weight = self.kernel.log_weight(compared[here], keys(seen))
                 weight = self.kernel.weight_of(compared[here], features(seen))
@@ -377,12 +396,13 @@ class KernelAttention(ContextMixer):
                 # In place where no gradient needs the product itself: new memory costs more than the sum.
                 added = factor(weighed[here], asked, seen)
                 log_weight = _sum(log_weight, added, in_place=dot_product is not None)
+            visible = self._visible(at_asked, at_seen, masks.part(asked, seen))
             return smoother.quick(
                 log_weight,
                 weight,
                 self.normaliser,
                 values(seen),
-                visible=self._visible(at_asked, at_seen, masks.part(asked, seen)),
+                visible=self._chosen(log_weight, weight, visible),
                 of_pairs=self._of_pairs(at_asked, at_seen),
                 dropout=self._dropout,
             )
@@ -511,6 +531,10 @@ class KernelAttention(ContextMixer):
             missed = ~visible.any(-1, keepdim=True)
             visible = visible | (missed if real is None else missed & real)
         return _and(visible, masks.mask)
+
+    def _chosen(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor | None:
+        """What is visible, less what the filter hides by the weights."""
+        return _and(visible, self.filter.chosen(log_weight, weight, visible))
 
 
 def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""What a row of weights is divided by."""
+"""What makes weights of a kernel's row: a divisor, or a function of the whole row."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 class NormaliserDefinition(Definition):
     """See `kdx.attention.interfaces.NormaliserFunction`."""
 
+    kernels: tuple[str, ...]
     cancels: bool
+    divides: bool
 
 
 NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(

@@ -100,6 +100,11 @@ class OverModalities(KernelFunction):
         root = math.sqrt(len(pairs))
         return torch.cat([root * q for q, _ in exact], -1), torch.cat([k for _, k in exact], -1)
 
+    def left_out(self, query: Tensor) -> Tensor | None:
+        terms = [factor.left_out(q) for factor, q, _ in self._split(query, query)]
+        present = [term for term in terms if term is not None]
+        return torch.stack(present).sum(0) if present else None
+
     def _split(self, query: Tensor, key: Tensor) -> list[tuple[KernelFunction, Tensor, Tensor]]:
         count = len(self.factors)
         return list(zip(self.factors, query.chunk(count, -1), key.chunk(count, -1), strict=True))  # type: ignore[arg-type]
