@@ -16,6 +16,7 @@ from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     ContextMixer,
+    DotProduct,
     FilterFunction,
     KernelFunction,
     NormaliserFunction,
@@ -44,6 +45,8 @@ FEWEST_PAIRS = 128 * 128
 # Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
 BLOCK = 2**21
 SMALLEST_BLOCK = 128  # queries
+# Queries in one call where a mask of all pairs would be too large: of 64 to 512 the quickest for a window of 256 keys.
+CALL = 128
 # Pairs up to which what blocks need for the gradient is kept: computing it again saves 6 MiB a head, for a fifth of
 # the time.
 LARGEST_KEPT = 512 * 512
@@ -334,15 +337,37 @@ class KernelAttention(ContextMixer):
             if factor is not None:
                 bias = factor if bias is None else bias + factor
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
-        if large and not causal and (self.filter.limits or mask is not None):
-            return None
-        visible = None if causal else self._visible(*projected[4:])
         sink = self.normaliser.sink()
         if sink is not None and (left_out := self.kernel.left_out(query)) is not None:
             sink = sink - left_out
+        if large and not causal and (self.filter.limits or mask is not None):
+            return self._smooth_in_calls(projected, smoother.side_by_side(dot_products, value), sink)
+        visible = None if causal else self._visible(*projected[4:])
         return smoother.fused(
             dot_products, value, bias=bias, visible=visible, causal=causal, sink=sink, dropout=self._dropout
         )
+
+    def _smooth_in_calls(self, projected: _Projected, dot_product: DotProduct, sink: Tensor | None) -> Tensor:
+        """By a call for some queries at a time, with those keys only that the filter may leave them."""
+        query, key = dot_product
+        value, at_query, at_key, masks = projected[3:]
+        asking = torch.split(query.contiguous(), CALL, 2)
+        keys, values = slices_of(key.contiguous()), slices_of(value.contiguous())
+        sinks = None if sink is None or sink.dim() < 4 else torch.split(sink, CALL, 2)
+
+        def call(asked: slice) -> Tensor:
+            here, seen = asked.start // CALL, self._seen(projected, asked)
+            visible = self._visible(at_query.part(asked), at_key.part(seen), masks.part(asked, seen))
+            return smoother.fused(
+                [(asking[here], keys(seen))],
+                values(seen),
+                visible=visible,
+                sink=sink if sinks is None else sinks[here],
+                dropout=self._dropout,
+            )
+
+        # Nothing of the pairs is kept for the gradient, so that no block need be computed again.
+        return smoother.in_blocks(call, query.size(2), CALL, again=False)
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
         """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""

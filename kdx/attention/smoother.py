@@ -128,11 +128,7 @@ def fused(
         (B, H, Tq, D)
     """
     width = value.size(-1)
-    query, key = dot_products[0]
-    if len(dot_products) > 1:
-        batch = value.shape[:2]
-        query = torch.cat([q.expand(*batch, -1, -1) for q, _ in dot_products], -1)
-        key = torch.cat([k.expand(*batch, -1, -1) for _, k in dot_products], -1)
+    query, key = side_by_side(dot_products, value)
     mask = visible
     if bias is not None:
         mask = bias.unsqueeze(0) if bias.dim() == 3 else bias
@@ -153,6 +149,15 @@ def fused(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
     )
     return output[..., 1 if sink is not None and causal else 0 :, :width]
+
+
+def side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:
+    """One dot product that is the sum of all, as `fused` takes it: (B, H, Tq, C) and (B, H, Tk, C)."""
+    if len(dot_products) == 1:
+        return dot_products[0]
+    batch = value.shape[:2]
+    query = torch.cat([q.expand(*batch, -1, -1) for q, _ in dot_products], -1)
+    return query, torch.cat([k.expand(*batch, -1, -1) for _, k in dot_products], -1)
 
 
 def _with_sink(query: Tensor, key: Tensor, product: Tensor, row: bool) -> DotProduct:

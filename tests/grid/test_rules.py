@@ -111,6 +111,24 @@ def test_what_has_no_end_may_see_any_number_of_positions():
         ("prediction", {"memory": 8, "mixer": "equivariant"}, "memory", "the equivariant mixer has none"),
         (
             "prediction",
+            {"memory": 8, "filter": {"decoder-self": "window"}, "sinks": 2},
+            "sinks",
+            "a memory forgets the first tokens of a stream",
+        ),
+        (
+            "prediction",
+            {"kernel": "linear", "normaliser": "learned-sink"},
+            "normaliser",
+            "learned-sink has no meaning for the linear kernel, which gives a signed weight",
+        ),
+        (
+            "translation",
+            {"kernel": "elu", "normaliser": "entmax"},
+            "normaliser",
+            "entmax has no meaning for the elu kernel, which gives a weight",
+        ),
+        (
+            "prediction",
             {"memory": 1000, "position": "product", "encoding": "learned"},
             "encoding",
             "a learned table has 1024 positions, and 1128 are in sight",

@@ -24,5 +24,9 @@ NORMALISERS: "Family[NormaliserFunction, NormaliserDefinition]" = Family(
     {
         "row-sum": "kdx.attention.normalisers.row_sum:RowSum",
         "length": "kdx.attention.normalisers.length:Length",
+        "softmax-plus-one": "kdx.attention.normalisers.softmax_plus_one:SoftmaxPlusOne",
+        "learned-sink": "kdx.attention.normalisers.learned_sink:LearnedSink",
+        "sigmoid": "kdx.attention.normalisers.sigmoid:Sigmoid",
+        "entmax": "kdx.attention.normalisers.entmax:Entmax",
     },
 )

@@ -15,6 +15,7 @@ from kdx.attention.cache import Cache
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
@@ -32,6 +33,15 @@ POSITIVE_SEMI_DEFINITE = ("exponential", "rbf", "polynomial")
 ABSOLUTE = ("direct-sum", "product")
 RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
 BLIND_TO_QUERY_NORM = ("linear", "polynomial")
+# Which kernels a normaliser has a meaning for.
+NORMALISED = tuple(
+    (kernel.word, normaliser.word)
+    for normaliser in NORMALISERS.definitions()
+    for kernel in KERNELS.definitions()
+    if kernel.gives in normaliser.kernels
+)
+# So small that a handful of tokens shows each pattern.
+PATTERN: dict[str, Any] = {"stride": 3, "summary": 1, "left": 2, "right": 1, "sinks": 1, "top_k": 3}
 
 
 @dataclass(frozen=True)
@@ -203,6 +213,13 @@ def cached_decoding_equals_teacher_forcing(device: str) -> Errors:
 
             name = f"{scheme if scheme else 'none'}, {value}"
             yield name, _both(module, _decoded, lambda module, x: module(x), x)
+    for filter in FILTERS:
+        if filter != "full":
+            module = _attention(device, filter=filter, **PATTERN)
+            yield filter, _both(module, _decoded, lambda module, x: module(x), x)
+    for kernel, normaliser in NORMALISED:
+        module = _attention(device, kernel=kernel, normaliser=normaliser, filter="causal")
+        yield f"{kernel}, {normaliser}", _both(module, _decoded, lambda module, x: module(x), x)
 
 
 def _decoded(module: KernelAttention, x: Tensor) -> Tensor:
@@ -224,9 +241,9 @@ def padding_changes_nothing(device: str) -> Errors:
         to_left = module(torch.cat([noise, x], 1), key_padding=left, query_positions=positions - 3)[:, 3:]
         return torch.stack([to_right, to_left])
 
-    for kernel in KERNELS:
-        module = _attention(device, kernel=kernel)
-        yield kernel, _both(module, padded, lambda module, x: module(x), x)
+    for kernel, normaliser in NORMALISED:
+        module = _attention(device, kernel=kernel, normaliser=normaliser)
+        yield f"{kernel}, {normaliser}", _both(module, padded, lambda module, x: module(x), x)
 
 
 @torch.no_grad()
@@ -247,12 +264,21 @@ def both_paths_agree(device: str) -> Errors:
         for scheme in (*POSITIONS, None):
             for filter in FILTERS:
                 positions = (scheme,) if scheme else ()
-                module = _attention(device, kernel=kernel, positions=positions, filter=filter, stride=3, summary=1)
-                module.path = "literal"
-                unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), module.smooth(x)
-                module.path = "fused"
-                name = f"{kernel}, {scheme if scheme else 'none'}, {filter}"
-                yield name, roundings(module.smooth(x), expected, unit)
+                module = _attention(device, kernel=kernel, positions=positions, filter=filter, **PATTERN)
+                yield f"{kernel}, {scheme if scheme else 'none'}, {filter}", _between_paths(module, x)
+    for kernel, normaliser in NORMALISED:
+        for positions in ((), ("alibi",), ("product",)):
+            for filter in ("full", "causal", "top-k"):
+                choices = {"kernel": kernel, "normaliser": normaliser, "positions": positions, "filter": filter}
+                name = ", ".join((kernel, normaliser, *positions, filter))
+                yield name, _between_paths(_attention(device, **choices, **PATTERN), x)
+
+
+def _between_paths(module: KernelAttention, x: Tensor) -> float:
+    module.path = "literal"
+    unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), module.smooth(x)
+    module.path = "fused"
+    return roundings(module.smooth(x), expected, unit)
 
 
 def both_paths_agree_on_long_rows(device: str) -> Errors:
@@ -271,6 +297,11 @@ def both_paths_agree_on_long_rows(device: str) -> Errors:
         name = ", ".join((kernel, position if position else "none", value, filter))
         for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
             yield f"{name}, {dtype}", error
+    for kernel, normaliser in NORMALISED:
+        if normaliser not in ("row-sum", "length"):
+            module = _attention(device, kernel=kernel, normaliser=normaliser, filter="window", sinks=2)
+            for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
+                yield f"{kernel}, {normaliser}, window, {dtype}", error
 
 
 def _long_errors(module: KernelAttention, x: Tensor) -> Iterator[tuple[str, float]]:

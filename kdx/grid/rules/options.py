@@ -7,7 +7,9 @@ from pydantic_core import PydanticCustomError
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.definitions import Option
 from kdx.errors import did_you_mean
@@ -27,7 +29,9 @@ def resolve_options(cell: CellFields) -> None:
     cell.settle(filter=cell.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
     _refuse_uneven(cell)
     _refuse_filters(cell)
-    if not attending(cell):
+    if attending(cell):
+        _refuse_normaliser(cell)
+    else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
     known = options_in(_words(cell))
     given = {name: value for name, value in cell.options.items() if value is not None}
@@ -84,6 +88,14 @@ def _refuse_uneven(cell: CellFields) -> None:
             raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
     if cell.encoding and ENCODINGS.definition(cell.encoding).even == "width" and cell.model.width % 2:
         raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
+
+
+def _refuse_normaliser(cell: CellFields) -> None:
+    gives = KERNELS.definition(cell.kernel).gives
+    if cell.normaliser is not None and gives not in NORMALISERS.definition(cell.normaliser).kernels:
+        problem = f"{cell.normaliser} has no meaning for the {cell.kernel} kernel, which gives a {gives}"
+        allowed = ", ".join(known.word for known in NORMALISERS.definitions() if gives in known.kernels)
+        raise refuse("normaliser", problem, allowed=allowed)
 
 
 def _refuse_filters(cell: CellFields) -> None:
