@@ -30,10 +30,11 @@ from kdx.attention.interfaces import (
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
+from kdx.attention.qk_norm import norms_of
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
 from kdx.definitions import Family, options_of
-from kdx.vocabulary import Reach, Symmetry
+from kdx.vocabulary import OutputGate, QKNorm, Reach, Symmetry
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)
@@ -112,6 +113,10 @@ class KernelAttention(ContextMixer):
         normaliser: what a row of weights is divided by; the kernel's own unless given.
         encoding: of t, where positions or values use it; else it is ignored, and may be None.
         head_width: D; M / H unless given.
+        qk_norm: how projected queries and keys are normalised, before positions act on them.
+        kv_heads: heads of keys and values, each for as many heads of queries, one after the other (Shazeer 2019;
+            Ainslie et al. 2023); H unless given. A cache keeps no others.
+        output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
         max_positions: positions of a learned encoding, and of a table without clipping.
@@ -125,9 +130,10 @@ class KernelAttention(ContextMixer):
             layers makes it one pair.
 
     Raises:
-        ValueError: for a width that does not divide by the heads, an odd width with sinusoids, a scheme that stands
-            twice, an unknown word, an option that no part has, a number out of its range, or a part that needs t where
-            `encoding` is None.
+        ValueError: for a width that does not divide by the heads, heads that do not divide by `kv_heads`, an odd width
+            with sinusoids, a scheme that stands twice, an unknown word, a normaliser that has no meaning for the
+            kernel, an option that no part has, a number out of its range, or a part that needs t where `encoding` is
+            None.
     """
 
     formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
@@ -149,6 +155,9 @@ class KernelAttention(ContextMixer):
         normaliser: str | type[NormaliserFunction] | None = None,
         encoding: str | type[AbsoluteEncoding] | None = "sinusoidal",
         head_width: int | None = None,
+        qk_norm: QKNorm = QKNorm.NONE,
+        kv_heads: int | None = None,
+        output_gate: OutputGate = OutputGate.NONE,
         bias: bool = True,
         dropout: float = 0.0,
         max_positions: int = 1024,
@@ -178,10 +187,16 @@ class KernelAttention(ContextMixer):
             names = ", ".join(map(_name, positions))
             raise ValueError(f"positions: a scheme stands twice in {names}; allowed: each once")
         symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
+        kv_heads = heads if kv_heads is None else kv_heads
+        if kv_heads < 1 or heads % kv_heads:
+            raise ValueError(f"kv_heads: {kv_heads} do not divide {heads} heads; allowed: a divisor")
+        if symmetric and kv_heads < heads:
+            raise ValueError(f"kv_heads: {kv_heads}, but queries and keys share one projection; allowed: {heads}")
         self.path = path
         self.dropout = dropout
         self.memory_length = memory_length
         self.shape = (heads, head_width or width // heads)
+        self.kv_heads = kv_heads
         settings = Settings(width, *self.shape, max_positions, _word("reach", reach, Reach))
         kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
         normaliser = normaliser or kernel_class.normaliser
@@ -213,14 +228,17 @@ class KernelAttention(ContextMixer):
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
             self.encoding = encoding_class(width, max_positions, **own[encoding_class])
 
-        inner = heads * self.shape[1]
+        inner, shared = heads * self.shape[1], kv_heads * self.shape[1]
+        gated = _word("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         self.query = nn.Linear(width, inner, bias)
-        self.key = None if symmetric else nn.Linear(width, inner, bias)
-        self.value = nn.Linear(width, inner, bias)
+        self.key = None if symmetric else nn.Linear(width, shared, bias)
+        self.value = nn.Linear(width, shared, bias)
         self.output = nn.Linear(inner, width, bias)
-        for linear in (self.query, self.key, self.value, self.output):
+        self.gate = nn.Linear(width, inner, bias) if gated else None
+        self.query_norm, self.key_norm = norms_of(_word("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
+        for linear in (self.query, self.key, self.value, self.output, self.gate):
             if linear is not None:
-                nn.init.xavier_uniform_(linear.weight, gain=1.0 if linear is self.output else 0.5**0.5)
+                nn.init.xavier_uniform_(linear.weight, gain=1.0 if linear in (self.output, self.gate) else 0.5**0.5)
                 if bias:
                     nn.init.zeros_(linear.bias)
 
@@ -271,8 +289,34 @@ class KernelAttention(ContextMixer):
             mask=mask,
             cache=cache,
         )
-        output: Tensor = self.output(smoothed.transpose(1, 2).flatten(2))
+        return self.output_of(smoothed, queries)
+
+    def output_of(self, smoothed: Tensor, queries: Tensor) -> Tensor:
+        """What W_o makes of the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
+        joined = smoothed.transpose(1, 2).flatten(2)
+        if self.gate is not None:
+            joined = joined * self.gate(queries).sigmoid()
+        output: Tensor = self.output(joined)
         return output
+
+    def queries_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected and normalised: (B, H, T, D)."""
+        projected = self._heads(self.query, features)
+        return projected if self.query_norm is None else self.query_norm(projected)
+
+    def keys_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected and normalised: (B, `kv_heads`, T, D)."""
+        norm = self.key_norm or self.query_norm
+        projected = self._heads(self.key or self.query, features)
+        return projected if norm is None else norm(projected)
+
+    def values_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected: (B, `kv_heads`, T, D)."""
+        return self._heads(self.value, features)
+
+    def for_all_heads(self, rows: Tensor) -> Tensor:
+        """Keys or values of `kv_heads`, each as often as heads of queries share it: (B, H, T, D)."""
+        return rows if self.kv_heads == self.shape[0] else rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
@@ -472,7 +516,7 @@ class KernelAttention(ContextMixer):
         at_query = self._place(queries, query_positions, cache.next)
         cache.next = at_query.positions[..., -1:] + 1
         features = self._features(queries, at_query)
-        raw = self._heads(self.query, features)
+        raw = self.queries_of(features)
         query = self._compared(raw, at_query)
 
         at_key = at_query if keys is None else self._place(keys, key_positions)
@@ -484,11 +528,9 @@ class KernelAttention(ContextMixer):
                 source, at_key, key_padding = self._with_memory(memory, source, at_key, key_padding)
             if source is not queries:
                 features = self._features(source, at_key)
-            if source is queries and self.key is None:
-                key = query
-            else:
-                key = self._compared(self._heads(self.key or self.query, features), at_key)
-            value = self._heads(self.value, self.value_function.features(source, at_key))
+            alike = source is queries and self.key is None
+            key = query if alike else self._compared(self.keys_of(features), at_key)
+            value = self.values_of(self.value_function.features(source, at_key))
             known = cache.append(Keys(key, value, at_key.positions, key_padding))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
@@ -498,7 +540,8 @@ class KernelAttention(ContextMixer):
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
         masks = _Masks(keys is None, known.padding, mask)
-        return _Projected(raw, query, known.key, known.value, at_query, at_key, masks)
+        key, value = self.for_all_heads(known.key), self.for_all_heads(known.value)
+        return _Projected(raw, query, key, value, at_query, at_key, masks)
 
     def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> TokenPositions:
         if positions is not None:
@@ -527,7 +570,7 @@ class KernelAttention(ContextMixer):
 
     def _heads(self, projection: nn.Linear, features: Tensor) -> Tensor:
         projected: Tensor = projection(features)
-        return projected.view(*projected.shape[:-1], *self.shape).transpose(1, 2)  # (B, H, T, D)
+        return projected.view(*projected.shape[:-1], -1, self.shape[1]).transpose(1, 2)  # (B, H, T, D)
 
     def _compared(self, projected: Tensor, place: TokenPositions) -> Tensor:
         for scheme in self._schemes:

@@ -15,6 +15,7 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.sections import (
+    Count,
     Data,
     Evaluation,
     Filters,
@@ -27,7 +28,7 @@ from kdx.grid.sections import (
     Training,
 )
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Inject, Norm, Space, Symmetry
+from kdx.vocabulary import Attention, Inject, Norm, OutputGate, QKNorm, Space, Symmetry
 
 
 def _one_or_many(value: Any) -> Any:
@@ -64,6 +65,10 @@ class CellFields(Section):
     """What stands in the place of self-attention."""
     normaliser: Annotated[Annotated[str, OneOf(NORMALISERS)] | None, Neutral(None)] = None
     """None: the kernel's own, which is the row sum but for relu-squared."""
+    qk_norm: Annotated[QKNorm, Neutral(QKNorm.NONE)] = QKNorm.NONE
+    kv_heads: Annotated[Count | None, Neutral(None)] = None
+    """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
+    output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     data: Data

@@ -47,6 +47,9 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
         "kernel": spec.kernel,
         "symmetry": spec.symmetry,
         "normaliser": spec.normaliser,
+        "qk_norm": spec.qk_norm,
+        "kv_heads": spec.kv_heads,
+        "output_gate": spec.output_gate,
         "bias": spec.model.bias is Bias.LEARNED,
         **_options(spec, [KERNELS.definition(spec.kernel), NORMALISERS.definition(normaliser)]),
     }

@@ -23,10 +23,10 @@ def softmax(scores: np.ndarray, head: int = 0, query: int = 0) -> np.ndarray:
 
 def heads(module: KernelAttention, name: str, x: Tensor) -> np.ndarray:
     """Tokens (T, M) by one of the module's projections: (H, T, D)."""
-    linear, (count, width) = getattr(module, name), module.shape
+    linear, width = getattr(module, name) or module.query, module.shape[1]
     weight, bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
     projected = x.numpy() @ weight.T + bias
-    return np.stack([projected[:, head * width : (head + 1) * width] for head in range(count)])
+    return np.stack([projected[:, head * width : (head + 1) * width] for head in range(len(weight) // width)])
 
 
 def attention(
@@ -36,6 +36,7 @@ def attention(
     row: Row = softmax,
     sees: Callable[[int, int], bool] = lambda i, j: True,
     bias: Callable[[int, int, int], float] = lambda head, i, j: 0.0,
+    normalise: Callable[[np.ndarray], np.ndarray] = lambda projected: projected,
 ) -> np.ndarray:
     """What each head of the exponential kernel makes of tokens (T, M): (H, T, D).
 
@@ -43,15 +44,18 @@ def attention(
         row: how weights are made of a row.
         sees: whether query i sees key j.
         bias: what is added to the log-weight, by head, i and j.
+        normalise: what is made of queries and of keys, (H, T, D).
     """
     query, key, value = (heads(module, name, x) for name in ("query", "key", "value"))
+    query, key = normalise(query), normalise(key)
+    group = len(query) // len(key)
     output = np.zeros_like(query)
     for head in range(len(query)):
         for i in range(len(x)):
             seen = [j for j in range(len(x)) if sees(i, j)]
-            scores = [query[head, i] @ key[head, j] / query.shape[-1] ** 0.5 + bias(head, i, j) for j in seen]
+            scores = [query[head, i] @ key[head // group, j] / query.shape[-1] ** 0.5 + bias(head, i, j) for j in seen]
             for weight, j in zip(row(np.array(scores), head, i), seen, strict=True):
-                output[head, i] += weight * value[head, j]
+                output[head, i] += weight * value[head // group, j]
     return output
 
 

@@ -86,6 +86,15 @@ def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhe
     assert cell(mixer="convolution").option("neighbours") == 2
 
 
+def test_words_of_the_whole_attention_are_nothing_where_none_attends_or_they_change_nothing():
+    plain = cell("prediction")
+    assert cell("prediction", kv_heads=4) == plain and cell("prediction", kv_heads=2) != plain
+    whole = {"qk_norm": "rms", "kv_heads": 2, "output_gate": "sigmoid"}
+    assert cell("prediction", mixer="equivariant", **whole) == cell("prediction", mixer="equivariant")
+    # Translation has an attention that no mixer stands in for.
+    assert cell("translation", mixer="equivariant", **whole).kv_heads == 2
+
+
 def test_what_has_no_end_may_see_any_number_of_positions():
     assert (
         cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
@@ -114,6 +123,13 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             {"memory": 8, "filter": {"decoder-self": "window"}, "sinks": 2},
             "sinks",
             "a memory forgets the first tokens of a stream",
+        ),
+        ("translation", {"kv_heads": 3}, "kv_heads", "3 do not divide 4 heads"),
+        (
+            "translation",
+            {"kv_heads": 2, "symmetry": "symmetric"},
+            "kv_heads",
+            "a symmetric kernel has one projection for 4 heads of queries and keys",
         ),
         (
             "prediction",

@@ -20,7 +20,7 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.vocabulary import Symmetry
+from kdx.vocabulary import OutputGate, QKNorm, Symmetry
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -40,6 +40,9 @@ NORMALISED = tuple(
     for kernel in KERNELS.definitions()
     if kernel.gives in normaliser.kernels
 )
+# What concerns the whole attention, up to the heads' output and beyond.
+WITHIN: tuple[dict[str, Any], ...] = ({"qk_norm": QKNorm.L2}, {"qk_norm": QKNorm.RMS}, {"kv_heads": 1})
+WHOLE: tuple[dict[str, Any], ...] = (*WITHIN, {"output_gate": OutputGate.SIGMOID})
 # So small that a handful of tokens shows each pattern.
 PATTERN: dict[str, Any] = {"stride": 3, "summary": 1, "left": 2, "right": 1, "sinks": 1, "top_k": 3}
 
@@ -168,11 +171,13 @@ def symmetric_gram_matrices(device: str) -> Errors:
     """With one projection for queries and keys, the Gram matrix is symmetric and positive semi-definite."""
     x = _draw(device, 2, TOKENS, WIDTH)
     for kernel in POSITIVE_SEMI_DEFINITE:
-        module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC)
-        unit = condition(_gram, module, x)
-        asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
-        unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
-        yield kernel, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
+        for norm in QKNorm:
+            module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC, qk_norm=norm)
+            unit = condition(_gram, module, x)
+            asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
+            unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
+            name = kernel if norm is QKNorm.NONE else f"{kernel}, qk_norm {norm}"
+            yield name, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
 
 
 @torch.no_grad()
@@ -220,6 +225,13 @@ def cached_decoding_equals_teacher_forcing(device: str) -> Errors:
     for kernel, normaliser in NORMALISED:
         module = _attention(device, kernel=kernel, normaliser=normaliser, filter="causal")
         yield f"{kernel}, {normaliser}", _both(module, _decoded, lambda module, x: module(x), x)
+    for choices in WHOLE:
+        module = _attention(device, positions=("rotary",), filter="causal", **choices)
+        yield _named(choices), _both(module, _decoded, lambda module, x: module(x), x)
+
+
+def _named(choices: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {choice}" for name, choice in choices.items())
 
 
 def _decoded(module: KernelAttention, x: Tensor) -> Tensor:
@@ -272,6 +284,10 @@ def both_paths_agree(device: str) -> Errors:
                 choices = {"kernel": kernel, "normaliser": normaliser, "positions": positions, "filter": filter}
                 name = ", ".join((kernel, normaliser, *positions, filter))
                 yield name, _between_paths(_attention(device, **choices, **PATTERN), x)
+    for kernel in KERNELS:
+        for choices in WITHIN:
+            module = _attention(device, kernel=kernel, filter="causal", **choices)
+            yield f"{kernel}, {_named(choices)}", _between_paths(module, x)
 
 
 def _between_paths(module: KernelAttention, x: Tensor) -> float:

@@ -18,7 +18,7 @@ from kdx.grid.placement import attending, filter_in
 from kdx.grid.sections import Filters, refuse
 from kdx.grid.words import known_options, options_in
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Symmetry
+from kdx.vocabulary import Attention, OutputGate, QKNorm, Symmetry
 
 
 def resolve_options(cell: CellFields) -> None:
@@ -31,8 +31,10 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_filters(cell)
     if attending(cell):
         _refuse_normaliser(cell)
+        _settle_kv_heads(cell)
     else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
+        cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, output_gate=OutputGate.NONE)
     known = options_in(_words(cell))
     given = {name: value for name, value in cell.options.items() if value is not None}
     others = given.keys() - known.keys()
@@ -96,6 +98,19 @@ def _refuse_normaliser(cell: CellFields) -> None:
         problem = f"{cell.normaliser} has no meaning for the {cell.kernel} kernel, which gives a {gives}"
         allowed = ", ".join(known.word for known in NORMALISERS.definitions() if gives in known.kernels)
         raise refuse("normaliser", problem, allowed=allowed)
+
+
+def _settle_kv_heads(cell: CellFields) -> None:
+    heads, shared = cell.model.heads, cell.kv_heads
+    if shared is None or shared == heads:
+        cell.settle(kv_heads=None)
+        return
+    if heads % shared:
+        divisors = ", ".join(str(one) for one in range(1, heads + 1) if heads % one == 0)
+        raise refuse("kv_heads", f"{shared} do not divide {heads} heads", allowed=divisors)
+    if cell.symmetry is Symmetry.SYMMETRIC:
+        problem = f"a symmetric kernel has one projection for {heads} heads of queries and keys"
+        raise refuse("kv_heads", problem, allowed=f"{heads}, or symmetry: asymmetric")
 
 
 def _refuse_filters(cell: CellFields) -> None:
