@@ -56,6 +56,13 @@ class QKNorm(StrEnum):
     RMS = "rms"
 
 
+class Maps(StrEnum):
+    """What a head's values are weighted by: one attention map, or the difference of two (Ye et al. 2024)."""
+
+    SINGLE = "single"
+    DIFFERENTIAL = "differential"
+
+
 class OutputGate(StrEnum):
     """What the heads' output is multiplied by before W_o.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
+from kdx.attention.differential import MAPS, Differential
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.families import options_of_words
 from kdx.attention.filters import FILTERS
@@ -34,7 +35,7 @@ from kdx.attention.qk_norm import norms_of
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
 from kdx.definitions import Family, options_of
-from kdx.vocabulary import OutputGate, QKNorm, Reach, Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)
@@ -116,6 +117,7 @@ class KernelAttention(ContextMixer):
         qk_norm: how projected queries and keys are normalised, before positions act on them.
         kv_heads: heads of keys and values, each for as many heads of queries, one after the other (Shazeer 2019;
             Ainslie et al. 2023); H unless given. A cache keeps no others.
+        maps: whether a head has one attention map or the difference of two, see `kdx.attention.differential`.
         output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
@@ -157,6 +159,7 @@ class KernelAttention(ContextMixer):
         head_width: int | None = None,
         qk_norm: QKNorm = QKNorm.NONE,
         kv_heads: int | None = None,
+        maps: Maps = Maps.SINGLE,
         output_gate: OutputGate = OutputGate.NONE,
         bias: bool = True,
         dropout: float = 0.0,
@@ -195,8 +198,14 @@ class KernelAttention(ContextMixer):
         self.path = path
         self.dropout = dropout
         self.memory_length = memory_length
-        self.shape = (heads, head_width or width // heads)
+        head_width = head_width or width // heads
+        differential = _word("maps", maps, Maps) is Maps.DIFFERENTIAL
+        if differential and head_width % MAPS:
+            raise ValueError(f"head_width: two maps do not share {head_width} features; allowed: an even number")
+        self.heads = heads
         self.kv_heads = kv_heads
+        # What the kernel compares: heads, each map of a head for itself, and their width.
+        self.shape = (MAPS * heads, head_width // MAPS) if differential else (heads, head_width)
         settings = Settings(width, *self.shape, max_positions, _word("reach", reach, Reach))
         kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
         normaliser = normaliser or kernel_class.normaliser
@@ -220,7 +229,8 @@ class KernelAttention(ContextMixer):
         self.kernel = kernel_class(settings, **own[kernel_class])
         self.normaliser = normaliser_class(settings, **own[normaliser_class])
         self.positions = nn.ModuleDict({name: scheme(settings, **own[scheme]) for name, scheme in schemes.items()})
-        self.value_function = value_class(settings, **own[value_class])
+        of_values = settings._replace(heads=heads, head_width=head_width)
+        self.value_function = value_class(of_values, **own[value_class])
         self.filter = filter_class(settings, **own[filter_class])
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
@@ -228,13 +238,14 @@ class KernelAttention(ContextMixer):
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
             self.encoding = encoding_class(width, max_positions, **own[encoding_class])
 
-        inner, shared = heads * self.shape[1], kv_heads * self.shape[1]
+        inner, shared = heads * head_width, kv_heads * head_width
         gated = _word("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         self.query = nn.Linear(width, inner, bias)
         self.key = None if symmetric else nn.Linear(width, shared, bias)
         self.value = nn.Linear(width, shared, bias)
         self.output = nn.Linear(inner, width, bias)
         self.gate = nn.Linear(width, inner, bias) if gated else None
+        self.differential = Differential(head_width) if differential else None
         self.query_norm, self.key_norm = norms_of(_word("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
         for linear in (self.query, self.key, self.value, self.output, self.gate):
             if linear is not None:
@@ -293,6 +304,8 @@ class KernelAttention(ContextMixer):
 
     def output_of(self, smoothed: Tensor, queries: Tensor) -> Tensor:
         """What W_o makes of the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
+        if self.differential is not None:
+            smoothed = self.differential.normalised(smoothed)
         joined = smoothed.transpose(1, 2).flatten(2)
         if self.gate is not None:
             joined = joined * self.gate(queries).sigmoid()
@@ -300,37 +313,47 @@ class KernelAttention(ContextMixer):
         return output
 
     def queries_of(self, features: Tensor) -> Tensor:
-        """Tokens (B, T, M), projected and normalised: (B, H, T, D)."""
+        """Tokens (B, T, M), projected and normalised: (B, H, T, D), each map for itself."""
         projected = self._heads(self.query, features)
         return projected if self.query_norm is None else self.query_norm(projected)
 
     def keys_of(self, features: Tensor) -> Tensor:
-        """Tokens (B, T, M), projected and normalised: (B, `kv_heads`, T, D)."""
+        """Tokens (B, T, M), projected and normalised: (B, `kv_heads`, T, D), each map for itself."""
         norm = self.key_norm or self.query_norm
         projected = self._heads(self.key or self.query, features)
         return projected if norm is None else norm(projected)
 
     def values_of(self, features: Tensor) -> Tensor:
         """Tokens (B, T, M), projected: (B, `kv_heads`, T, D)."""
-        return self._heads(self.value, features)
+        projected: Tensor = self.value(features)
+        return projected.view(*projected.shape[:-1], self.kv_heads, -1).transpose(1, 2)
 
     def for_all_heads(self, rows: Tensor) -> Tensor:
-        """Keys or values of `kv_heads`, each as often as heads of queries share it: (B, H, T, D)."""
-        return rows if self.kv_heads == self.shape[0] else rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
+        """Keys or values of `kv_heads`, each as often as heads of queries, and both of their maps, share it."""
+        maps = self.shape[0] // self.heads
+        if rows.size(1) == self.shape[0]:
+            return rows
+        if rows.size(1) == self.kv_heads:
+            return rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
+        # Keys of several maps: those of a head stay together.
+        heads = rows.view(rows.size(0), self.kv_heads, maps, *rows.shape[2:])
+        return heads.repeat_interleave(self.heads // self.kv_heads, 1).flatten(1, 2)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
-        return self._smoothed(self._project(queries, keys, **arguments))
+        smoothed = self._smoothed(self._project(queries, keys, **arguments))
+        return smoothed if self.differential is None else self.differential.difference(smoothed)
 
     def weights(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **arguments)
         log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
         visible = self._chosen(log_weight, weight, self._visible(*projected[4:]))
-        return smoother.weights(log_weight, weight, self.normaliser, visible)
+        weights = smoother.weights(log_weight, weight, self.normaliser, visible)
+        return weights if self.differential is None else self.differential.difference(weights)
 
     def extra_repr(self) -> str:
-        return f"heads={self.shape[0]}, head_width={self.shape[1]}, path={self.path}"
+        return f"heads={self.heads}, head_width={self.output.in_features // self.heads}, path={self.path}"
 
     @property
     def _schemes(self) -> Iterable[PositionScheme]:
@@ -388,7 +411,14 @@ class KernelAttention(ContextMixer):
             return self._smooth_in_calls(projected, smoother.side_by_side(dot_products, value), sink)
         visible = None if causal else self._visible(*projected[4:])
         return smoother.fused(
-            dot_products, value, bias=bias, visible=visible, causal=causal, sink=sink, dropout=self._dropout
+            dot_products,
+            value,
+            bias=bias,
+            visible=visible,
+            causal=causal,
+            sink=sink,
+            width=self.shape[1],
+            dropout=self._dropout,
         )
 
     def _smooth_in_calls(self, projected: _Projected, dot_product: DotProduct, sink: Tensor | None) -> Tensor:
@@ -407,6 +437,7 @@ class KernelAttention(ContextMixer):
                 values(seen),
                 visible=visible,
                 sink=sink if sinks is None else sinks[here],
+                width=self.shape[1],
                 dropout=self._dropout,
             )
 
@@ -538,6 +569,8 @@ class KernelAttention(ContextMixer):
             query = scheme.query(query)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
+            if mask.dim() == 4 and mask.size(1) > 1:
+                mask = mask.repeat_interleave(self.shape[0] // self.heads, 1)
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
         masks = _Masks(keys is None, known.padding, mask)
         key, value = self.for_all_heads(known.key), self.for_all_heads(known.value)
@@ -586,7 +619,14 @@ class KernelAttention(ContextMixer):
     def _of_pairs(self, at_query: TokenPositions, at_key: TokenPositions) -> Callable[[Tensor], Tensor] | None:
         if not self.value_function.uses_weights:
             return None
-        return lambda weights: self.value_function.of_pairs(weights, at_query, at_key)
+        maps = self.shape[0] // self.heads
+
+        def of_pairs(weights: Tensor) -> Tensor:
+            # Both maps of a head weight what is one value.
+            sums = [self.value_function.of_pairs(weights[:, one::maps], at_query, at_key) for one in range(maps)]
+            return sums[0] if maps == 1 else torch.stack(sums, 2).flatten(1, 2)
+
+        return of_pairs
 
     def _visible(self, at_query: TokenPositions, at_key: TokenPositions, masks: _Masks) -> Tensor | None:
         chosen = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))

@@ -109,6 +109,7 @@ def fused(
     visible: Tensor | None = None,
     causal: bool = False,
     sink: Tensor | None = None,
+    width: int | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """Eq. 2 in one scaled-dot-product-attention call.
@@ -122,12 +123,14 @@ def fused(
         visible: as in `weights`.
         causal: the keys seen are the lower triangle; excludes `bias` and `visible`.
         sink: log-weight of one more key, whose value is 0; broadcasts to (B, H, Tq, 1).
+        width: D of the √D; that of the values unless given.
         dropout: probability of dropping a weight.
 
     Returns:
         (B, H, Tq, D)
     """
-    width = value.size(-1)
+    values = value.size(-1)
+    width = values if width is None else width
     query, key = side_by_side(dot_products, value)
     mask = visible
     if bias is not None:
@@ -141,14 +144,16 @@ def fused(
         query, key = _with_sink(query, key, sink * math.sqrt(width), causal)
         value = F.pad(value, (0, 0, 1, 0))
         mask = mask if mask is None else F.pad(mask, (1, 0), value=float(mask.dtype == torch.bool))
-    extra = query.size(-1) - width
-    if extra:
-        # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
+    extra = query.size(-1) - values
+    # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
+    if extra > 0:
         value = F.pad(value, (0, extra))
+    elif extra:
+        query, key = F.pad(query, (0, -extra)), F.pad(key, (0, -extra))
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
     )
-    return output[..., 1 if sink is not None and causal else 0 :, :width]
+    return output[..., 1 if sink is not None and causal else 0 :, :values]
 
 
 def side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:

@@ -28,7 +28,7 @@ from kdx.grid.sections import (
     Training,
 )
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Inject, Norm, OutputGate, QKNorm, Space, Symmetry
+from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
 
 
 def _one_or_many(value: Any) -> Any:
@@ -68,6 +68,7 @@ class CellFields(Section):
     qk_norm: Annotated[QKNorm, Neutral(QKNorm.NONE)] = QKNorm.NONE
     kv_heads: Annotated[Count | None, Neutral(None)] = None
     """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
+    maps: Annotated[Maps, Neutral(Maps.SINGLE)] = Maps.SINGLE
     output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""

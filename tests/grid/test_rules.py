@@ -124,6 +124,19 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "sinks",
             "a memory forgets the first tokens of a stream",
         ),
+        (
+            "translation",
+            {"maps": "differential", "model": {"width": 12}},
+            "model.heads",
+            "two maps share the features of a head, and a head has 3",
+        ),
+        (
+            "translation",
+            {"maps": "differential", "position": "rotary", "model": {"width": 24}},
+            "model.heads",
+            "rotary turns pairs of features, and a map has 3",
+        ),
+        ("graph", {"maps": "differential"}, "maps", "the space `graph` has no differential attention"),
         ("translation", {"kv_heads": 3}, "kv_heads", "3 do not divide 4 heads"),
         (
             "translation",

@@ -20,7 +20,7 @@ from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.vocabulary import OutputGate, QKNorm, Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -41,7 +41,12 @@ NORMALISED = tuple(
     if kernel.gives in normaliser.kernels
 )
 # What concerns the whole attention, up to the heads' output and beyond.
-WITHIN: tuple[dict[str, Any], ...] = ({"qk_norm": QKNorm.L2}, {"qk_norm": QKNorm.RMS}, {"kv_heads": 1})
+WITHIN: tuple[dict[str, Any], ...] = (
+    {"qk_norm": QKNorm.L2},
+    {"qk_norm": QKNorm.RMS},
+    {"kv_heads": 1},
+    {"maps": Maps.DIFFERENTIAL},
+)
 WHOLE: tuple[dict[str, Any], ...] = (*WITHIN, {"output_gate": OutputGate.SIGMOID})
 # So small that a handful of tokens shows each pattern.
 PATTERN: dict[str, Any] = {"stride": 3, "summary": 1, "left": 2, "right": 1, "sinks": 1, "top_k": 3}

@@ -18,7 +18,7 @@ from kdx.grid.placement import attending, filter_in
 from kdx.grid.sections import Filters, refuse
 from kdx.grid.words import known_options, options_in
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, OutputGate, QKNorm, Symmetry
+from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
 
 
 def resolve_options(cell: CellFields) -> None:
@@ -34,7 +34,7 @@ def resolve_options(cell: CellFields) -> None:
         _settle_kv_heads(cell)
     else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
-        cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, output_gate=OutputGate.NONE)
+        cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
     known = options_in(_words(cell))
     given = {name: value for name, value in cell.options.items() if value is not None}
     others = given.keys() - known.keys()
@@ -82,10 +82,16 @@ def _value(option: Option, given: Any) -> Any:
 
 
 def _refuse_uneven(cell: CellFields) -> None:
-    head_width = cell.model.width // cell.model.heads
+    head_width, who = cell.model.width // cell.model.heads, "a head"
+    if cell.maps is Maps.DIFFERENTIAL and attending(cell):
+        if cell.space in (Space.GRAPH, Space.MULTIMODAL):
+            raise refuse("maps", f"the space `{cell.space}` has no differential attention", allowed=Maps.SINGLE)
+        if head_width % 2:
+            raise refuse("model.heads", f"two maps share the features of a head, and a head has {head_width}")
+        head_width, who = head_width // 2, "a map"
     for scheme in map(POSITIONS.definition, cell.position):
         if scheme.even == "head_width" and head_width % 2:
-            raise refuse("model.heads", f"{scheme.word} turns pairs of features, and a head has {head_width}")
+            raise refuse("model.heads", f"{scheme.word} turns pairs of features, and {who} has {head_width}")
         if scheme.even == "width" and cell.model.width % 2:
             raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
     if cell.encoding and ENCODINGS.definition(cell.encoding).even == "width" and cell.model.width % 2:
