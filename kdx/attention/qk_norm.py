@@ -17,7 +17,7 @@ EPSILON = 1e-6
 
 
 class L2Norm(nn.Module):
-    """x ← √(g √D) · x / |x|, so that ⟨q, k⟩ / √D is g times the cosine (Henry et al. 2020, Sec. 3).
+    """x ← √(g √D) · x / |x|, so that ⟨q, k⟩ / √D is g times the cosine (Henry et al. 2020).
 
     g = exp(log g) is positive, learned, one for the attention's queries and keys alike, so that a symmetric kernel
     stays one. It starts at √D, where the log-weights of the exponential kernel spread as they do for vectors of unit

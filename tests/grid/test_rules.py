@@ -148,13 +148,13 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "prediction",
             {"kernel": "linear", "normaliser": "learned-sink"},
             "normaliser",
-            "learned-sink has no meaning for the linear kernel, which gives a signed weight",
+            "learned-sink has no meaning for the linear kernel, whose weights have a sign",
         ),
         (
             "translation",
             {"kernel": "elu", "normaliser": "entmax"},
             "normaliser",
-            "entmax has no meaning for the elu kernel, which gives a weight",
+            "entmax has no meaning for the elu kernel, which gives no logarithm of its weights",
         ),
         (
             "prediction",

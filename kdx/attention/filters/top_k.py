@@ -18,7 +18,7 @@ class TopK(FilterFunction):
     """The k keys of the largest weights."""
 
     formula = "M(x_q, S) = {x_k: w(x_q, x_k) ≥ the k-th largest of w(x_q, ·)}"
-    source = "Zhao et al. 2019, Eq. 4"
+    source = "Zhao et al. 2019, Sec. 3"
     reads_content = True
     top_k: int = option(16, minimum=1)
     """k: how many keys a query sees."""

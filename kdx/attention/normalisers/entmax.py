@@ -19,7 +19,7 @@ class Entmax(NormaliserFunction):
     """α-entmax of the log-weights: few keys have a weight, all others exactly none."""
 
     formula = "w ← [(α - 1) log w(x_q, x_k) - τ]₊^(1 / (α - 1)), τ such that Σ_k w = 1"
-    source = "Peters et al. 2019, Eq. 3"
+    source = "Peters et al. 2019, Sec. 3"
     kernels = ("logarithm",)
     cancels = True
     divides = False

@@ -98,10 +98,13 @@ def _refuse_uneven(cell: CellFields) -> None:
         raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
 
 
+_LACKS = {"weight": "which gives no logarithm of its weights", "signed weight": "whose weights have a sign"}
+
+
 def _refuse_normaliser(cell: CellFields) -> None:
     gives = KERNELS.definition(cell.kernel).gives
     if cell.normaliser is not None and gives not in NORMALISERS.definition(cell.normaliser).kernels:
-        problem = f"{cell.normaliser} has no meaning for the {cell.kernel} kernel, which gives a {gives}"
+        problem = f"{cell.normaliser} has no meaning for the {cell.kernel} kernel, {_LACKS[gives]}"
         allowed = ", ".join(known.word for known in NORMALISERS.definitions() if gives in known.kernels)
         raise refuse("normaliser", problem, allowed=allowed)
 
