@@ -44,6 +44,35 @@ class Symmetry(StrEnum):
     SYMMETRIC = "symmetric"
 
 
+class QKNorm(StrEnum):
+    """How queries and keys are normalised before any kernel compares them.
+
+    Not at all, to one length with a learned scale (Henry et al. 2020), or to a root mean square of 1 with a learned
+    gain (Dehghani et al. 2023, who take layer normalisation).
+    """
+
+    NONE = "none"
+    L2 = "l2"
+    RMS = "rms"
+
+
+class Maps(StrEnum):
+    """What a head's values are weighted by: one attention map, or the difference of two (Ye et al. 2024)."""
+
+    SINGLE = "single"
+    DIFFERENTIAL = "differential"
+
+
+class OutputGate(StrEnum):
+    """What the heads' output is multiplied by before W_o.
+
+    Nothing, or σ(x W_g), where x is the query's token (Qiu et al. 2025).
+    """
+
+    NONE = "none"
+    SIGMOID = "sigmoid"
+
+
 class Bias(StrEnum):
     """Whether a projection adds a learned bias."""
 

@@ -113,6 +113,7 @@ class Cauchy(KernelFunction):
     """A heavy tail."""
 
     formula = "k(q, k) = 1 / (1 + |q - k|² / b²)"
+    gives = "weight"
     bandwidth: float = option(1.0, above=0)
     """b, in units of a feature."""
 

@@ -10,7 +10,7 @@ class Keys(NamedTuple):
     """Projected keys, with what a query must know of them."""
 
     key: Tensor
-    """(B, H, Tk, D)"""
+    """(B, H, Tk, D), H those that keys have."""
     value: Tensor
     """(B, H, Tk, D)"""
     positions: Tensor

@@ -116,6 +116,8 @@ class KernelFunction(Word):
 
     normaliser: ClassVar[str] = "row-sum"
     """Unless another is asked for."""
+    gives: ClassVar[str] = "logarithm"
+    """What there is of it: its `logarithm`; a `weight`, which is never negative; or a `signed weight`."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -149,6 +151,10 @@ class KernelFunction(Word):
         A term of the query alone may be left out: it cancels in the row sum. None: there is no exact reduction, and
         weights are computed as given, block by block.
         """
+        return None
+
+    def left_out(self, query: Tensor) -> Tensor | None:
+        """The term of the query alone that `dot_product` leaves out of the log-weight, (B, H, Tq, 1); None: none."""
         return None
 
 
@@ -197,7 +203,7 @@ class PositionScheme(Word):
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 
     def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
-        """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the log-weight.
+        """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the whole log-weight.
 
         None: there is no such form, or at this size it is the slower one; the log-weight is then added as a bias.
         """
@@ -226,7 +232,7 @@ class ValueFunction(Word):
 
 
 class FilterFunction(Word):
-    """M(x_q, S): which keys a query sees, by their positions.
+    """M(x_q, S): which keys a query sees, by their positions, or by their weights as well.
 
     In self-attention every query keeps at least its own key. Keys from elsewhere are all seen by a query to which the
     filter would leave none of them.
@@ -239,6 +245,8 @@ class FilterFunction(Word):
     """Whether the keys seen are the lower triangle when queries and keys stand at the same positions, in order."""
     limits: ClassVar[bool] = True
     """Whether some keys may be hidden."""
+    reads_content: ClassVar[bool] = False
+    """Whether it has a part that depends on the weights, `chosen`."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -251,18 +259,41 @@ class FilterFunction(Word):
         """The keys, counted from 0, that some of the queries may see, from their positions; none may be missed."""
         return slice(0, len(keys))
 
+    def chosen(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor | None:
+        """True where a row's weights leave a key to the query; only the keys that are visible as well are seen.
+
+        Args:
+            log_weight, weight, visible: as in `kdx.attention.smoother.weights`.
+        """
+        return None
+
 
 class NormaliserFunction(Word):
-    """What a row of weights is divided by."""
+    """What makes weights of a kernel's row: a divisor, or a function of the whole row."""
 
+    kernels: ClassVar[tuple[str, ...]] = ("logarithm", "weight", "signed weight")
+    """Of kernels that give one of these (`KernelFunction.gives`) it has a meaning."""
     cancels: ClassVar[bool]
-    """Whether a factor of a whole row leaves the result as it is."""
+    """Whether a factor of a whole row, and of its sink, leaves the result as it is."""
+    divides: ClassVar[bool] = True
+    """Whether the kernel is divided by `total`; else `weights` gives the result."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
 
     def total(self, weight: Tensor, visible: Tensor | None) -> Tensor:
         """The divisor (…, Tq or 1, 1), never 0, of weights (B, H, Tq, Tk) that are 0 where not visible."""
+        raise NotImplementedError
+
+    def sink(self) -> Tensor | None:
+        """The logarithm of the weight of one more key, whose value is 0, (H, 1, 1) or (); None: there is none.
+
+        Its weight is added to `total`.
+        """
+        return None
+
+    def weights(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor:
+        """What `kdx.attention.smoother.weights` gives, of the same arguments, where it is no quotient."""
         raise NotImplementedError
 
 

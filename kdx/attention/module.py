@@ -10,12 +10,14 @@ from torch import Tensor, nn
 
 from kdx.attention import smoother
 from kdx.attention.cache import Cache, Keys
+from kdx.attention.differential import MAPS, Differential
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.families import options_of_words
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import (
     AbsoluteEncoding,
     ContextMixer,
+    DotProduct,
     FilterFunction,
     KernelFunction,
     NormaliserFunction,
@@ -29,10 +31,11 @@ from kdx.attention.interfaces import (
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
+from kdx.attention.qk_norm import norms_of
 from kdx.attention.slices import slices_of
 from kdx.attention.values import VALUES
 from kdx.definitions import Family, options_of
-from kdx.vocabulary import Reach, Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Reach, Symmetry
 
 Choice = TypeVar("Choice", bound=StrEnum)
 W = TypeVar("W", bound=Word)
@@ -44,6 +47,8 @@ FEWEST_PAIRS = 128 * 128
 # Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
 BLOCK = 2**21
 SMALLEST_BLOCK = 128  # queries
+# Queries in one call where a mask of all pairs would be too large: of 64 to 512 the quickest for a window of 256 keys.
+CALL = 128
 # Pairs up to which what blocks need for the gradient is kept: computing it again saves 6 MiB a head, for a fifth of
 # the time.
 LARGEST_KEPT = 512 * 512
@@ -109,6 +114,11 @@ class KernelAttention(ContextMixer):
         normaliser: what a row of weights is divided by; the kernel's own unless given.
         encoding: of t, where positions or values use it; else it is ignored, and may be None.
         head_width: D; M / H unless given.
+        qk_norm: how projected queries and keys are normalised, before positions act on them.
+        kv_heads: heads of keys and values, each for as many heads of queries, one after the other (Shazeer 2019;
+            Ainslie et al. 2023); H unless given. A cache keeps no others.
+        maps: whether a head has one attention map or the difference of two, see `kdx.attention.differential`.
+        output_gate: whether the heads' output is multiplied by σ(x W_g) before W_o, x the query's token.
         bias: whether the projections have biases (those of positions never have).
         dropout: probability of dropping a weight in training.
         max_positions: positions of a learned encoding, and of a table without clipping.
@@ -122,9 +132,10 @@ class KernelAttention(ContextMixer):
             layers makes it one pair.
 
     Raises:
-        ValueError: for a width that does not divide by the heads, an odd width with sinusoids, a scheme that stands
-            twice, an unknown word, an option that no part has, a number out of its range, or a part that needs t where
-            `encoding` is None.
+        ValueError: for a width that does not divide by the heads, heads that do not divide by `kv_heads`, an odd width
+            with sinusoids, a scheme that stands twice, an unknown word, a normaliser that has no meaning for the
+            kernel, an option that no part has, a number out of its range, or a part that needs t where `encoding` is
+            None.
     """
 
     formula = "Attention(x_q) = Σ_k∈M w(x_q, x_k) v(x_k) / Σ_k∈M w(x_q, x_k)"
@@ -146,6 +157,10 @@ class KernelAttention(ContextMixer):
         normaliser: str | type[NormaliserFunction] | None = None,
         encoding: str | type[AbsoluteEncoding] | None = "sinusoidal",
         head_width: int | None = None,
+        qk_norm: QKNorm = QKNorm.NONE,
+        kv_heads: int | None = None,
+        maps: Maps = Maps.SINGLE,
+        output_gate: OutputGate = OutputGate.NONE,
         bias: bool = True,
         dropout: float = 0.0,
         max_positions: int = 1024,
@@ -175,16 +190,33 @@ class KernelAttention(ContextMixer):
             names = ", ".join(map(_name, positions))
             raise ValueError(f"positions: a scheme stands twice in {names}; allowed: each once")
         symmetric = _word("symmetry", symmetry, Symmetry) is Symmetry.SYMMETRIC
+        kv_heads = heads if kv_heads is None else kv_heads
+        if kv_heads < 1 or heads % kv_heads:
+            raise ValueError(f"kv_heads: {kv_heads} do not divide {heads} heads; allowed: a divisor")
+        if symmetric and kv_heads < heads:
+            raise ValueError(f"kv_heads: {kv_heads}, but queries and keys share one projection; allowed: {heads}")
         self.path = path
         self.dropout = dropout
         self.memory_length = memory_length
-        self.shape = (heads, head_width or width // heads)
+        head_width = head_width or width // heads
+        differential = _word("maps", maps, Maps) is Maps.DIFFERENTIAL
+        if differential and head_width % MAPS:
+            raise ValueError(f"head_width: two maps do not share {head_width} features; allowed: an even number")
+        self.heads = heads
+        self.kv_heads = kv_heads
+        # What the kernel compares: heads, each map of a head for itself, and their width.
+        self.shape = (MAPS * heads, head_width // MAPS) if differential else (heads, head_width)
         settings = Settings(width, *self.shape, max_positions, _word("reach", reach, Reach))
         kernel_class = _class_of("kernel", kernel, KERNELS, KernelFunction)
         normaliser = normaliser or kernel_class.normaliser
         normaliser_class = _class_of("normaliser", normaliser, NORMALISERS, NormaliserFunction)
         value_class = _class_of("value", value, VALUES, ValueFunction)
         filter_class = _class_of("filter", filter, FILTERS, FilterFunction)
+        if kernel_class.gives not in normaliser_class.kernels:
+            able = [known.word for known in NORMALISERS.definitions() if kernel_class.gives in known.kernels]
+            raise ValueError(
+                f"normaliser: {_name(normaliser)} has no meaning for kernel {_name(kernel)}; allowed: {', '.join(able)}"
+            )
         classes = [kernel_class, normaliser_class, *schemes.values(), value_class, filter_class]
         encoding_class = None if encoding is None else _class_of("encoding", encoding, ENCODINGS, AbsoluteEncoding)
         own = _options_of_each([*classes, encoding_class] if encoding_class else classes, options)
@@ -197,7 +229,8 @@ class KernelAttention(ContextMixer):
         self.kernel = kernel_class(settings, **own[kernel_class])
         self.normaliser = normaliser_class(settings, **own[normaliser_class])
         self.positions = nn.ModuleDict({name: scheme(settings, **own[scheme]) for name, scheme in schemes.items()})
-        self.value_function = value_class(settings, **own[value_class])
+        of_values = settings._replace(heads=heads, head_width=head_width)
+        self.value_function = value_class(of_values, **own[value_class])
         self.filter = filter_class(settings, **own[filter_class])
         self.encoding: nn.Module | None = None
         if self.value_function.uses_vector or any(scheme.uses_vector for scheme in self._schemes):
@@ -205,14 +238,18 @@ class KernelAttention(ContextMixer):
                 raise ValueError(f"encoding: None, but positions or values use it; allowed: {', '.join(ENCODINGS)}")
             self.encoding = encoding_class(width, max_positions, **own[encoding_class])
 
-        inner = heads * self.shape[1]
+        inner, shared = heads * head_width, kv_heads * head_width
+        gated = _word("output_gate", output_gate, OutputGate) is OutputGate.SIGMOID
         self.query = nn.Linear(width, inner, bias)
-        self.key = None if symmetric else nn.Linear(width, inner, bias)
-        self.value = nn.Linear(width, inner, bias)
+        self.key = None if symmetric else nn.Linear(width, shared, bias)
+        self.value = nn.Linear(width, shared, bias)
         self.output = nn.Linear(inner, width, bias)
-        for linear in (self.query, self.key, self.value, self.output):
+        self.gate = nn.Linear(width, inner, bias) if gated else None
+        self.differential = Differential(head_width) if differential else None
+        self.query_norm, self.key_norm = norms_of(_word("qk_norm", qk_norm, QKNorm), self.shape[1], symmetric)
+        for linear in (self.query, self.key, self.value, self.output, self.gate):
             if linear is not None:
-                nn.init.xavier_uniform_(linear.weight, gain=1.0 if linear is self.output else 0.5**0.5)
+                nn.init.xavier_uniform_(linear.weight, gain=1.0 if linear in (self.output, self.gate) else 0.5**0.5)
                 if bias:
                     nn.init.zeros_(linear.bias)
 
@@ -263,21 +300,60 @@ class KernelAttention(ContextMixer):
             mask=mask,
             cache=cache,
         )
-        output: Tensor = self.output(smoothed.transpose(1, 2).flatten(2))
+        return self.output_of(smoothed, queries)
+
+    def output_of(self, smoothed: Tensor, queries: Tensor) -> Tensor:
+        """What W_o makes of the heads' output (B, H, Tq, D), gated by the queries' tokens (B, Tq, M): (B, Tq, M)."""
+        if self.differential is not None:
+            smoothed = self.differential.normalised(smoothed)
+        joined = smoothed.transpose(1, 2).flatten(2)
+        if self.gate is not None:
+            joined = joined * self.gate(queries).sigmoid()
+        output: Tensor = self.output(joined)
         return output
+
+    def queries_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected and normalised: (B, H, T, D), each map for itself."""
+        projected = self._heads(self.query, features)
+        return projected if self.query_norm is None else self.query_norm(projected)
+
+    def keys_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected and normalised: (B, `kv_heads`, T, D), each map for itself."""
+        norm = self.key_norm or self.query_norm
+        projected = self._heads(self.key or self.query, features)
+        return projected if norm is None else norm(projected)
+
+    def values_of(self, features: Tensor) -> Tensor:
+        """Tokens (B, T, M), projected: (B, `kv_heads`, T, D)."""
+        projected: Tensor = self.value(features)
+        return projected.view(*projected.shape[:-1], self.kv_heads, -1).transpose(1, 2)
+
+    def for_all_heads(self, rows: Tensor) -> Tensor:
+        """Keys or values of `kv_heads`, each as often as heads of queries, and both of their maps, share it."""
+        maps = self.shape[0] // self.heads
+        if rows.size(1) == self.shape[0]:
+            return rows
+        if rows.size(1) == self.kv_heads:
+            return rows.repeat_interleave(self.shape[0] // self.kv_heads, 1)
+        # Keys of several maps: those of a head stay together.
+        heads = rows.view(rows.size(0), self.kv_heads, maps, *rows.shape[2:])
+        return heads.repeat_interleave(self.heads // self.kv_heads, 1).flatten(1, 2)
 
     def smooth(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, Tq, D). Arguments as in `forward`."""
-        return self._smoothed(self._project(queries, keys, **arguments))
+        smoothed = self._smoothed(self._project(queries, keys, **arguments))
+        return smoothed if self.differential is None else self.differential.difference(smoothed)
 
     def weights(self, queries: Tensor, keys: Tensor | None = None, **arguments: Unpack[ForwardArguments]) -> Tensor:
         """The normalised weights by the literal path, (B, H, Tq, Tk). Arguments as in `forward`."""
         projected = self._project(queries, keys, **arguments)
-        weight = self.kernel.weight(projected.query, projected.key)
-        return smoother.weights(self._log_weight(projected), weight, self.normaliser, self._visible(*projected[4:]))
+        log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
+        visible = self._chosen(log_weight, weight, self._visible(*projected[4:]))
+        weights = smoother.weights(log_weight, weight, self.normaliser, visible)
+        return weights if self.differential is None else self.differential.difference(weights)
 
     def extra_repr(self) -> str:
-        return f"heads={self.shape[0]}, head_width={self.shape[1]}, path={self.path}"
+        return f"heads={self.heads}, head_width={self.output.in_features // self.heads}, path={self.path}"
 
     @property
     def _schemes(self) -> Iterable[PositionScheme]:
@@ -297,12 +373,13 @@ class KernelAttention(ContextMixer):
         return self._smooth_in_blocks(projected)
 
     def _smooth_literally(self, projected: _Projected) -> Tensor:
+        log_weight, weight = self._log_weight(projected), self.kernel.weight(projected.query, projected.key)
         return smoother.literal(
-            self._log_weight(projected),
-            self.kernel.weight(projected.query, projected.key),
+            log_weight,
+            weight,
             self.normaliser,
             projected.value,
-            visible=self._visible(*projected[4:]),
+            visible=self._chosen(log_weight, weight, self._visible(*projected[4:])),
             of_pairs=self._of_pairs(projected.at_query, projected.at_key),
             dropout=self._dropout,
         )
@@ -311,7 +388,8 @@ class KernelAttention(ContextMixer):
         """By scaled-dot-product attention; None: it cannot, or would need a bias or mask too large to be made whole."""
         raw, query, key, value, at_query, at_key, (_, padding, mask) = projected
         kernel = self.kernel.dot_product(query, key)
-        if kernel is None or not self.normaliser.cancels or self.value_function.uses_weights:
+        divides = self.normaliser.divides and self.normaliser.cancels
+        if kernel is None or not divides or self.filter.reads_content or self.value_function.uses_weights:
             return None
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
         dot_products, bias = [kernel], None
@@ -326,17 +404,53 @@ class KernelAttention(ContextMixer):
             if factor is not None:
                 bias = factor if bias is None else bias + factor
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
+        sink = self.normaliser.sink()
+        if sink is not None and (left_out := self.kernel.left_out(query)) is not None:
+            sink = sink - left_out
         if large and not causal and (self.filter.limits or mask is not None):
-            return None
+            return self._smooth_in_calls(projected, smoother.side_by_side(dot_products, value), sink)
         visible = None if causal else self._visible(*projected[4:])
-        return smoother.fused(dot_products, value, bias=bias, visible=visible, causal=causal, dropout=self._dropout)
+        return smoother.fused(
+            dot_products,
+            value,
+            bias=bias,
+            visible=visible,
+            causal=causal,
+            sink=sink,
+            width=self.shape[1],
+            dropout=self._dropout,
+        )
+
+    def _smooth_in_calls(self, projected: _Projected, dot_product: DotProduct, sink: Tensor | None) -> Tensor:
+        """By a call for some queries at a time, with those keys only that the filter may leave them."""
+        query, key = dot_product
+        value, at_query, at_key, masks = projected[3:]
+        asking = torch.split(query.contiguous(), CALL, 2)
+        keys, values = slices_of(key.contiguous()), slices_of(value.contiguous())
+        sinks = None if sink is None or sink.dim() < 4 else torch.split(sink, CALL, 2)
+
+        def call(asked: slice) -> Tensor:
+            here, seen = asked.start // CALL, self._seen(projected, asked)
+            visible = self._visible(at_query.part(asked), at_key.part(seen), masks.part(asked, seen))
+            return smoother.fused(
+                [(asking[here], keys(seen))],
+                values(seen),
+                visible=visible,
+                sink=sink if sinks is None else sinks[here],
+                width=self.shape[1],
+                dropout=self._dropout,
+            )
+
+        # Nothing of the pairs is kept for the gradient, so that no block need be computed again.
+        return smoother.in_blocks(call, query.size(2), CALL, again=False)
 
     def _smooth_by_linear_attention(self, projected: _Projected) -> Tensor | None:
         """By sums over the keys; None: a pair has more to it than features of its own, or there are too few pairs."""
         query, key, (_, padding, mask) = projected.query, projected.key, projected.masks
         causal = self._triangular(projected)
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
-        if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.cancels:
+        divides = self.normaliser.divides and self.normaliser.cancels
+        if weighed or mask is not None or (self.filter.limits and not causal) or not divides:
             return None
         of_key = self.kernel.feature_map(key)
         if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
@@ -345,7 +459,8 @@ class KernelAttention(ContextMixer):
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
         of_query = self.kernel.feature_map(query)
         assert of_query is not None
-        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal)
+        sink = self.normaliser.sink()
+        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
@@ -355,7 +470,10 @@ class KernelAttention(ContextMixer):
         # Each head's rows together, once, where each product of each block would do it again. Queries in slices, once,
         # because the gradient of a slice is as long as what it is of.
         key, value = key.contiguous(), value.contiguous()
-        dot_product = self.kernel.dot_product(query, key) if self.normaliser.cancels else None
+        dot_product = self.kernel.dot_product(query, key)
+        whole = not self.normaliser.cancels or self.normaliser.sink() is not None
+        left_out = self.kernel.left_out(query) if whole and dot_product is not None else None
+        terms = None if left_out is None else torch.split(left_out, size, 2)
         compared = torch.split(query.contiguous(), size, 2)
         features = slices_of(self.kernel.of_keys(key))
         if dot_product is not None:
@@ -370,6 +488,7 @@ class KernelAttention(ContextMixer):
             weight = None
             if dot_product is not None:
                 log_weight: Tensor | None = compared[here] @ keys(seen).transpose(-2, -1)
+                log_weight = log_weight if terms is None else _sum(log_weight, terms[here])
             else:
                 log_weight = self.kernel.log_weight(compared[here], keys(seen))
                 weight = self.kernel.weight_of(compared[here], features(seen))
@@ -377,12 +496,13 @@ class KernelAttention(ContextMixer):
                 # In place where no gradient needs the product itself: new memory costs more than the sum.
                 added = factor(weighed[here], asked, seen)
                 log_weight = _sum(log_weight, added, in_place=dot_product is not None)
+            visible = self._visible(at_asked, at_seen, masks.part(asked, seen))
             return smoother.quick(
                 log_weight,
                 weight,
                 self.normaliser,
                 values(seen),
-                visible=self._visible(at_asked, at_seen, masks.part(asked, seen)),
+                visible=self._chosen(log_weight, weight, visible),
                 of_pairs=self._of_pairs(at_asked, at_seen),
                 dropout=self._dropout,
             )
@@ -427,7 +547,7 @@ class KernelAttention(ContextMixer):
         at_query = self._place(queries, query_positions, cache.next)
         cache.next = at_query.positions[..., -1:] + 1
         features = self._features(queries, at_query)
-        raw = self._heads(self.query, features)
+        raw = self.queries_of(features)
         query = self._compared(raw, at_query)
 
         at_key = at_query if keys is None else self._place(keys, key_positions)
@@ -439,11 +559,9 @@ class KernelAttention(ContextMixer):
                 source, at_key, key_padding = self._with_memory(memory, source, at_key, key_padding)
             if source is not queries:
                 features = self._features(source, at_key)
-            if source is queries and self.key is None:
-                key = query
-            else:
-                key = self._compared(self._heads(self.key or self.query, features), at_key)
-            value = self._heads(self.value, self.value_function.features(source, at_key))
+            alike = source is queries and self.key is None
+            key = query if alike else self._compared(self.keys_of(features), at_key)
+            value = self.values_of(self.value_function.features(source, at_key))
             known = cache.append(Keys(key, value, at_key.positions, key_padding))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
@@ -451,9 +569,12 @@ class KernelAttention(ContextMixer):
             query = scheme.query(query)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
+            if mask.dim() == 4 and mask.size(1) > 1:
+                mask = mask.repeat_interleave(self.shape[0] // self.heads, 1)
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
         masks = _Masks(keys is None, known.padding, mask)
-        return _Projected(raw, query, known.key, known.value, at_query, at_key, masks)
+        key, value = self.for_all_heads(known.key), self.for_all_heads(known.value)
+        return _Projected(raw, query, key, value, at_query, at_key, masks)
 
     def _place(self, tokens: Tensor, positions: Tensor | None, following: Tensor | None = None) -> TokenPositions:
         if positions is not None:
@@ -482,7 +603,7 @@ class KernelAttention(ContextMixer):
 
     def _heads(self, projection: nn.Linear, features: Tensor) -> Tensor:
         projected: Tensor = projection(features)
-        return projected.view(*projected.shape[:-1], *self.shape).transpose(1, 2)  # (B, H, T, D)
+        return projected.view(*projected.shape[:-1], -1, self.shape[1]).transpose(1, 2)  # (B, H, T, D)
 
     def _compared(self, projected: Tensor, place: TokenPositions) -> Tensor:
         for scheme in self._schemes:
@@ -498,7 +619,14 @@ class KernelAttention(ContextMixer):
     def _of_pairs(self, at_query: TokenPositions, at_key: TokenPositions) -> Callable[[Tensor], Tensor] | None:
         if not self.value_function.uses_weights:
             return None
-        return lambda weights: self.value_function.of_pairs(weights, at_query, at_key)
+        maps = self.shape[0] // self.heads
+
+        def of_pairs(weights: Tensor) -> Tensor:
+            # Both maps of a head weight what is one value.
+            sums = [self.value_function.of_pairs(weights[:, one::maps], at_query, at_key) for one in range(maps)]
+            return sums[0] if maps == 1 else torch.stack(sums, 2).flatten(1, 2)
+
+        return of_pairs
 
     def _visible(self, at_query: TokenPositions, at_key: TokenPositions, masks: _Masks) -> Tensor | None:
         chosen = self.filter.visible(at_query.positions.unsqueeze(-1), at_key.positions.unsqueeze(-2))
@@ -511,6 +639,10 @@ class KernelAttention(ContextMixer):
             missed = ~visible.any(-1, keepdim=True)
             visible = visible | (missed if real is None else missed & real)
         return _and(visible, masks.mask)
+
+    def _chosen(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor | None:
+        """What is visible, less what the filter hides by the weights."""
+        return _and(visible, self.filter.chosen(log_weight, weight, visible))
 
 
 def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:

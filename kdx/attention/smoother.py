@@ -4,6 +4,7 @@ A query that sees no key at all (a row that is padding from end to end), or only
 output of zero, on all paths. No epsilon anywhere. Rows are summed in at least 32 bits.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -25,14 +26,16 @@ def weights(
     Args:
         log_weight: (B, H, Tq, Tk); None: 0.
         weight: (B, H, Tq, Tk), of any sign; None: 1.
-        normaliser: what to divide by.
+        normaliser: what to divide by, or what else makes weights of the row.
         visible: True where a key is seen; broadcasts to (B, H, Tq, Tk). None: everywhere.
 
     Returns:
         (B, H, Tq, Tk)
     """
-    raw = _raw(log_weight, weight, normaliser, visible)
-    return raw / normaliser.total(raw, visible)
+    if not normaliser.divides:
+        return normaliser.weights(log_weight, weight, visible)
+    raw, total = _raw(log_weight, weight, normaliser, visible)
+    return raw / total
 
 
 def literal(
@@ -72,7 +75,9 @@ def quick(
 ) -> Tensor:
     """`literal` with fewer passes over the pairs: it divides the sum, not each weight, or takes torch's softmax."""
     total = None
-    if weight is None and normaliser.cancels:
+    if not normaliser.divides:
+        kept = normaliser.weights(log_weight, weight, visible)
+    elif weight is None and normaliser.cancels and normaliser.sink() is None:
         assert log_weight is not None
         log_weight = upcast(log_weight)
         if visible is not None:
@@ -82,8 +87,7 @@ def quick(
             log_weight = log_weight + hidden.masked_fill_(~visible, torch.finfo(log_weight.dtype).min / 2)
         kept = log_weight.softmax(-1)
     else:
-        kept = _raw(log_weight, weight, normaliser, visible)
-        total = normaliser.total(kept, visible)
+        kept, total = _raw(log_weight, weight, normaliser, visible)
         if torch.is_autocast_enabled(value.device.type):
             # Which would make the products below narrow, so the weights are made small before.
             kept, total = kept / total, None
@@ -104,6 +108,8 @@ def fused(
     bias: Tensor | None = None,
     visible: Tensor | None = None,
     causal: bool = False,
+    sink: Tensor | None = None,
+    width: int | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """Eq. 2 in one scaled-dot-product-attention call.
@@ -116,17 +122,16 @@ def fused(
         bias: additive log-weight, (H, Tq, Tk) or (B, H, Tq, Tk).
         visible: as in `weights`.
         causal: the keys seen are the lower triangle; excludes `bias` and `visible`.
+        sink: log-weight of one more key, whose value is 0; broadcasts to (B, H, Tq, 1).
+        width: D of the √D; that of the values unless given.
         dropout: probability of dropping a weight.
 
     Returns:
         (B, H, Tq, D)
     """
-    width = value.size(-1)
-    query, key = dot_products[0]
-    if len(dot_products) > 1:
-        batch = value.shape[:2]
-        query = torch.cat([q.expand(*batch, -1, -1) for q, _ in dot_products], -1)
-        key = torch.cat([k.expand(*batch, -1, -1) for _, k in dot_products], -1)
+    values = value.size(-1)
+    width = values if width is None else width
+    query, key = side_by_side(dot_products, value)
     mask = visible
     if bias is not None:
         mask = bias.unsqueeze(0) if bias.dim() == 3 else bias
@@ -134,17 +139,48 @@ def fused(
             # Added, not filled in: the gradient of a fill is as large as the batch (1.1 to 1.4 times the time).
             hidden = torch.zeros_like(visible, dtype=bias.dtype).masked_fill(~visible, -torch.inf)
             mask = mask + hidden
-    extra = query.size(-1) - width
-    if extra:
-        # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
+    if sink is not None:
+        # The sink is the first key. Under a causal mask a query before the first keeps each row's own key in it.
+        query, key = _with_sink(query, key, sink * math.sqrt(width), causal)
+        value = F.pad(value, (0, 0, 1, 0))
+        mask = mask if mask is None else F.pad(mask, (1, 0), value=float(mask.dtype == torch.bool))
+    extra = query.size(-1) - values
+    # With values of another width torch leaves its flash kernel (1.1 to 1.5 times the time, and T × T memory).
+    if extra > 0:
         value = F.pad(value, (0, extra))
+    elif extra:
+        query, key = F.pad(query, (0, -extra)), F.pad(key, (0, -extra))
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
     )
-    return output[..., :width]
+    return output[..., 1 if sink is not None and causal else 0 :, :values]
 
 
-def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool, chunk: int = 64) -> Tensor:
+def side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:
+    """One dot product that is the sum of all, as `fused` takes it: (B, H, Tq, C) and (B, H, Tk, C)."""
+    if len(dot_products) == 1:
+        return dot_products[0]
+    batch = value.shape[:2]
+    query = torch.cat([q.expand(*batch, -1, -1) for q, _ in dot_products], -1)
+    return query, torch.cat([k.expand(*batch, -1, -1) for _, k in dot_products], -1)
+
+
+def _with_sink(query: Tensor, key: Tensor, product: Tensor, row: bool) -> DotProduct:
+    """With one key before all others, whose product with a query is (…, Tq, 1); with a query before all others, too."""
+    columns = [product.to(query.dtype)]
+    if torch.finfo(product.dtype).bits > torch.finfo(query.dtype).bits:
+        # As the squared norm of rbf's keys: the remainder brings 8 bits to 16.
+        columns.append((product - columns[0]).to(query.dtype))
+    query = torch.cat([query, *(column.expand(*query.shape[:-1], 1) for column in columns)], -1)
+    at_sink = F.pad(key.new_ones(1, len(columns)), (0, 0, 0, key.size(-2)))
+    key = F.pad(key, (0, 0, 1, 0))
+    key = torch.cat([key, at_sink.expand(*key.shape[:-1], -1)], -1)
+    return F.pad(query, (0, 0, 1, 0)) if row else query, key
+
+
+def linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, causal: bool, sink: Tensor | None = None, chunk: int = 64
+) -> Tensor:
     """Eq. 2 for a kernel that is a dot product of features: (Σ_k φ(k) v)ᵀ φ(q) over (Σ_k φ(k))ᵀ φ(q).
 
     Under a causal filter what lies before a chunk of the tokens is such a sum, and only pairs within the chunk are gone
@@ -154,6 +190,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool,
         query, key: φ of them, (B, H, Tq, C) and (B, H, Tk, C); zeros for a key that must not be seen.
         value: (B, H, Tk, D)
         causal: the keys seen are the lower triangle; Tq = Tk.
+        sink: log-weight of one more key, whose value is 0; broadcasts to (B, H, Tq, 1).
         chunk: tokens; 64 was the quickest of 16 to 256, at 256 to 4096 tokens with 64 features.
 
     Returns:
@@ -175,7 +212,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, *, causal: bool,
             until = (key.transpose(-2, -1) @ summed).cumsum(2)
             before = F.pad(until[:, :, :-1], (0, 0, 0, 0, 1, 0))
             sums = (within + query @ before).flatten(2, 3)[:, :, :tokens]
-        total = sums[..., -1:]
+        total = sums[..., -1:] if sink is None else sums[..., -1:] + upcast(sink).exp()
         return (sums[..., :-1] / total.masked_fill(total == 0, 1.0)).to(value.dtype)
 
 
@@ -201,10 +238,14 @@ def in_blocks(
 
 def _raw(
     log_weight: Tensor | None, weight: Tensor | None, normaliser: NormaliserFunction, visible: Tensor | None
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
+    """The kernel's weights of the keys that are visible, and what they are divided by."""
+    sink = normaliser.sink()
+    sink = sink if sink is None else upcast(sink)
     if log_weight is None:
         assert weight is not None
-        return upcast(weight) if visible is None else upcast(weight).masked_fill(~visible, 0.0)
+        raw = upcast(weight) if visible is None else upcast(weight).masked_fill(~visible, 0.0)
+        return raw, _total(raw, normaliser, visible, sink)
     log_weight = upcast(log_weight)
     if visible is not None:
         log_weight = log_weight.masked_fill(~visible, -torch.inf)
@@ -212,6 +253,15 @@ def _raw(
         # The largest of a row is scaled to 1, whatever its size. Finite even where all is hidden: -inf - largest is
         # never NaN.
         largest = log_weight.detach().amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
+        if sink is not None:
+            largest = torch.maximum(largest, sink.detach())
+            sink = sink - largest
         log_weight = log_weight - largest
     raw = log_weight.exp()
-    return raw if weight is None else raw * weight
+    raw = raw if weight is None else raw * weight
+    return raw, _total(raw, normaliser, visible, sink)
+
+
+def _total(raw: Tensor, normaliser: NormaliserFunction, visible: Tensor | None, sink: Tensor | None) -> Tensor:
+    total = normaliser.total(raw, visible)
+    return total if sink is None else total + sink.exp()

@@ -14,6 +14,7 @@ from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.grid.sections import (
+    Count,
     Data,
     Evaluation,
     Filters,
@@ -26,7 +27,7 @@ from kdx.grid.sections import (
     WithOptions,
 )
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Inject, Norm, Space, Symmetry
+from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
 
 
 def _one_or_many(value: Any) -> Any:
@@ -59,6 +60,11 @@ class CellFields(WithOptions):
     """What stands in the place of self-attention."""
     normaliser: Annotated[Annotated[str, OneOf(NORMALISERS)] | None, Neutral(None)] = None
     """None: the kernel's own, which is the row sum but for relu-squared."""
+    qk_norm: Annotated[QKNorm, Neutral(QKNorm.NONE)] = QKNorm.NONE
+    kv_heads: Annotated[Count | None, Neutral(None)] = None
+    """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
+    maps: Annotated[Maps, Neutral(Maps.SINGLE)] = Maps.SINGLE
+    output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     parts: Annotated[dict[str, str], Neutral({})] = Field(default_factory=dict)

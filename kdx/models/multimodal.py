@@ -25,6 +25,7 @@ from kdx.models.transformer import (
     initialise,
     linear_of,
     normalisation_of,
+    number_layers,
     parts_of,
     share_parameters,
 )
@@ -92,6 +93,7 @@ class CrossmodalStack(nn.Module):
         own = spec.model_copy(update={"model": spec.model.model_copy(update={"width": narrow})})
         self.layers = nn.ModuleList(_CrossmodalLayer(own) for _ in range(spec.model.encoder_layers))
         share_parameters(self)
+        number_layers(self.layers)
         pre = spec.norm is Norm.PRE
         self.closing = nn.ModuleDict({name: normalisation_of(own.model) if pre else nn.Identity() for name in Modality})
 

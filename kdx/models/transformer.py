@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.attention import Cache, KernelAttention
+from kdx.attention.differential import Differential
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.interfaces import PositionScheme
@@ -31,6 +32,7 @@ from kdx.vocabulary import (
     FeedForwardKind,
     Initialisation,
     Inject,
+    Maps,
     Norm,
     Normalisation,
     Reach,
@@ -47,6 +49,11 @@ def features_of(spec: CellSpec) -> dict[str, Any]:
         "kernel": spec.kernel,
         "symmetry": spec.symmetry,
         "normaliser": spec.normaliser,
+        "qk_norm": spec.qk_norm,
+        "kv_heads": spec.kv_heads,
+        "output_gate": spec.output_gate,
+        # Spaces that have no differential attention take no such argument.
+        **({} if spec.maps is Maps.SINGLE else {"maps": spec.maps}),
         "bias": spec.model.bias is Bias.LEARNED,
         **_options(spec, [KERNELS.definition(spec.kernel), NORMALISERS.definition(normaliser)]),
     }
@@ -225,6 +232,7 @@ class Stack(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(Layer(spec, self_attention, cross_attention, attention) for _ in range(depth))
         share_parameters(self)
+        number_layers(self.layers)
         self.closing = normalisation_of(spec.model) if spec.norm is Norm.PRE else nn.Identity()
 
     def forward(
@@ -260,6 +268,14 @@ def share_parameters(stack: nn.Module) -> None:
         if isinstance(module, PositionScheme):
             scheme = name.rpartition(".")[2]
             module.share(first.setdefault(scheme, module))
+
+
+def number_layers(layers: nn.ModuleList) -> None:
+    """Tells differential attention of its depth, counted from 1."""
+    for depth, layer in enumerate(layers, 1):
+        for module in layer.modules():
+            if isinstance(module, Differential):
+                module.set_depth(depth)
 
 
 class Input(nn.Module):

@@ -84,10 +84,13 @@ def measure() -> dict[str, object]:
             ),
             f"over causal at {LONG}": _ratios(
                 {
-                    name: _pass(_attention(filter=name, stride=128, summary=8), LONG)
-                    for name in ("causal", "strided", "fixed")
+                    name: _pass(_attention(filter=name, stride=128, summary=8, left=256, sinks=4), LONG)
+                    for name in ("causal", "strided", "fixed", "window")
                 },
                 "causal",
+            ),
+            f"over causal at {LONG}, without the projections": _ratios(
+                {name: _smoothing(_attention(filter=name, left=256), LONG) for name in ("causal", "window")}, "causal"
             ),
             f"over causal at {LONG}, with lookup": _ratios(
                 {

@@ -90,6 +90,15 @@ def test_options_have_their_defaults_where_their_part_is_and_are_nothing_elsewhe
     assert cell(mixer="convolution").option("neighbours") == 2
 
 
+def test_words_of_the_whole_attention_are_nothing_where_none_attends_or_they_change_nothing():
+    plain = cell("prediction")
+    assert cell("prediction", kv_heads=4) == plain and cell("prediction", kv_heads=2) != plain
+    whole = {"qk_norm": "rms", "kv_heads": 2, "output_gate": "sigmoid"}
+    assert cell("prediction", mixer="equivariant", **whole) == cell("prediction", mixer="equivariant")
+    # Translation has an attention that no mixer stands in for.
+    assert cell("translation", mixer="equivariant", **whole).kv_heads == 2
+
+
 def test_what_has_no_end_may_see_any_number_of_positions():
     assert (
         cell("translation", position="direct-sum", data={"corpus": "text", "max_tokens": 3000}).data.max_tokens == 3000
@@ -113,6 +122,44 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "what is remembered would keep the positions of its own segment",
         ),
         ("prediction", {"memory": 8, "mixer": "equivariant"}, "memory", "the equivariant mixer has none"),
+        (
+            "prediction",
+            {"memory": 8, "filter": {"decoder-self": "window"}, "sinks": 2},
+            "sinks",
+            "a memory forgets the first tokens of a stream",
+        ),
+        (
+            "translation",
+            {"maps": "differential", "model": {"width": 12}},
+            "model.heads",
+            "two maps share the features of a head, and a head has 3",
+        ),
+        (
+            "translation",
+            {"maps": "differential", "position": "rotary", "model": {"width": 24}},
+            "model.heads",
+            "rotary turns pairs of features, and a map has 3",
+        ),
+        ("graph", {"maps": "differential"}, "maps", "the space `graph` has no differential attention"),
+        ("translation", {"kv_heads": 3}, "kv_heads", "3 do not divide 4 heads"),
+        (
+            "translation",
+            {"kv_heads": 2, "symmetry": "symmetric"},
+            "kv_heads",
+            "a symmetric kernel has one projection for 4 heads of queries and keys",
+        ),
+        (
+            "prediction",
+            {"kernel": "linear", "normaliser": "learned-sink"},
+            "normaliser",
+            "learned-sink has no meaning for the linear kernel, whose weights have a sign",
+        ),
+        (
+            "translation",
+            {"kernel": "elu", "normaliser": "entmax"},
+            "normaliser",
+            "entmax has no meaning for the elu kernel, which gives no logarithm of its weights",
+        ),
         (
             "prediction",
             {"memory": 1000, "position": "product", "encoding": "learned"},

@@ -7,6 +7,7 @@ import torch
 from cells import VOCABULARY, WIDTH, cell, count, language, layer_size, tokens, translation
 from torch.nn import functional
 
+from kdx.attention.differential import Differential
 from kdx.grid.load import load_grid
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Model
@@ -150,6 +151,27 @@ def test_a_block_of_llama_has_its_parameters(width, inner, heads):
     block = 4 * width**2 + 3 * width * inner + 2 * width
     assert [count(layer) for layer in stack.layers] == [block, block]
     assert count(stack) == 2 * block + width
+    with torch.device("meta"):
+        normed = Stack(cell("prediction", LLAMA | sizes, norm="pre", qk_norm="rms"), 1, Attention.DECODER_SELF)
+    # A gain for queries and one for keys, as wide as a head.
+    assert count(normed.layers) == block + 2 * width // heads
+
+
+def test_a_block_of_llama_3_shares_keys_and_values():
+    """8B has d = 4096, f = 14336, 32 heads and 8 of keys and values: 218,112,000 in a block."""
+    with torch.device("meta"):
+        spec = cell("prediction", LLAMA | {"width": 4096, "inner": 14336, "heads": 32}, norm="pre", kv_heads=8)
+        (layer,) = Stack(spec, 1, Attention.DECODER_SELF).layers
+    assert count(layer) == 218_112_000
+
+
+def test_differential_attention_knows_the_depth_of_its_layer():
+    model = translation({"encoder_layers": 3, "decoder_layers": 2}, maps="differential")
+    found = {name: module.initial for name, module in model.named_modules() if isinstance(module, Differential)}
+    assert len(found) == 3 + 2 * 2
+    for name, initial in found.items():
+        depth = 1 + int(name.split("layers.")[1][0])
+        assert initial == pytest.approx(0.8 - 0.6 * math.exp(-0.3 * (depth - 1)))
 
 
 def test_a_model_of_llama_blocks_has_no_bias_at_all():
@@ -162,7 +184,7 @@ def test_a_model_of_llama_blocks_has_no_bias_at_all():
 def test_a_modern_preset_has_blocks_of_llama_as_large_as_those_of_its_base(preset, size):
     base, modern = (load_grid(f"presets/{name}-{size}").cells[0].spec for name in (preset, f"{preset}-modern"))
     assert {key: getattr(modern.model, key) for key in LLAMA} == LLAMA
-    assert (modern.norm, modern.position) == ("pre", ("rotary",))
+    assert (modern.norm, modern.qk_norm, modern.position) == ("pre", "rms", ("rotary",))
     assert modern.data == base.data and modern.memory == base.memory
     for name in ("steps", "batch_tokens", "length", "warmup", "learning_rate", "label_smoothing"):
         assert getattr(modern.training, name) == getattr(base.training, name)

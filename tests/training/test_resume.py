@@ -54,6 +54,33 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
     )
 
 
+WINDOW = {"filter": {"encoder-self": "window", "decoder-self": "window"}, "left": 4, "right": 2, "sinks": 2}
+TOP_K = {"filter": {"encoder-self": "top-k", "decoder-self": "top-k"}, "top_k": 3}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"normaliser": "softmax-plus-one", "kernel": "elu", **WINDOW},
+        {"normaliser": "learned-sink", "kernel": "rbf", "qk_norm": "l2"},
+        {"normaliser": "sigmoid", "position": "alibi", "kv_heads": 1},
+        {"normaliser": "entmax", **TOP_K},
+        {"maps": "differential", "qk_norm": "rms", "output_gate": "sigmoid", "kv_heads": 1, "position": "rotary"},
+    ],
+    ids=lambda axes: "+".join(axes),
+)
+def test_todays_words_of_attention_go_on_as_if_never_broken(task, axes, home, tmp_path, monkeypatch, figure):
+    with monkeypatch.context() as patch:
+        save_every_step(patch, keep_all=True)
+        whole = run(cell(task, axes=axes), tmp_path / "whole", home)
+    whole.left_at(5, tmp_path / "5")
+    resumed = run(whole.spec, tmp_path / "5", home)
+    assert resumed.rows == rows_after(whole, 5)
+    assert_same_end(resumed, whole)
+    figure(f"{task}, {', '.join(axes)}: resumed from step 5, identical")
+
+
 @pytest.mark.parametrize(
     ("task", "axes", "training"),
     [

@@ -26,5 +26,7 @@ FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(
         "causal": "kdx.attention.filters.causal:Causal",
         "strided": "kdx.attention.filters.strided:Strided",
         "fixed": "kdx.attention.filters.fixed:Fixed",
+        "window": "kdx.attention.filters.window:Window",
+        "top-k": "kdx.attention.filters.top_k:TopK",
     },
 )

@@ -14,6 +14,7 @@ class KernelDefinition(PartDefinition):
     """See `kdx.attention.interfaces.KernelFunction`."""
 
     normaliser: str
+    gives: str
 
 
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(

@@ -14,6 +14,7 @@ class ELU(KernelFunction):
 
     formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = elu(x) + 1"
     source = "Katharopoulos et al. 2020, Eq. 7"
+    gives = "weight"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return self.weight_of(query, self.of_keys(key))

@@ -14,6 +14,7 @@ class Linear(KernelFunction):
 
     formula = "k(q, k) = ⟨q, k⟩"
     source = "Tsai et al. 2019, Table 2"
+    gives = "signed weight"
 
     def feature_map(self, features: Tensor) -> Tensor:
         return features

@@ -13,6 +13,7 @@ class Polynomial(KernelFunction):
 
     formula = "k(q, k) = ⟨q, k⟩²"
     source = "Tsai et al. 2019, Table 2"
+    gives = "weight"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return upcast(query @ key.transpose(-2, -1)).square()

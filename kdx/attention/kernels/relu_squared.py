@@ -15,6 +15,7 @@ class ReLUSquared(KernelFunction):
 
     formula = "k(q, k) = max(⟨q, k⟩ / √D, 0)²"
     source = "Wortsman et al. 2023"
+    gives = "weight"
     normaliser = "length"
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:

@@ -102,15 +102,17 @@ class GraphAttention(nn.Module):
         Raises:
             ValueError: for a label out of range. On a GPU, where asking would wait for it, the look-up fails.
         """
-        return self.attention.output(self.smooth(nodes, labels, key_padding=key_padding).transpose(1, 2).flatten(2))
+        return self.attention.output_of(self.smooth(nodes, labels, key_padding=key_padding), nodes)
 
     def smooth(self, nodes: Tensor, labels: Tensor, *, key_padding: Tensor | None = None) -> Tensor:
         """Definition 1 in each head, before W_o: (B, H, T, D). Arguments as in `forward`."""
         attention, literal = self.attention, self.path == "literal"
         query, key, visible, labels, factor = self._pairs(nodes, labels, key_padding, literal)
-        value, to_values = self._heads(attention.value, nodes), self.vectors.get(Relation.VALUE)
+        value, to_values = attention.for_all_heads(attention.values_of(nodes)), self.vectors.get(Relation.VALUE)
         dropout = attention.dropout if self.training else 0.0
-        fusible = not literal and to_values is None and attention.normaliser.cancels
+        normaliser = attention.normaliser
+        divides = normaliser.divides and normaliser.cancels and normaliser.sink() is None
+        fusible = not literal and to_values is None and divides
         kernel = attention.kernel.dot_product(query, key) if fusible else None
         if kernel is not None:
             return smoother.fused([kernel], value, bias=factor, visible=visible, dropout=dropout)
@@ -138,8 +140,8 @@ class GraphAttention(nn.Module):
 
     def _pairs(self, nodes: Tensor, labels: Tensor, key_padding: Tensor | None, literal: bool) -> _Pairs:
         self._check(labels)
-        query = self._heads(self.attention.query, nodes)
-        key = query if self.attention.key is None else self._heads(self.attention.key, nodes)
+        query = self.attention.queries_of(nodes)
+        key = query if self.attention.key is None else self.attention.for_all_heads(self.attention.keys_of(nodes))
         visible = labels >= 0
         if key_padding is not None:
             visible = visible & ~key_padding.unsqueeze(-2)
@@ -156,9 +158,6 @@ class GraphAttention(nn.Module):
             if lowest < -1 or highest >= self.labels:
                 outside = lowest if lowest < -1 else highest
                 raise ValueError(f"labels: {outside} is no label; allowed: 0 to {self.labels - 1}, and -1 for no edge")
-
-    def _heads(self, projection: nn.Linear, nodes: Tensor) -> Tensor:
-        return projection(nodes).unflatten(-1, self.attention.shape).transpose(1, 2)  # (B, H, T, D)
 
 
 def _sum(log_weight: Tensor | None, factor: Tensor | None) -> Tensor | None:

@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Settings
 from kdx.attention.module import KernelAttention
+from kdx.attention.qk_norm import norms_of
 from kdx.attention.spaces.parts import PLACED, check
+from kdx.vocabulary import QKNorm
 
 
 class Combine(StrEnum):
@@ -68,7 +70,10 @@ class MultimodalAttention(KernelAttention):
         bias = parts.get("bias", True)
         self.query = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
         if self.key is not None:
-            self.key = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]
+            self.key = ByModality(widths, self.kv_heads, head_width, bias)  # type: ignore[assignment]
+        symmetric = self.key is None
+        norms = norms_of(QKNorm(parts.get("qk_norm", QKNorm.NONE)), head_width, symmetric)
+        self.query_norm, self.key_norm = (norm and OfEachModality(norm, head_width) for norm in norms)
         if self.encoding is not None:
             encoding = cast(AbsoluteEncoding, self.encoding)
             self.encoding = PerModality(encoding, widths, parts.get("max_positions", 1024))
@@ -100,6 +105,11 @@ class OverModalities(KernelFunction):
         root = math.sqrt(len(pairs))
         return torch.cat([root * q for q, _ in exact], -1), torch.cat([k for _, k in exact], -1)
 
+    def left_out(self, query: Tensor) -> Tensor | None:
+        terms = [factor.left_out(q) for factor, q, _ in self._split(query, query)]
+        present = [term for term in terms if term is not None]
+        return torch.stack(present).sum(0) if present else None
+
     def _split(self, query: Tensor, key: Tensor) -> list[tuple[KernelFunction, Tensor, Tensor]]:
         count = len(self.factors)
         return list(zip(self.factors, query.chunk(count, -1), key.chunk(count, -1), strict=True))  # type: ignore[arg-type]
@@ -124,6 +134,19 @@ class ByModality(nn.Module):
         """(…, M) to (…, H n D)."""
         parts = zip(self.projections, features.split_with_sizes(self.widths, -1), strict=True)
         return torch.cat([linear(own).unflatten(-1, self.shape) for linear, own in parts], -1).flatten(-2)
+
+
+class OfEachModality(nn.Module):
+    """A normalisation of each modality's features in a head, since each has a kernel of its own."""
+
+    def __init__(self, norm: nn.Module, head_width: int) -> None:
+        super().__init__()
+        self.norm, self.head_width = norm, head_width
+
+    def forward(self, projected: Tensor) -> Tensor:
+        """(…, n D) to (…, n D)."""
+        by_modality = projected.view(*projected.shape[:-1], -1, self.head_width)
+        return self.norm(by_modality).flatten(-2)
 
 
 class PerModality(nn.Module):

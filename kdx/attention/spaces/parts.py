@@ -5,7 +5,18 @@ from collections.abc import Iterable
 
 from kdx.attention.module import KernelAttention
 
-FEATURES = ("kernel", "symmetry", "normaliser", "head_width", "bias", "dropout", "path")
+FEATURES = (
+    "kernel",
+    "symmetry",
+    "normaliser",
+    "head_width",
+    "qk_norm",
+    "kv_heads",
+    "output_gate",
+    "bias",
+    "dropout",
+    "path",
+)
 """Those that have to do with features alone, in every space."""
 PLACED = (*FEATURES, "value", "filter", "encoding", "max_positions", "reach")
 """And, in spaces whose tokens stand somewhere, those that have to do with positions."""

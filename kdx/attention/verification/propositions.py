@@ -15,11 +15,12 @@ from kdx.attention.cache import Cache
 from kdx.attention.filters import FILTERS
 from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.rounding import ROUNDINGS, condition, largest, roundings
-from kdx.vocabulary import Symmetry
+from kdx.vocabulary import Maps, OutputGate, QKNorm, Symmetry
 
 WIDTH, HEADS, TOKENS = 16, 2, 9
 # Enough for several blocks, each computed again for its gradient.
@@ -32,6 +33,23 @@ POSITIVE_SEMI_DEFINITE = ("exponential", "rbf", "polynomial")
 ABSOLUTE = ("direct-sum", "product")
 RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
 BLIND_TO_QUERY_NORM = ("linear", "polynomial")
+# Which kernels a normaliser has a meaning for.
+NORMALISED = tuple(
+    (kernel.word, normaliser.word)
+    for normaliser in NORMALISERS.definitions()
+    for kernel in KERNELS.definitions()
+    if kernel.gives in normaliser.kernels
+)
+# What concerns the whole attention, up to the heads' output and beyond.
+WITHIN: tuple[dict[str, Any], ...] = (
+    {"qk_norm": QKNorm.L2},
+    {"qk_norm": QKNorm.RMS},
+    {"kv_heads": 1},
+    {"maps": Maps.DIFFERENTIAL},
+)
+WHOLE: tuple[dict[str, Any], ...] = (*WITHIN, {"output_gate": OutputGate.SIGMOID})
+# So small that a handful of tokens shows each pattern.
+PATTERN: dict[str, Any] = {"stride": 3, "summary": 1, "left": 2, "right": 1, "sinks": 1, "top_k": 3}
 
 
 @dataclass(frozen=True)
@@ -158,11 +176,13 @@ def symmetric_gram_matrices(device: str) -> Errors:
     """With one projection for queries and keys, the Gram matrix is symmetric and positive semi-definite."""
     x = _draw(device, 2, TOKENS, WIDTH)
     for kernel in POSITIVE_SEMI_DEFINITE:
-        module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC)
-        unit = condition(_gram, module, x)
-        asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
-        unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
-        yield kernel, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
+        for norm in QKNorm:
+            module = _attention(device, kernel=kernel, symmetry=Symmetry.SYMMETRIC, qk_norm=norm)
+            unit = condition(_gram, module, x)
+            asymmetry = roundings(_gram(module, x), _gram(module, x).transpose(-2, -1), unit)
+            unit, found = condition(_eigenvalues, module, x), _eigenvalues(module, x)
+            name = kernel if norm is QKNorm.NONE else f"{kernel}, qk_norm {norm}"
+            yield name, largest([asymmetry, roundings(found, found.clamp(min=0), unit)])
 
 
 @torch.no_grad()
@@ -203,6 +223,20 @@ def cached_decoding_equals_teacher_forcing(device: str) -> Errors:
 
             name = f"{scheme if scheme else 'none'}, {value}"
             yield name, _both(module, _decoded, lambda module, x: module(x), x)
+    for filter in FILTERS:
+        if filter != "full":
+            module = _attention(device, filter=filter, **PATTERN)
+            yield filter, _both(module, _decoded, lambda module, x: module(x), x)
+    for kernel, normaliser in NORMALISED:
+        module = _attention(device, kernel=kernel, normaliser=normaliser, filter="causal")
+        yield f"{kernel}, {normaliser}", _both(module, _decoded, lambda module, x: module(x), x)
+    for choices in WHOLE:
+        module = _attention(device, positions=("rotary",), filter="causal", **choices)
+        yield _named(choices), _both(module, _decoded, lambda module, x: module(x), x)
+
+
+def _named(choices: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {choice}" for name, choice in choices.items())
 
 
 def _decoded(module: KernelAttention, x: Tensor) -> Tensor:
@@ -224,9 +258,9 @@ def padding_changes_nothing(device: str) -> Errors:
         to_left = module(torch.cat([noise, x], 1), key_padding=left, query_positions=positions - 3)[:, 3:]
         return torch.stack([to_right, to_left])
 
-    for kernel in KERNELS:
-        module = _attention(device, kernel=kernel)
-        yield kernel, _both(module, padded, lambda module, x: module(x), x)
+    for kernel, normaliser in NORMALISED:
+        module = _attention(device, kernel=kernel, normaliser=normaliser)
+        yield f"{kernel}, {normaliser}", _both(module, padded, lambda module, x: module(x), x)
 
 
 @torch.no_grad()
@@ -247,12 +281,25 @@ def both_paths_agree(device: str) -> Errors:
         for scheme in (*POSITIONS, None):
             for filter in FILTERS:
                 positions = (scheme,) if scheme else ()
-                module = _attention(device, kernel=kernel, positions=positions, filter=filter, stride=3, summary=1)
-                module.path = "literal"
-                unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), module.smooth(x)
-                module.path = "fused"
-                name = f"{kernel}, {scheme if scheme else 'none'}, {filter}"
-                yield name, roundings(module.smooth(x), expected, unit)
+                module = _attention(device, kernel=kernel, positions=positions, filter=filter, **PATTERN)
+                yield f"{kernel}, {scheme if scheme else 'none'}, {filter}", _between_paths(module, x)
+    for kernel, normaliser in NORMALISED:
+        for positions in ((), ("alibi",), ("product",)):
+            for filter in ("full", "causal", "top-k"):
+                choices = {"kernel": kernel, "normaliser": normaliser, "positions": positions, "filter": filter}
+                name = ", ".join((kernel, normaliser, *positions, filter))
+                yield name, _between_paths(_attention(device, **choices, **PATTERN), x)
+    for kernel in KERNELS:
+        for choices in WITHIN:
+            module = _attention(device, kernel=kernel, filter="causal", **choices)
+            yield f"{kernel}, {_named(choices)}", _between_paths(module, x)
+
+
+def _between_paths(module: KernelAttention, x: Tensor) -> float:
+    module.path = "literal"
+    unit, expected = condition(KernelAttention.smooth, module, x, draws=DRAWS), module.smooth(x)
+    module.path = "fused"
+    return roundings(module.smooth(x), expected, unit)
 
 
 def both_paths_agree_on_long_rows(device: str) -> Errors:
@@ -271,6 +318,11 @@ def both_paths_agree_on_long_rows(device: str) -> Errors:
         name = ", ".join((kernel, position if position else "none", value, filter))
         for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
             yield f"{name}, {dtype}", error
+    for kernel, normaliser in NORMALISED:
+        if normaliser not in ("row-sum", "length"):
+            module = _attention(device, kernel=kernel, normaliser=normaliser, filter="window", sinks=2)
+            for dtype, error in _long_errors(module, _draw(device, LONG_BATCH, LONG, WIDTH)):
+                yield f"{kernel}, {normaliser}, window, {dtype}", error
 
 
 def _long_errors(module: KernelAttention, x: Tensor) -> Iterator[tuple[str, float]]:

@@ -6,14 +6,16 @@ from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
+from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in
 from kdx.grid.sections import Filters, refuse
 from kdx.grid.words import known_options, options_in
 from kdx.tasks import TASKS
-from kdx.vocabulary import Attention, Symmetry
+from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
 
 
 def resolve_options(cell: CellFields) -> None:
@@ -24,8 +26,12 @@ def resolve_options(cell: CellFields) -> None:
     cell.settle(filter=cell.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
     _refuse_uneven(cell)
     _refuse_filters(cell)
-    if not attending(cell):
+    if attending(cell):
+        _refuse_normaliser(cell)
+        _settle_kv_heads(cell)
+    else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
+        cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
     own = options_in(words_of(cell))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
@@ -53,14 +59,44 @@ def words_of(cell: CellFields) -> Mapping[str, Any]:
 
 
 def _refuse_uneven(cell: CellFields) -> None:
-    head_width = cell.model.width // cell.model.heads
+    head_width, who = cell.model.width // cell.model.heads, "a head"
+    if cell.maps is Maps.DIFFERENTIAL and attending(cell):
+        if cell.space in (Space.GRAPH, Space.MULTIMODAL):
+            raise refuse("maps", f"the space `{cell.space}` has no differential attention", allowed=Maps.SINGLE)
+        if head_width % 2:
+            raise refuse("model.heads", f"two maps share the features of a head, and a head has {head_width}")
+        head_width, who = head_width // 2, "a map"
     for scheme in map(POSITIONS.definition, cell.position):
         if scheme.even == "head_width" and head_width % 2:
-            raise refuse("model.heads", f"{scheme.word} turns pairs of features, and a head has {head_width}")
+            raise refuse("model.heads", f"{scheme.word} turns pairs of features, and {who} has {head_width}")
         if scheme.even == "width" and cell.model.width % 2:
             raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
     if cell.encoding and ENCODINGS.definition(cell.encoding).even == "width" and cell.model.width % 2:
         raise refuse("model.width", f"sinusoids need an even width, not {cell.model.width}")
+
+
+_LACKS = {"weight": "which gives no logarithm of its weights", "signed weight": "whose weights have a sign"}
+
+
+def _refuse_normaliser(cell: CellFields) -> None:
+    gives = KERNELS.definition(cell.kernel).gives
+    if cell.normaliser is not None and gives not in NORMALISERS.definition(cell.normaliser).kernels:
+        problem = f"{cell.normaliser} has no meaning for the {cell.kernel} kernel, {_LACKS[gives]}"
+        allowed = ", ".join(known.word for known in NORMALISERS.definitions() if gives in known.kernels)
+        raise refuse("normaliser", problem, allowed=allowed)
+
+
+def _settle_kv_heads(cell: CellFields) -> None:
+    heads, shared = cell.model.heads, cell.kv_heads
+    if shared is None or shared == heads:
+        cell.settle(kv_heads=None)
+        return
+    if heads % shared:
+        divisors = ", ".join(str(one) for one in range(1, heads + 1) if heads % one == 0)
+        raise refuse("kv_heads", f"{shared} do not divide {heads} heads", allowed=divisors)
+    if cell.symmetry is Symmetry.SYMMETRIC:
+        problem = f"a symmetric kernel has one projection for {heads} heads of queries and keys"
+        raise refuse("kv_heads", problem, allowed=f"{heads}, or symmetry: asymmetric")
 
 
 def _refuse_filters(cell: CellFields) -> None:

@@ -41,6 +41,8 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
             "what is remembered would keep the positions of its own segment",
             hint="write inject: per-layer, or take another position scheme",
         )
+    if cell.option("sinks"):
+        raise refuse("sinks", "a memory forgets the first tokens of a stream", allowed="0, or memory: 0")
     if not MIXERS.definition(cell.mixer).remembers:
         raise refuse("memory", f"the {cell.mixer} mixer has none", allowed="0")
 

@@ -1,4 +1,4 @@
-"""The sources of parts of one's own, and cells with the field that names them."""
+"""The sources of parts of one's own; and cells with the fields that were added since, at their neutral values."""
 
 import json
 
@@ -19,6 +19,7 @@ CHECKS = {
     "package": "typeof({0}) = 'text' AND length({0}) <= 1000",
     "created": f"{NUMBER} AND {{0}} BETWEEN 0 AND 253402300799",
 }
+NEUTRAL = {"parts": {}, "qk_norm": "none", "kv_heads": None, "maps": "single", "output_gate": "none"}
 
 
 def upgrade() -> None:
@@ -37,7 +38,7 @@ def upgrade() -> None:
         connection.execute(
             sa.text("UPDATE cell SET resolved = :resolved WHERE id = :id"),
             [
-                {"id": cell.id, "resolved": json.dumps({"parts": {}} | json.loads(cell.resolved), sort_keys=True)}
+                {"id": cell.id, "resolved": json.dumps(NEUTRAL | json.loads(cell.resolved), sort_keys=True)}
                 for cell in cells
             ],
         )

@@ -1,0 +1,96 @@
+"""α-entmax: from softmax (α → 1) to sparsemax (α = 2), weights that are exactly 0 for all keys far below the largest.
+
+τ is found exactly by sorting for α = 2 (Martins & Astudillo 2016) and α = 1.5, elsewhere by bisection to the last
+digit. The gradient is that of the result, whichever way τ was found: with s = w^(2 - α) where w > 0, and 0 elsewhere,
+∂w/∂z = diag(s) - s sᵀ / Σ s.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from kdx.attention.interfaces import NormaliserFunction, upcast
+from kdx.definitions import option
+
+
+class Entmax(NormaliserFunction):
+    """α-entmax of the log-weights: few keys have a weight, all others exactly none."""
+
+    formula = "w ← [(α - 1) log w(x_q, x_k) - τ]₊^(1 / (α - 1)), τ such that Σ_k w = 1"
+    source = "Peters et al. 2019, Sec. 3"
+    kernels = ("logarithm",)
+    cancels = True
+    divides = False
+    alpha: float = option(1.5, above=1)
+    """α: 2 is sparsemax; the nearer to 1, the nearer to softmax."""
+
+    def weights(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor:
+        assert log_weight is not None and weight is None
+        log_weight = upcast(log_weight)
+        if visible is not None:
+            log_weight = log_weight.masked_fill(~visible, -torch.inf)
+        found: Tensor = _Entmax.apply(log_weight, self.alpha)  # type: ignore[no-untyped-call]
+        # Of a row without any key all weights are alike until here.
+        return found if visible is None else found.masked_fill(~visible, 0.0)
+
+
+class _Entmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, log_weight: Tensor, alpha: float) -> Tensor:
+        largest = log_weight.amax(-1, keepdim=True).clamp(min=torch.finfo(log_weight.dtype).min)
+        # The largest weight is at most 1, so that τ ≥ -1: whatever is below has no weight, however far below it is.
+        scores = ((alpha - 1) * (log_weight - largest)).clamp(min=-2.0)
+        power = 1 / (alpha - 1)
+        threshold = {1.5: _by_sorting_squares, 2.0: _by_sorting}.get(alpha)
+        tau = _by_bisection(scores, power) if threshold is None else threshold(scores)
+        weights = (scores - tau).clamp(min=0).pow(power)
+        ctx.alpha = alpha
+        ctx.save_for_backward(weights)
+        return weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (weights,) = ctx.saved_tensors
+        slope = torch.where(weights > 0, weights.pow(2 - ctx.alpha), 0.0)
+        share = (gradient * slope).sum(-1, keepdim=True) / slope.sum(-1, keepdim=True)
+        return slope * (gradient - share), None
+
+
+def _by_sorting(scores: Tensor) -> Tensor:
+    """τ with Σ [z - τ]₊ = 1: over the largest k that stay above it, (Σ z - 1) / k."""
+    ordered, count = _ordered(scores)
+    tau = (ordered.cumsum(-1) - 1) / count
+    return _of_the_support(tau, ordered)
+
+
+def _by_sorting_squares(scores: Tensor) -> Tensor:
+    """τ with Σ [z - τ]₊² = 1: over the largest k that stay above it, the smaller root of the quadratic equation."""
+    ordered, count = _ordered(scores)
+    mean = ordered.cumsum(-1) / count
+    variance = (ordered.square().cumsum(-1) / count - mean.square()).clamp(min=0)
+    tau = mean - (1 / count - variance).clamp(min=0).sqrt()
+    return _of_the_support(tau, ordered)
+
+
+def _ordered(scores: Tensor) -> tuple[Tensor, Tensor]:
+    count = torch.arange(1, scores.size(-1) + 1, dtype=scores.dtype, device=scores.device)
+    return scores.sort(-1, descending=True).values, count
+
+
+def _of_the_support(tau: Tensor, ordered: Tensor) -> Tensor:
+    """That of the most keys that all stay above it."""
+    last = (tau <= ordered).sum(-1, keepdim=True) - 1
+    return tau.gather(-1, last)
+
+
+def _by_bisection(scores: Tensor, power: float) -> Tensor:
+    """τ with Σ [z - τ]₊^power = 1, which lies between -1, where the largest alone is 1, and the largest, 0."""
+    low, high = torch.full_like(scores[..., :1], -1.0), torch.zeros_like(scores[..., :1])
+    for _ in range(torch.finfo(scores.dtype).bits):
+        middle = (low + high) / 2
+        above = (scores - middle).clamp(min=0).pow(power).sum(-1, keepdim=True) >= 1
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return low

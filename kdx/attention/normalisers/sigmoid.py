@@ -1,0 +1,35 @@
+"""The sigmoid of each log-weight, without regard to the others: sigmoid attention.
+
+Factors of positions stand inside the sigmoid. The bias makes the weights of a row begin with a sum near 1 whatever its
+length; n is the number of keys that the query sees, where Ramapuram et al. take the length of the row, so that a
+query's output does not depend on keys that it does not see.
+"""
+
+from torch import Tensor
+
+from kdx.attention.interfaces import NormaliserFunction, upcast
+from kdx.definitions import option
+
+
+class Sigmoid(NormaliserFunction):
+    """The sigmoid of each log-weight, and no divisor."""
+
+    formula = "w ← σ(log w(x_q, x_k) + b), b = -log n"
+    source = "Ramapuram et al. 2024"
+    kernels = ("logarithm",)
+    cancels = False
+    divides = False
+    sigmoid_bias: str = option("length", words=("length", "none"))
+    """b: -log n, with n the keys that the query sees, or none."""
+
+    def weights(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor:
+        assert log_weight is not None and weight is None
+        log_weight = upcast(log_weight)
+        if self.sigmoid_bias == "length":
+            keys = log_weight.new_full((), log_weight.size(-1))
+            if visible is not None:
+                seen = visible.expand(*visible.shape[:-1], log_weight.size(-1))
+                keys = seen.sum(-1, keepdim=True).clamp(min=1).to(log_weight.dtype)
+            log_weight = log_weight - keys.log()
+        weights = log_weight.sigmoid()
+        return weights if visible is None else weights.masked_fill(~visible, 0.0)

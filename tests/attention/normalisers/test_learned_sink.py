@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from kdx.attention import Cache, KernelAttention
+from tests.attention import by_hand
+
+SINKS = [-1.5, 2.0]
+
+
+def attention(**choices: object) -> KernelAttention:
+    torch.manual_seed(0)
+    module = KernelAttention(8, 2, normaliser="learned-sink", **choices).double()
+    with torch.no_grad():
+        module.normaliser.log_weight.copy_(torch.tensor(SINKS))
+    return module
+
+
+def with_sink(scores: np.ndarray, head: int, query: int) -> np.ndarray:
+    return np.exp(scores) / (np.exp(SINKS[head]) + np.exp(scores).sum())
+
+
+@pytest.mark.parametrize("filter", ["full", "causal"])
+@pytest.mark.parametrize("positions", [(), ("alibi",)])
+@pytest.mark.parametrize("tokens", [9, 300], ids=["one call", "several"])
+def test_it_is_the_definition_token_by_token(filter: str, positions: tuple[str, ...], tokens: int) -> None:
+    module, x = attention(filter=filter, positions=positions), by_hand.draw(tokens, 8)
+    slopes = [2**-4, 2**-8] if positions else [0, 0]
+    expected = by_hand.attention(
+        module,
+        x,
+        row=with_sink,
+        sees=lambda i, j: filter == "full" or j <= i,
+        bias=lambda head, i, j: -slopes[head] * abs(i - j),
+    )
+    by_hand.same(module, x, expected)
+
+
+def test_it_starts_at_one() -> None:
+    torch.manual_seed(0)
+    module = KernelAttention(8, 2, normaliser="learned-sink")
+    torch.manual_seed(0)
+    fixed = KernelAttention(8, 2, normaliser="softmax-plus-one")
+    x = by_hand.draw(1, 5, 8).float()
+    torch.testing.assert_close(module(x), fixed(x))
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "rbf", "student-t", "elu"])
+@pytest.mark.parametrize("filter", ["full", "causal", "window"])
+@pytest.mark.parametrize("tokens", [6, 280])
+def test_the_gradient_of_the_sink_is_the_same_on_both_paths(kernel: str, filter: str, tokens: int) -> None:
+    module, x = attention(kernel=kernel, filter=filter, left=3), by_hand.draw(1, tokens, 8)
+    gradients: list[Tensor] = []
+    for module.path in ("literal", "fused"):
+        module.zero_grad()
+        module(x).square().sum().backward()
+        gradients.append(module.normaliser.log_weight.grad.clone())
+    assert (gradients[0] != 0).all()
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-10, atol=1e-10)
+
+
+def test_decoding_with_a_cache_equals_one_pass() -> None:
+    module, x, cache = attention(kernel="rbf", filter="causal"), by_hand.draw(1, 7, 8), Cache()
+    steps = [module(token, cache=cache) for token in x.split(1, 1)]
+    torch.testing.assert_close(torch.cat(steps, 1), module(x), rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_half_precision_keeps_the_sink_beside_the_norm_of_a_long_query() -> None:
+    module, x = attention(kernel="rbf").float(), 2 * by_hand.draw(2, 12, 8).float()
+    expected = module(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(module(x).float(), expected, rtol=0.05, atol=0.05)
