@@ -12,7 +12,10 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import nn
 
+from kdx.attention import KernelAttention
+from kdx.attention.verification.part import check_kernel
 from kdx.data.corpora import DIFFICULTIES
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
@@ -74,9 +77,13 @@ def _try(spec: CellSpec, now: _Now) -> None:
 def _attend(spec: CellSpec, which: Attention) -> None:
     x = torch.randn(ROWS, TOKENS, spec.model.width, requires_grad=True)
     if which is Attention.ENCODER_DECODER:
-        output = attention_of(spec, which)(x, torch.randn(ROWS, TOKENS + 1, spec.model.width))
+        attention: nn.Module = attention_of(spec, which)
+        output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width))
     else:
-        output = mixer_of(spec, which, attention_of)(x)
+        attention = mixer_of(spec, which, attention_of)
+        output = attention(x)
+    if isinstance(attention, KernelAttention):
+        check_kernel(attention.kernel, x)
     if output.shape != x.shape:
         raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()

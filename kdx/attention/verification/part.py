@@ -7,10 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kdx.attention.interfaces import KernelFunction
 from kdx.attention.module import KernelAttention
 from kdx.attention.verification.device import check_device
 from kdx.attention.verification.propositions import (
     DRAWS,
+    HEADS,
     LONG,
     LONG_BATCH,
     TOKENS,
@@ -46,6 +48,8 @@ def findings_of(axis: str, word: str, device: str) -> Iterator[PropositionError]
         Exception: whatever the part raises.
     """
     check_device(device)
+    if axis == "kernel":
+        check_kernel(_attention(device, kernel=word).kernel, _draw(device, 1, HEADS, TOKENS, WIDTH // HEADS))
     x, padding = _draw(device, 2, TOKENS, WIDTH), _draw(device, 2, 3, WIDTH, seed=7)
     for name, choices in _variants(axis, word):
         module = _attention(device, **choices)
@@ -63,6 +67,22 @@ def findings_of(axis: str, word: str, device: str) -> Iterator[PropositionError]
     name, choices = list(_variants(axis, word))[-1]
     for dtype, error in _long_errors(_attention(device, **choices), _draw(device, LONG_BATCH, LONG, WIDTH)):
         yield PropositionError("both paths agree on long rows", f"{name}, {dtype}", error)
+
+
+def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
+    """Whether a kernel gives what its class says, from tokens (B, T, D).
+
+    Raises:
+        ValueError: it gives something else.
+    """
+    log_weight, weight = kernel.log_weight(x, x), kernel.weight(x, x)
+    found = "logarithm" if log_weight is not None else "signed weight" if weight is not None else "nothing"
+    if found == "signed weight" and weight is not None and not bool((weight < 0).any()) and kernel.gives == "weight":
+        return
+    if found != kernel.gives:
+        what = {"logarithm": "log_weight", "signed weight": "weight", "nothing": "neither method"}[found]
+        hint = "write gives = 'weight', or 'signed weight'" if weight is not None else "define log_weight or weight"
+        raise ValueError(f"its class says that it gives a {kernel.gives}, and {what} gives numbers: {hint}")
 
 
 def _variants(axis: str, word: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -22,6 +22,7 @@ from kdx.grid.shipped import names
 from kdx.store import evaluations, leases, reading, recording
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
+from kdx.store.parts import load_parts
 from kdx.store.records import RunState
 from kdx.store.schema import bits_of, metadata
 from kdx.store.version import REVISION
@@ -34,7 +35,7 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89, "0007": 89}
+METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89, "0007": 89, "0008": 89}
 
 
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
@@ -65,6 +66,8 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         made = evaluations.of_runs(database, [run.id for run in tiny.runs])
         found = [one.metrics for of_run in made.values() for one in of_run.values()]
         assert found == ([{"loss": 1.25}] if old.stem >= "0007" else [])
+        kept = [part.sources for part in load_parts(database, ["a" * 64]).values()]
+        assert kept == ([{"a.py": "class A: pass\n"}] if old.stem >= "0008" else [])
         (attempt,) = reading.attempts(database, 4)
         assert "do not fill 32768 streams" in attempt.traceback
 
@@ -92,8 +95,8 @@ def fourth(scripts: ScriptDirectory) -> ModuleType:
 @pytest.fixture(scope="module")
 def completed(scripts: ScriptDirectory, fourth: ModuleType) -> Callable[[str], dict[str, Any]]:
     """A cell's text as all migrations together complete it."""
-    sixth = migration(scripts, "0006")
-    return lambda text: json.loads(sixth.completed(fourth.resolved(text)))
+    sixth, eighth = migration(scripts, "0006"), migration(scripts, "0008")
+    return lambda text: json.loads(eighth.completed(sixth.completed(fourth.resolved(text))))
 
 
 def test_the_neutral_values_of_the_migrations_are_those_of_a_cell(completed: Callable[[str], dict[str, Any]]):

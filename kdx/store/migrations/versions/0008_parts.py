@@ -37,8 +37,10 @@ def upgrade() -> None:
     if cells:
         connection.execute(
             sa.text("UPDATE cell SET resolved = :resolved WHERE id = :id"),
-            [
-                {"id": cell.id, "resolved": json.dumps(NEUTRAL | json.loads(cell.resolved), sort_keys=True)}
-                for cell in cells
-            ],
+            [{"id": cell.id, "resolved": completed(cell.resolved)} for cell in cells],
         )
+
+
+def completed(resolved: str) -> str:
+    """The cell with these fields."""
+    return json.dumps(NEUTRAL | json.loads(resolved), sort_keys=True)
