@@ -11,7 +11,8 @@ and one line in its family's dict:
 - `positions`: either a change of the features before they are projected, or one more factor of the weight;
 - `encodings`: t, the vector of an absolute position;
 - `values`: what is averaged;
-- `filters`: M, always intersected with the padding.
+- `filters`: M, always intersected with the padding;
+- `normalisers`: what makes weights of a row, by default the row sum as above.
 
 What each must give stands in `interfaces`. `module` puts them together, `smoother` computes Eq. 2 in two ways that
 agree: `literal`, as printed, which is the oracle, and `fused`, one scaled-dot-product-attention call.

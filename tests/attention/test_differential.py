@@ -95,6 +95,16 @@ def test_weights_are_the_difference_of_both_maps() -> None:
     torch.testing.assert_close(weights @ module.values_of(x), module.smooth(x), rtol=0, atol=1e-10)
 
 
+def test_heads_that_share_keys_share_those_of_each_map() -> None:
+    module, x = attention(kv_heads=1), by_hand.draw(1, 5, 16)
+    whole, state = attention(), module.state_dict()
+    for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
+        state[name] = torch.cat([state[name]] * 2)
+    whole.load_state_dict(state)
+    for module.path in ("literal", "fused"):
+        torch.testing.assert_close(module(x), whole(x), rtol=0, atol=1e-10)
+
+
 def test_decoding_keeps_values_once() -> None:
     module, x, cache = attention(positions=["rotary"], filter="causal", kv_heads=1), by_hand.draw(1, 6, 16), Cache()
     steps = [module(token, cache=cache) for token in x.split(1, 1)]

@@ -120,3 +120,19 @@ def test_the_other_spaces_have_both() -> None:
     for joint.path in ("literal", "fused"):
         outputs.append(joint(nodes))
     torch.testing.assert_close(outputs[2], outputs[3], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"normaliser": "learned-sink", "kv_heads": 2},
+        {"normaliser": "entmax", "qk_norm": "l2"},
+        {"normaliser": "sigmoid", "qk_norm": "rms"},
+        {"filter": "window", "sinks": 1, "output_gate": "sigmoid"},
+        {"filter": "top-k", "maps": "differential"},
+    ],
+    ids=lambda choices: "+".join(choices),
+)
+def test_todays_words_compile_into_one_graph(choices: dict) -> None:
+    module, x = attention(**choices), by_hand.draw(2, 5, 16)
+    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from kdx.attention.interfaces import NormaliserFunction, upcast
 from kdx.definitions import option
@@ -51,7 +50,6 @@ class _Entmax(torch.autograd.Function):
         return weights
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (weights,) = ctx.saved_tensors
         slope = torch.where(weights > 0, weights.pow(2 - ctx.alpha), 0.0)

@@ -3,7 +3,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from kdx.attention import Cache, KernelAttention
+from kdx.attention import Cache, KernelAttention, smoother
+from kdx.attention.interfaces import Settings
+from kdx.attention.normalisers.learned_sink import LearnedSink
 from tests.attention import by_hand
 
 SINKS = [-1.5, 2.0]
@@ -66,9 +68,15 @@ def test_decoding_with_a_cache_equals_one_pass() -> None:
     torch.testing.assert_close(torch.cat(steps, 1), module(x), rtol=0, atol=1e-10)
 
 
-@torch.no_grad()
-def test_half_precision_keeps_the_sink_beside_the_norm_of_a_long_query() -> None:
-    module, x = attention(kernel="rbf").float(), 2 * by_hand.draw(2, 12, 8).float()
-    expected = module(x)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(module(x).float(), expected, rtol=0.05, atol=0.05)
+def test_a_sink_far_above_its_row_has_a_gradient_that_is_a_number() -> None:
+    sink = LearnedSink(Settings(4, 1, 4))
+    smoother.weights(torch.full((1, 1, 1, 2), -1000.0), None, sink).sum().backward()
+    assert sink.log_weight.grad.tolist() == [0.0]
+
+
+def test_half_precision_keeps_what_a_large_sink_is() -> None:
+    """Half of 200.6 in 8 bits is 100.5, which would leave 0.38 of the value."""
+    query, key = torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16), torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16)
+    query[..., 0], key[..., 0] = 20, 10
+    output = smoother.fused([(query, key)], torch.ones_like(key), sink=torch.tensor([[[100.3]]]))
+    torch.testing.assert_close(output.float(), torch.full((1, 1, 1, 4), 0.4256), rtol=0.01, atol=0)

@@ -38,9 +38,11 @@ def test_every_positive_kernel_has_one_more_in_its_row_sum(kernel: str, tokens: 
 
 
 def test_log_weights_of_any_size_keep_the_one() -> None:
-    log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]])
+    log_weight = torch.tensor([[[[1000.0, 999.0], [-1000.0, -1001.0]]]], requires_grad=True)
     found = smoother.weights(log_weight, None, SoftmaxPlusOne(Settings(4, 1, 4)))
     torch.testing.assert_close(found, torch.tensor([[[[0.7310586, 0.2689414], [0.0, 0.0]]]]))
+    found[..., 0].sum().backward()
+    torch.testing.assert_close(log_weight.grad, torch.tensor([[[[0.1966119, -0.1966119], [0.0, 0.0]]]]))
 
 
 def test_it_has_no_meaning_for_weights_with_a_sign() -> None:
