@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as lightning
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -19,10 +18,11 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
-from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.determinism import fix_arithmetic
+from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.module import TaskModule
-from kdx.training.stopping import Stopped, StopRequest
+from kdx.training.stopping import StopRequest
 from kdx.training.trainer import evaluator_of
 from kdx.vocabulary import Split
 
@@ -69,7 +69,7 @@ class Evaluator:
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = todays_names(weights)
         self._models: dict[int, nn.Module] = {}
-        self._trainer = evaluator_of(spec.training, _Watch(seed, stop, alive))
+        self._trainer = evaluator_of(spec.training, DuringTest(seed, stop, alive))
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
@@ -107,27 +107,3 @@ class Evaluator:
             model.load_state_dict(self._weights)
             self._models[longest] = model.eval()
         return self._models[longest]
-
-
-class _Watch(lightning.Callback):
-    """Tells signs of life, stops on request, and draws what is random as the run's own test does."""
-
-    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
-        self._seed, self._stop, self._alive = seed, stop, alive
-
-    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        # To Lightning a SIGTERM is a SystemExit.
-        self._stop.listen()
-
-    def on_test_batch_start(
-        self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        if self._stop.asked:
-            raise Stopped
-        self._alive()
-        reseed(self._seed, "test", batch_idx)

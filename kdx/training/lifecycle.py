@@ -1,4 +1,4 @@
-"""The callback that makes a run resumable; it must be the first in Lightning's list.
+"""The callback that makes a run resumable, up to its test; it must be the first in Lightning's list.
 
 Where a checkpoint is taken does not change a run's numbers, so time decides when; that it is taken at the start of a
 batch that begins an optimiser step, with no gradients yet, is what lets the resumed run do exactly what the first would
@@ -166,7 +166,7 @@ class Lifecycle(lightning.Callback):
             self.recorder.metric("train/loss", trainer.global_step + 1, exception.training_loss)
 
     def on_validation_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        # The last validation and the test are runs of their own to Lightning, whose SIGTERM is a SystemExit.
+        # Lightning treats the last validation as a run of its own, and answers its SIGTERM with a SystemExit.
         self.stop.listen()
 
     def on_validation_batch_start(
@@ -214,22 +214,6 @@ class Lifecycle(lightning.Callback):
                 # Another time the recorder might say otherwise.
                 self._save(trainer)
                 raise Pruned
-
-    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        self.stop.listen()
-
-    def on_test_batch_start(
-        self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        if self.stop.asked:
-            raise Stopped
-        self.recorder.alive()
-        reseed(self.seed, "test", batch_idx)
 
 
 def _better(score: float, best: float, direction: Direction) -> bool:

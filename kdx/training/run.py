@@ -23,6 +23,7 @@ from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import conditions
 from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import Diverged, TaskModule
@@ -129,7 +130,8 @@ def train(
         return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
-    trainer = trainer_of(training, validate_every, lifecycle, files)
+    during_test = DuringTest(seed, stop, recorder.alive)
+    trainer = trainer_of(training, validate_every, lifecycle, during_test, files)
     loader = training_batches(batches.train, training, resumed.batches if resumed else 0)
     valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)
     try:
