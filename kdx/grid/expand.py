@@ -14,11 +14,13 @@ from math import prod
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
+from kdx.grid.cell_selector import choice
 from kdx.grid.faults import located
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.words import known_options
 
 MOST_LOOKED_AT = 20_000
 """Faults of cells, those that were met before among them, after which no more cells are looked at."""
@@ -95,9 +97,15 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
                 if found > MOST_LOOKED_AT:
                     raise by_place(faults, all_found=False) from error
                 continue
-            labels = dict(zip(names, (bundle.label for bundle in bundles), strict=True))
+            labels = {name: _label(spec, name, bundle) for name, bundle in zip(names, bundles, strict=True)}
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
     return cells
+
+
+def _label(spec: CellSpec, axis: str, bundle: Bundle) -> str:
+    """As the grid words it; a choice of an option that no word of the cell has is without effect, and is not shown."""
+    without_effect = axis in known_options() and axis not in spec.options
+    return (choice({}, axis) or bundle.label) if without_effect else bundle.label
 
 
 def _values(bundle: Bundle) -> int:
