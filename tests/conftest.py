@@ -8,9 +8,13 @@ import hashlib
 import json
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
+
+# Makes the small grids importable; last, so that it hides nothing.
+sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
