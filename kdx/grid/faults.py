@@ -1,4 +1,4 @@
-"""What was found wrong with a cell, told at its place in the file and in the grid's words."""
+"""Faults of a cell, with their places in the file and in the grid's words."""
 
 import re
 from typing import Any, get_args
@@ -11,7 +11,7 @@ from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, shortened
 from kdx.grid.table_layout import leaves
 
-# Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
+# These replace pydantic's messages, which speak of Python and of patterns; only the name of a corpus has a pattern.
 _ALLOWED = {
     "model_type": "a mapping",
     "dict_type": "a mapping",
@@ -22,14 +22,14 @@ _ALLOWED = {
 
 
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
-    """One fault for each detail of `error`, which came of validating `node` as `model`; of very many, the first."""
+    """One fault for each detail of `error`, raised when `node` was validated as `model`; of very many, the first."""
     return [_fault(detail, node, model) for detail in error.errors(include_url=False)[:MOST_FOUND]]
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
-    """A fault whose place is a field of the cell, such as `data.corpus`, told where the grid has it.
+    """The fault, located where the grid has its field, such as `data.corpus`.
 
-    Any other stays as it is, and so does each where the cell does not come from a file.
+    A fault at another place, or of a cell that does not come from a file, stays unchanged.
     """
     keys = {key for key, _ in leaves(cell.spec.model_dump(by_alias=True))}
     place = cell.place(fault.place) if isinstance(fault.place, str) and fault.place in keys else None

@@ -98,7 +98,7 @@ def shortened(value: Any) -> str:
 
 
 def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = LARGEST_FILE) -> Node:
-    """The mapping that a file holds; YAML's traps go to `faults`, so that they are told with the grid's other faults.
+    """The mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
 
     Args:
         faults: a `FaultList`, where nobody knows what the file holds.

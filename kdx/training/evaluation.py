@@ -1,4 +1,4 @@
-"""Evaluates a trained model: reads a text as its own test did, or otherwise, and gives the numbers of that."""
+"""Evaluates a trained model: reads a text as its own test did, or with other settings, and returns the metrics."""
 
 import logging
 import warnings
@@ -29,7 +29,7 @@ from kdx.vocabulary import Split
 
 @dataclass(frozen=True)
 class EvaluationOutcome:
-    """What an evaluation gave."""
+    """The result of an evaluation."""
 
     metrics: Mapping[str, float]
     """Metric, without a split → value."""
@@ -37,7 +37,7 @@ class EvaluationOutcome:
     """Metric → what it means, or its signature."""
     data_fingerprint: str
     longest_context: int | None
-    """Tokens that one is really predicted from at most, memory included; None: no stream was read."""
+    """The largest number of tokens that one is predicted from, memory included; None: no stream was read."""
 
 
 class Evaluator:
@@ -54,12 +54,12 @@ class Evaluator:
         alive: Callable[[], None],
         home: Path | None = None,
     ) -> None:
-        """Of a run of this cell and seed.
+        """Takes a run of this cell and seed.
 
         Args:
             weights: the state of the model that was tested.
             corpus: the one that the run was trained with.
-            stop: asked to, an evaluation stops before its next batch.
+            stop: when asked, an evaluation stops before its next batch.
             alive: called before each batch.
             home: folder of prepared corpora; None: the user's.
         """
@@ -73,7 +73,7 @@ class Evaluator:
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
-        """What it is computed with."""
+        """The libraries, hardware and code that compute it."""
 
     def evaluate(self, evaluation: ResolvedEvaluation) -> EvaluationOutcome:
         """Read the text as the evaluation asks, once.
@@ -98,7 +98,7 @@ class Evaluator:
 
     def _model(self, spec: CellSpec) -> nn.Module:
         """The model with the weights, for this evaluation and for others that build it alike."""
-        # What it counts positions from must not depend on what else is asked, nor on how little is remembered.
+        # Positions are counted from the longest memory, whatever else is asked for and however short this memory is.
         longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
         if longest not in self._models:
             section = spec.evaluation.model_copy(update={"memory": longest or None})

@@ -125,7 +125,7 @@ class Lifecycle(lightning.Callback):
     def _save(self, trainer: lightning.Trainer) -> None:
         # A checkpoint must never be ahead of the rows before it.
         self.recorder.flush(trainer.global_step)
-        # Only now: a database that was locked for minutes says nothing of what a checkpoint costs.
+        # Measured from here: waiting for a locked database is no cost of the checkpoint.
         start = time.monotonic()
         self.files.copy_weights(self.weights)
         trainer.save_checkpoint(self.files.folder)
@@ -181,7 +181,7 @@ class Lifecycle(lightning.Callback):
         if self.stop.asked:
             self.stop_seen = self.stop_seen or time.monotonic()
             if time.monotonic() - self.stop_seen > VALIDATION_GRACE:
-                # The checkpoint before it stands.
+                # The last checkpoint remains valid.
                 self.recorder.flush(trainer.global_step)
                 raise Stopped
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
@@ -207,11 +207,11 @@ class Lifecycle(lightning.Callback):
         if average or better:
             path = self.files.write(CheckpointKind.WEIGHTS, step, module.model.state_dict())
             self.weights = [*self.weights, path.name][-(average or 1) :]
-        # Of a run that is done there is nothing to prune.
+        # A run that has done all its steps cannot be pruned.
         if step < module.spec.training.steps:
             self.pruned = self.recorder.why_pruned(step, metrics)
             if self.pruned is not None:
-                # Another time the recorder might say otherwise.
+                # Saved first, since the recorder might answer differently the next time.
                 self._save(trainer)
                 raise Pruned
 

@@ -57,7 +57,7 @@ def trainer_of(
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
         callbacks=[lifecycle, during_test],
-        # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
+        # Named explicitly: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
         default_root_dir=files.folder,
         **_on_one_device(training),
