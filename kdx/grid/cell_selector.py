@@ -67,6 +67,12 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
+def without_effect(spec: CellSpec, factor: str) -> bool:
+    """Whether the factor is an option that no word of the cell has."""
+    section, _, name = factor.rpartition(".")
+    return factor in _options() and name not in (spec.data if section == "data" else spec).options
+
+
 @cached_over_words
 def factors() -> tuple[str, ...]:
     """Every factor that a cell can have, in the order of the spec."""

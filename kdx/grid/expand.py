@@ -14,13 +14,12 @@ from math import prod
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
-from kdx.grid.cell_selector import choice
+from kdx.grid.cell_selector import choice, without_effect
 from kdx.grid.faults import located
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
-from kdx.grid.words import known_options
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
@@ -104,8 +103,8 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
 
 def _label(spec: CellSpec, axis: str, bundle: Bundle) -> str:
     """The choice in the words of the grid. A choice of an option that no word of the cell has is not shown."""
-    without_effect = axis in known_options() and axis not in spec.options
-    return (choice({}, axis) or bundle.label) if without_effect else bundle.label
+    word = choice({}, axis) if without_effect(spec, axis) else None
+    return bundle.label if word is None else word
 
 
 def _values(bundle: Bundle) -> int:

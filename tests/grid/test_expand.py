@@ -109,3 +109,11 @@ def test_a_choice_without_effect_is_no_label():
         ("rbf", "2.0", "none"),
     ]
     assert found[0].id == found[1].id
+
+
+def test_nor_is_one_of_an_option_that_another_corpus_has():
+    corpora = dimension("data.corpus", copy={"data": {"corpus": "copy"}}, recall={"data": {"corpus": "recall"}})
+    pairs = Dimension("data.pairs", (Bundle("2", node({"data": {"pairs": 2}})),))
+    found, faults = cells(SubGrid(node({"task": "answer"}), (corpora, pairs)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [("copy", "none"), ("recall", "2")]
