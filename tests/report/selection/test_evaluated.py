@@ -11,6 +11,7 @@ from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_ev
 from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.report.render.html.figures import lengths
+from kdx.report.render.wording import caption
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.table.build import tables
 from kdx.report.table.layout import lay_out
@@ -106,3 +107,23 @@ def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_make
     assert again.spec == record.cells[0].spec.known
     (evaluation,) = plan.evaluations_of(again.id)
     assert traced.evaluation and evaluation.id == traced.evaluation.id
+
+
+def test_what_seeds_can_show_is_said_of_each_length_by_its_name() -> None:
+    """Numbers at two lengths do not compare, so each length has its own smallest difference."""
+    cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
+    runs = [*scored("rbf", (9.0, 9.5), (8.0, 8.5))]
+    runs += [one._replace(id=10 + one.seed) for one in scored("exponential", (9.0, 9.5), (8.0, 8.5))]
+    record = sweep(cells, runs, tables=[BY_LENGTH])
+    evaluations: dict[int, dict[str, EvaluationRecord]] = {}
+    for (run, length), score in {**SCORES, (10, 128): 8.0, (11, 128): 9.5, (10, 256): 6.1, (11, 256): 6.9}.items():
+        known = cells[run // 10].spec.known
+        assert known
+        found = resolve_evaluation(known, AskedEvaluation("x", EvaluationSettings(length=length)))
+        kept = EvaluationRecord(found.id, found.settings, 0.0, length, {}, None, {"perplexity": score})
+        evaluations.setdefault(run, {})[found.id] = kept
+    record = replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
+    (table,) = tables(record)
+    (line,) = [one for one in caption(table, best="*") if one.startswith("The smallest difference")]
+    assert line.count("(length 128), n = 2") == line.count("(length 256), n = 2") == 1
+    assert "(prediction)" not in line
