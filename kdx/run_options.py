@@ -1,4 +1,4 @@
-"""What a run is told beside its cell and its seed."""
+"""The options of a run beside its cell and its seed."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from kdx.vocabulary import IfChanged
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Everything that a run is told beside its cell and its seed, from the command line to whoever uses it.
+    """Every option of a run beside its cell and its seed, from the command line to the worker.
 
-    It is no part of a run's identity. Between processes it travels as JSON, see `kdx.sweep.messages.ClaimedRun`.
+    They are no part of a run's identity. Between processes they travel as JSON, see `kdx.sweep.messages.ClaimedRun`.
 
     Raises:
         ValueError: an option has a value that it cannot have.
@@ -18,7 +18,7 @@ class RunOptions:
     if_changed: IfChanged = IfChanged.REFUSE
     """What is done with a run that began under other conditions."""
     hang_after: float = 600.0
-    """Seconds without a sign of life, after which a run counts as hung, is ended, and tried again."""
+    """Seconds without a sign of life after which a run counts as hung; it is ended and tried again."""
 
     def __post_init__(self) -> None:
         if not self.hang_after > 0:

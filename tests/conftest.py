@@ -8,9 +8,14 @@ import hashlib
 import json
 import os
 import random
+import signal
+import sys
 from pathlib import Path
 
 import pytest
+
+# Makes the small grids importable; last, so that it hides nothing.
+sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +82,12 @@ def series(seed, request, record_property) -> random.Random:
 def figure(record_property):
     """Puts a line into the report of faults."""
     return lambda text: record_property(FIGURES, text)
+
+
+def pytest_configure() -> None:
+    # A shell that starts the tests in its background, or nohup, has them ignore these, and so every process of theirs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(config, items) -> None:

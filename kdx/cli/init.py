@@ -6,6 +6,9 @@ import typer
 
 from kdx.cli.console import out, say
 
+FIRST = "quickstart"
+"""The grid to begin with, where it is among those that are copied."""
+
 
 def init(
     folder: Annotated[str, typer.Argument(help="Where to put them.")] = "experiments",
@@ -44,4 +47,5 @@ def init(
             raise KdxError(f"cannot write: {error.strerror}", place=str(target), hint="name another folder") from error
         out(str(target))
         copied += 1
-    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: kdx plan {shlex.quote(str(targets[0]))}")
+    first = next((target for target in targets if target.stem == FIRST), targets[0])
+    say(f"{copied} grid{'' if copied == 1 else 's'} copied; next: kdx plan {shlex.quote(str(first))}")

@@ -39,7 +39,7 @@ def query(
         _schema(db, json)
         return
     if not statement:
-        raise KdxError("there is no question", allowed="one SELECT, or --schema")
+        raise KdxError("no statement is given", allowed="one SELECT, or --schema")
     if json and csv:
         raise KdxError("--json and --csv exclude each other")
     from kdx.report.render.rows import to_csv, to_json, to_text

@@ -86,12 +86,15 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     yield f"sweep     {sanitize_lines(trace.sweep)}, in {sanitize_lines(db)}"
     planned = f"by: {sanitize_lines(trace.command)}" if trace.command else "by a command that was not recorded"
     yield f"planned   {planned}"
-    yield f"cell      {cell.id}"
+    yield f"cell      {trace.record.id}"
+    if trace.evaluation is not None:
+        settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
+        yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
     yield ""
     yield from (f"  {sanitize_lines(line)}" for line in as_yaml(trace.spec).splitlines())
     yield ""
     yield from _aligned(
-        ("", "run", "seed", "state", cell.selected_by.name, "at step", cell.metric.recorded, "seconds"),
+        ("", "run", "seed", "state", cell.selected_by.name, "at step", sanitize_lines(trace.scored), "seconds"),
         [_run(one) for one in trace.runs],
     )
     yield from (f"  run {one.record.id}: {sanitize_lines(one.record.error)}" for one in trace.runs if one.record.error)
@@ -110,7 +113,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
         for name, fact in (origin.facts or {}).items():
             yield f"  {sanitize_lines(name):11}  {sanitize_lines(str(fact))}"
         for name, definition in (origin.definitions or {}).items():
-            if name in (cell.selected_by.name, cell.metric.recorded):
+            if name in (cell.selected_by.name, trace.scored):
                 yield f"  {name:11}  {sanitize_lines(definition)}"
 
 
@@ -122,7 +125,7 @@ def _number(trace: "Trace") -> str:
     if cell.value is None:
         text = words(cell, show_n=False)
         return "  ".join(filter(None, (text.score, text.note)))
-    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {cell.metric.recorded}"
+    number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
     return f"{number} of run {cell.run_id}, seed {cell.seed}: the best {cell.selected_by.name} of {cell.planned} seeds"

@@ -126,9 +126,9 @@ class ExampleBatch(NamedTuple):
     inputs: dict[str, Tensor]
     """Argument of the model → tensor, whose first dimension is B."""
     targets: Tensor
-    """(B, T): the classes to be told."""
+    """(B, T): the classes to predict."""
     slices: dict[str, Tensor]
-    """(B, T) each: how difficult a target is in some respect, as of `kdx.data.examples.Examples`."""
+    """(B, T) each: the difficulty of each target, as in `kdx.data.examples.Examples`."""
 
 
 class ExampleBatches:

@@ -1,4 +1,4 @@
-"""What an evaluation reads of a corpus: another of its splits, or another text in the tokens of the run."""
+"""The corpus that an evaluation reads: another split of the run's corpus, or another text in the tokens of the run."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -28,7 +28,7 @@ def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any
     split, read, name = evaluation.split, corpus, spec.data.corpus
     if evaluation.other_corpus is not None:
         name = evaluation.other_corpus
-        # Whatever of the data tells how a text is generated or cut is told of the run's own.
+        # These settings describe how the run's own text is generated or cut, so they do not apply to another text.
         data = spec.data.model_copy(update={"corpus": name, "train_lines": None, "seed": 0})
         try:
             read = TASKS[spec.task].data.read_other()(data, spec.data, corpus, split, home)

@@ -24,9 +24,9 @@ Numbers = NDArray[np.float64]
 NO_ANSWER = -100
 """The target of a place where nothing is asked; cross-entropy leaves it out."""
 _SHARES = {Split.VALID: 1, Split.TEST: 1, Split.TRAIN: 6}
-"""Of all examples that there can be, in eighths: an example is of one split and no other."""
+"""The share of all possible examples that each split may draw, in eighths; no example is in two splits."""
 _PATIENCE = 20_000
-"""Examples of other splits in a row after which there seem to be none of this one."""
+"""After so many examples of other splits in a row, there seem to be none of this split."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Examples:
     inputs: Mapping[str, NDArray[Any]]
     """Argument of the model → array."""
     targets: NDArray[Any]
-    """(N, T): the classes to be told, T of each example."""
+    """(N, T): the classes to predict, T of each example."""
     slices: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    """Of each target (N, T), how difficult it is in some respect, such as the `distance` to what tells it."""
+    """Respect, such as the `distance` to the token that determines a target → difficulty of each target (N, T)."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -77,7 +77,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesOneByOne(ABC):
-    """A corpus whose difficulty is a matter of its options (`kdx.definitions.option`), which are its other fields.
+    """A corpus whose difficulty depends on its options (`kdx.definitions.option`), which are its other fields.
 
     Raises:
         ValueError: an option cannot be this.
@@ -101,25 +101,25 @@ class ExamplesOneByOne(ABC):
     @property
     @abstractmethod
     def tokens(self) -> int:
-        """Tokens that the model reads of an example, padding included."""
+        """Number of tokens that the model reads in an example, padding included."""
 
     @property
     @abstractmethod
     def classes(self) -> int:
-        """How many classes, or tokens, a target is one of."""
+        """Number of classes, or tokens, that a target may be."""
 
     def fault(self) -> KdxError | None:
-        """How options do not fit each other, told at `data.` and one of them; None: they do."""
+        """The fault of options that do not fit each other, at `data.` and one of them; None: they fit."""
         return None
 
     @abstractmethod
     def draw(self, random: Random) -> Example:
-        """An example; all have arrays of the same shapes."""
+        """Draws an example; all have arrays of the same shapes."""
 
     def generate(self, name: str, seed: int, split: Split, count: int) -> Examples:
         """The first `count` examples of a split; a pure function of its arguments and of the options.
 
-        What an example shows is in one split only, of each seed.
+        With each seed, no example is in two splits.
 
         Raises:
             KdxError: there are too few different examples.
@@ -151,11 +151,11 @@ GeneratedExamples = ExamplesFromNumbers | ExamplesOneByOne
 def sequence(
     tokens: list[int], answers: Mapping[int, int], slices: Mapping[str, int | Mapping[int, int]], length: int
 ) -> Example:
-    """An example of the task `answer`: tokens to be read one by one, after some of which another one is to be told.
+    """An example of the task `answer`: the model reads tokens one by one, and predicts an answer after some of them.
 
     Args:
         tokens: ids from 1 on; 0 is padding.
-        answers: place → the token that is to be told once the token at this place is read.
+        answers: place → the token to predict once the token at this place is read.
         slices: name → value of the whole example, or of each answer by its place.
         length: T, of all examples of the corpus; padding lies to the right.
     """
@@ -171,7 +171,7 @@ def sequence(
 
 
 def answered(prompt: list[int], answer: list[int], slices: Mapping[str, int], length: int) -> Example:
-    """A `sequence` whose answer stands at its end, and is read as far as it is told before its next token is."""
+    """A `sequence` whose answer stands at its end; each token of the answer is read after it was predicted."""
     places = range(len(prompt) - 1, len(prompt) + len(answer) - 1)
     return sequence([*prompt, *answer[:-1]], dict(zip(places, answer, strict=True)), slices, length)
 

@@ -30,9 +30,9 @@ class ExampleCorpus:
 
     splits: Mapping[Split, Examples]
     tokens: int
-    """That the model reads of an example, padding included."""
+    """Number of tokens that the model reads in an example, padding included."""
     classes: int
-    """That a target may have."""
+    """Number of classes that a target may have."""
     fingerprint: str
     """SHA-256 over the examples."""
     unigram_loss: float
@@ -113,5 +113,5 @@ def _with_options(made: GeneratedExamples, data: Data) -> GeneratedExamples:
 
 
 def _counts(targets: NDArray[Any], classes: int) -> Counts:
-    """How often each class is to be told."""
+    """How often each class is the target."""
     return np.bincount(targets[targets != NO_ANSWER].ravel(), minlength=classes)

@@ -1,7 +1,7 @@
-"""Labelled directed graphs without cycles, to be asked what one node is to another.
+"""Labelled directed graphs without cycles, for questions on how one node is related to another.
 
-Edges are of several kinds, and only chains of one of them, from parent to child, tell who descends from whom. Nodes are
-all alike: there is nothing to be told but by the edges.
+Edges have several kinds; only chains of one kind, from parent to child, decide who descends from whom. Nodes are all
+alike, so that only the edges carry information.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from kdx.data.examples import Example
 from kdx.errors import KdxError
 
 KINDS = 3
-"""The first is from parent to child."""
+"""The first kind leads from parent to child."""
 LABELS = 1 + 2 * KINDS
-"""Of a node to itself, and for each kind, of the edge that leads from it and of the one that leads to it."""
+"""One label for a node to itself, and for each kind one for the edge from a node and one for the edge to it."""
 NO_EDGE = -1
 _PARENT = 0.5
 """Share of the edges that are from parent to child."""
 _MOST_EDGES = 2
-"""That lead to a node."""
+"""Largest number of edges that lead to a node."""
 
 Graph = list[list[int]]
 """[i][j]: the label of the edge along which i sees j."""
 
 
 def draw_graph(random: Random, nodes: int) -> Graph:
-    """Each node but the first, in an order of their own, has an edge from one or two of those before."""
+    """Draws a graph: in a random order, each node but the first has an edge from one or two nodes before it."""
     order = random.sample(range(nodes), nodes)
     graph = [[0 if one == other else NO_EDGE for other in range(nodes)] for one in range(nodes)]
     for place, node in enumerate(order[1:], 1):
@@ -51,7 +51,7 @@ def descendants(graph: Graph, node: int) -> dict[int, int]:
 
 
 def rare(nodes: int, steps: int) -> KdxError | None:
-    """Why chains of so many steps would hardly ever be drawn; None: they are."""
+    """The fault of asking for chains so long that they would hardly ever be drawn; None: they are drawn."""
     if steps <= nodes // 2:
         return None
     problem = f"chains of {steps} among {nodes} nodes are rare"
@@ -59,9 +59,9 @@ def rare(nodes: int, steps: int) -> KdxError | None:
 
 
 def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph, int, int, int]:
-    """A graph, two of its nodes, and how long the shortest chain from the one to the other is: one of `lengths`.
+    """A graph, two of its nodes, and the length of the shortest chain from one to the other, which is one of `lengths`.
 
-    0 is of two nodes of which the second does not descend from the first.
+    A length of 0 means that the second node does not descend from the first.
     """
     wanted = random.choice(lengths)
     while True:
@@ -75,7 +75,7 @@ def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph
 
 
 def asked(graph: Graph, one: int, other: int, answer: int, distance: int) -> Example:
-    """`edges` (n, n), labels from 0 on, -1 where there is no edge; `nodes` (2,), those that are asked about."""
+    """An example with `edges` (n, n), labels from 0 on and -1 for no edge, and `nodes` (2,), the two in question."""
     return Example(
         {"edges": np.array(graph, np.int8), "nodes": np.array([one, other], np.int16)},
         np.array([answer], np.int16),

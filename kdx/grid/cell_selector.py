@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from kdx.attention.families import FAMILIES
 from kdx.attention.positions import POSITIONS
 from kdx.data.corpora import options_of_corpora
 from kdx.definitions import Option, cached_over_words
@@ -66,10 +67,23 @@ def choice(spec: Mapping[str, Any], factor: str) -> str | None:
     return None if value is _ABSENT or isinstance(value, Mapping) else word(factor, value)
 
 
+def without_effect(spec: CellSpec, factor: str) -> bool:
+    """Whether the factor is an option that no word of the cell has."""
+    section, _, name = factor.rpartition(".")
+    return factor in _options() and name not in (spec.data if section == "data" else spec).options
+
+
 @cached_over_words
 def factors() -> tuple[str, ...]:
     """Every factor that a cell can have, in the order of the spec."""
     return tuple(_annotations())
+
+
+@cached_over_words
+def taken_axes(factor: str) -> frozenset[str]:
+    """The axes that some word of an axis makes use of, such as the encoding; none for a factor that is no axis."""
+    families = [family for family in FAMILIES if family.axis == factor.partition(".")[0]]
+    return frozenset(axis for family in families for known in family.definitions() for axis in known.takes)
 
 
 def unknown(selector: Mapping[str, str]) -> Iterator[tuple[str, KdxError]]:

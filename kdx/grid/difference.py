@@ -1,4 +1,4 @@
-"""What tells two plans of one name apart: cells, seeds, and the fields in which the cells differ."""
+"""How two plans of one name differ: in cells, in seeds, and in fields of the cells."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
 
 _MOST_VALUES = 3
-"""Shown of a field on each side."""
+"""Largest number of values of a field that a message shows on each side."""
 _MOST_FIELDS = 4
-"""Shown of all that differ."""
+"""Largest number of changed fields that a message shows."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a plan is of, as far as two are compared, and the file that it came from."""
+    """The parts of a plan that are compared, and its file."""
 
     cells: Mapping[str, CellSpec | str]
     """Cell id → the cell, or its canonical JSON (`kdx.grid.identity`)."""
@@ -30,7 +30,7 @@ class Contents:
 
     @classmethod
     def of(cls, plan: Plan) -> "Contents":
-        """Those of a plan."""
+        """The contents of a plan."""
         return cls({cell.id: cell.spec for cell in plan.cells}, plan.seeds, plan.file)
 
 
@@ -55,7 +55,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """From one plan to another; a run is a cell with a seed."""
+    """How one plan became another; a run is a cell with a seed."""
 
     gone: tuple[str, ...]
     """Ids of cells of the plan before only."""
@@ -65,13 +65,13 @@ class Difference:
     seeds_gone: tuple[int, ...]
     seeds_new: tuple[int, ...]
     changes: tuple[FieldChange, ...]
-    """Why cells and seeds are gone or new; no field tells where cells are other combinations of the same values."""
+    """The fields that explain why cells and seeds are gone or new; none where cells combine the same values anew."""
     runs_gone: int
     """How many runs only the plan before has."""
 
     @property
     def cells_that_lose_runs(self) -> tuple[str, ...]:
-        """Ids of the cells that these are of."""
+        """Ids of the cells of these plans."""
         return (*self.shared, *self.gone) if self.seeds_gone else self.gone
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Difference:
 
 
 def difference(before: Contents, now: Contents) -> Difference:
-    """What one plan has and the other has not, and why."""
+    """What only one of the plans has, and why."""
     gone = tuple(cell for cell in before.cells if cell not in now.cells)
     new = tuple(cell for cell in now.cells if cell not in before.cells)
     shared = tuple(cell for cell in before.cells if cell in now.cells)

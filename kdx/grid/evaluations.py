@@ -1,7 +1,7 @@
 """Evaluations: further readings of a trained run, at another length, with another beam, of another text.
 
-They are no part of a cell. What an evaluation is follows from what it does otherwise than the run's own test, so the
-same reading that two grids ask for is one, whatever its name and however much of it is written out.
+They are no part of a cell. An evaluation is identified by the settings in which it differs from the run's own test, so
+two grids that ask for the same reading share it, whatever they call it and however many settings they write.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from kdx.vocabulary import LengthPenalty, Split
 
 
 class EvaluationSettings(Section):
-    """What an evaluation sets; None: as the run's own test has it."""
+    """The settings of an evaluation; None: as in the run's own test."""
 
     beam: Count | None = None
     length_penalty: Annotated[float, Field(ge=0, strict=True)] | None = None
@@ -38,7 +38,7 @@ class EvaluationSettings(Section):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Those that are set, as JSON has them."""
+        """The settings that are not None, as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -53,7 +53,7 @@ class AskedEvaluation:
     """Where the file has it; None where it does not come from a file."""
 
     def in_file(self, fault: KdxError) -> KdxError:
-        """A fault of the evaluation, whose place is a setting of it or none, told where the file has it."""
+        """The fault, located in the file; its own place is a setting of this evaluation or none."""
         key = str(fault.place or "").removeprefix("evaluation.")
         place = None if self.node is None else self.node.at((key,) if key in self.settings.asked else ())
         problem = f"evaluation `{shortened(self.name)}`: {fault.problem}"
@@ -70,15 +70,15 @@ class ResolvedEvaluation:
     spec: CellSpec
     """The cell, its section `evaluation` as this evaluation reads."""
     settings: Mapping[str, Any]
-    """Every setting that an evaluation of the task has, as JSON has them."""
+    """Every setting that an evaluation of the task has, as JSON values."""
     changes: Mapping[str, Any]
-    """Those that the run's own test has otherwise; with the cell, all that is needed to make the evaluation."""
+    """The settings in which it differs from the run's own test; with the cell they determine the evaluation."""
 
     @cached_property
     def id(self) -> str:
-        """128 bits of the SHA-256 of what is other than in the run's own test, as 32 hexadecimal digits."""
-        told = json.dumps(self.changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        """128 bits of the SHA-256 of the changes, as 32 hexadecimal digits."""
+        text = json.dumps(self.changes, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def split(self) -> Split:
@@ -86,12 +86,12 @@ class ResolvedEvaluation:
 
     @property
     def other_corpus(self) -> str | None:
-        """The text that is read in the place of the run's own; None: its own is."""
+        """The corpus that is read instead of the run's own; None: the run's own is read."""
         return self.changes.get("corpus")
 
     @property
     def words(self) -> dict[str, str]:
-        """Setting → its word, of all of them."""
+        """Setting → its word, for every setting."""
         return {
             name: "/".join(map(str, value)) if isinstance(value, list) else str(value)
             for name, value in self.settings.items()
@@ -99,10 +99,10 @@ class ResolvedEvaluation:
 
 
 def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvaluation:
-    """What an evaluation is of a cell.
+    """The evaluation of the runs of this cell.
 
     Raises:
-        KdxError: the cell cannot be evaluated so; the place is the setting, where one is to blame.
+        KdxError: the cell cannot be evaluated in this way; the place is the setting that is at fault, if there is one.
     """
     wanted, known = asked.settings.asked, TASKS[spec.task].evaluation_settings
     for key in wanted:
@@ -125,14 +125,14 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     _refuse_other_positions(spec, changed)
     now = _settings_of(changed) | {key: wanted[key] for key in ("corpus", "split") if key in wanted}
     changes = {key: now[key] for key, value in _settings_of(spec).items() if now[key] != value}
-    # Of what is asked for and is so already, nothing is left, so that it is treated like what nobody asked for.
+    # A setting that equals the test's own is dropped, so that writing it out changes nothing.
     read = {key: getattr(changed.evaluation, key) for key in section if key in changes}
     evaluation = spec.evaluation.model_copy(update=read)
     return ResolvedEvaluation(asked, spec.model_copy(update={"evaluation": evaluation}), now, changes)
 
 
 def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
-    """Positions begin after the longest memory that a cell has, which a longer one would move them away from."""
+    """Refuses a memory longer than any of the cell: positions begin after the longest memory, and would move."""
     longest = max(spec.memory, spec.evaluation.memory or 0)
     if spec.encoding and (changed.evaluation.memory or 0) > longest:
         raise KdxError(
@@ -143,7 +143,7 @@ def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
 
 
 def _settings_of(spec: CellSpec) -> dict[str, Any]:
-    """How the test of a cell reads, by the settings that an evaluation of its task has."""
+    """The settings of the cell's own test, for each setting that an evaluation of its task has."""
     read = reading_of(spec)._asdict() if TASKS[spec.task].data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
     return {key: section[key] for key in TASKS[spec.task].evaluation_settings}

@@ -1,8 +1,8 @@
 """A grid's dimensions multiplied out into cells.
 
 A cell is the grid's settings with one bundle of each dimension laid over them, the last dimension's on top. Axes,
-approaches and tasks are all dimensions: the bundles of an axis over a factor set that one, those of an axis by names
-and of approaches several. A preset lies under all that the grid sets; a bundle's takes the place of the grid's.
+approaches and tasks are all dimensions: a bundle of an axis over a factor sets that factor, a bundle of a named axis or
+of approaches sets several. A preset lies under all that the grid sets; a bundle's preset replaces the grid's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +14,7 @@ from math import prod
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
+from kdx.grid.cell_selector import choice, without_effect
 from kdx.grid.faults import located
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
@@ -21,7 +22,7 @@ from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 
 MOST_LOOKED_AT = 20_000
-"""Faults of cells, those that were met before among them, after which no more cells are looked at."""
+"""Largest number of faults, repeated ones included; after them the other cells are not checked."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class SubGrid:
     base: Node
     dimensions: tuple[Dimension, ...]
     preset: Node | None = None
-    """As a bundle's."""
+    """Settings that lie under all that the grid sets, unless a bundle has its own."""
 
     @property
     def size(self) -> int:
@@ -58,7 +59,7 @@ class SubGrid:
 
     @property
     def values(self) -> int:
-        """Values that the grid sets in all cells together, those of the largest bundles counted for each."""
+        """The most values that the grid can set in all cells together: each cell counts with the largest bundles."""
         largest = (max(map(_values, dimension.bundles), default=0) for dimension in self.dimensions)
         return self.size * (_count(self.base) + sum(largest))
 
@@ -68,15 +69,15 @@ class SubGrid:
 
 
 def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
-    """Every cell; what is wrong goes to `faults`, once a place.
+    """Every cell; each fault goes to `faults` once.
 
-    Two choices that come to the same cell are both kept: they share its id, and so its runs.
+    Two choices that give the same cell are both kept: they share its id and its runs.
 
     Raises:
-        Faults: so many cells are wrong, be it in the same places, that the others are not looked at.
+        Faults: so many cells are wrong, even if in the same places, that the others are not checked.
     """
     cells: list[PlannedCell] = []
-    told: set[str] = set()
+    seen: set[str] = set()
     found = 0
     for sub_grid in sub_grids:
         names = [dimension.name for dimension in sub_grid.dimensions]
@@ -89,15 +90,21 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
             except ValidationError as error:
                 found += error.error_count()
                 for fault in located(error, node, CellSpec):
-                    if str(fault) not in told:
-                        told.add(str(fault))
+                    if str(fault) not in seen:
+                        seen.add(str(fault))
                         faults.append(fault)
                 if found > MOST_LOOKED_AT:
                     raise by_place(faults, all_found=False) from error
                 continue
-            labels = dict(zip(names, (bundle.label for bundle in bundles), strict=True))
+            labels = {name: _label(spec, name, bundle) for name, bundle in zip(names, bundles, strict=True)}
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
     return cells
+
+
+def _label(spec: CellSpec, axis: str, bundle: Bundle) -> str:
+    """The choice in the words of the grid. A choice of an option that no word of the cell has is not shown."""
+    word = choice({}, axis) if without_effect(spec, axis) else None
+    return bundle.label if word is None else word
 
 
 def _values(bundle: Bundle) -> int:
@@ -105,6 +112,6 @@ def _values(bundle: Bundle) -> int:
 
 
 def _count(node: Node) -> int:
-    """Values in it, itself among them."""
+    """The number of values in it, itself included."""
     inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
     return 1 + sum(map(_count, inner))

@@ -1,4 +1,4 @@
-"""What was found wrong with a cell, told at its place in the file and in the grid's words."""
+"""Faults of a cell, with their places in the file and in the grid's words."""
 
 import re
 from typing import Any, get_args
@@ -9,9 +9,10 @@ from pydantic_core import ErrorDetails
 from kdx.errors import MOST_FOUND, KdxError, did_you_mean
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node, shortened
+from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 
-# Where pydantic speaks of Python or of patterns; a text that has to match one names a corpus.
+# These replace pydantic's messages, which speak of Python and of patterns; only the name of a corpus has a pattern.
 _ALLOWED = {
     "model_type": "a mapping",
     "dict_type": "a mapping",
@@ -22,14 +23,14 @@ _ALLOWED = {
 
 
 def located(error: ValidationError, node: Node, model: type[BaseModel]) -> list[KdxError]:
-    """One fault for each detail of `error`, which came of validating `node` as `model`; of very many, the first."""
+    """One fault for each detail of `error`, raised when `node` was validated as `model`; of very many, the first."""
     return [_fault(detail, node, model) for detail in error.errors(include_url=False)[:MOST_FOUND]]
 
 
 def in_file(fault: KdxError, cell: PlannedCell) -> KdxError:
-    """A fault whose place is a field of the cell, such as `data.corpus`, told where the grid has it.
+    """The fault, located where the grid has its field, such as `data.corpus`.
 
-    Any other stays as it is, and so does each where the cell does not come from a file.
+    A fault at another place, or of a cell that does not come from a file, stays unchanged.
     """
     keys = {key for key, _ in leaves(cell.spec.model_dump(by_alias=True))}
     place = cell.place(fault.place) if isinstance(fault.place, str) and fault.place in keys else None
@@ -57,13 +58,23 @@ def _fault(detail: ErrorDetails, node: Node, model: type[BaseModel]) -> KdxError
     if kind == "missing":
         lacks = "is missing" if isinstance(path[-1], str) else f"has only {path[-1]} of its values"
         return KdxError(f"`{name}` {lacks}", place=node.at(path))
+    several = isinstance(detail["input"], list)
+    hint = None
+    if several and _varies(detail, model):
+        hint = f"for a cell with each of them: axes: {{{name}: [{shortened(', '.join(map(str, detail['input'])))}]}}"
     if kind == "enum":
         words = re.findall(r"'([^']*)'", context["expected"])
-        problem = f"unknown {name} `{value}`"
-        return KdxError(problem, place=node.at(path), allowed=words, hint=did_you_mean(value, words))
+        problem = f"a list as {name}" if several else f"unknown {name} `{value}`"
+        return KdxError(problem, place=node.at(path), allowed=words, hint=hint or did_you_mean(value, words))
     problem = f"a {type(detail['input']).__name__}" if isinstance(detail["input"], dict | list) else f"`{value}`"
     allowed = _ALLOWED.get(kind) or re.sub(r"^\w+ should (be )?", "", detail["msg"])
-    return KdxError(f"{problem} as {name}" if name else problem, place=node.at(path), allowed=allowed)
+    return KdxError(f"{problem} as {name}" if name else problem, place=node.at(path), allowed=allowed, hint=hint)
+
+
+def _varies(detail: ErrorDetails, model: type[BaseModel]) -> bool:
+    """Whether a list could stand among the axes of a grid: the fault is a whole field of the cell, and no section."""
+    path = detail["loc"]
+    return model is CellSpec and detail["type"] != "model_type" and all(isinstance(step, str) for step in path)
 
 
 def _fields(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:

@@ -28,7 +28,7 @@ def canonical(spec: BaseModel) -> str:
 def resolved(text: str) -> dict[str, Any]:
     """The whole cell of its canonical JSON, with the fields that the hash leaves out.
 
-    Words are words: those that another kdx wrote, and that this one does not know, are there like any other.
+    Words that another kdx wrote, and that this one does not know, are kept like all others.
     """
     plain = _whole(json.loads(text), CellSpec)
     return plain | {name: one.default for name, one in options_in(plain).items() if one.neutral and name not in plain}
@@ -54,7 +54,7 @@ def _hashed(model: BaseModel) -> dict[str, Any]:
 
 
 def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """With the neutral value of each field that is not there; known fields in the order of the model."""
+    """`plain` with the neutral value of each missing field; known fields come in the order of the model."""
     found = {}
     for key, section, neutral in _fields(model):
         if key in plain:

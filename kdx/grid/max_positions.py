@@ -1,4 +1,4 @@
-"""How many positions are told apart: of a learned encoding, and of a table of distances that has no clip.
+"""The number of positions in a learned encoding, and in a table of distances without a clip.
 
 It stands alone because readers of text need it too, and what they import decides which cached corpora are still good.
 """

@@ -25,17 +25,17 @@ def positions_in(cell: CellFields, attention: Attention) -> tuple[str, ...]:
     """The schemes that act inside `attention`; a direct sum at the input acts before it."""
     schemes = cell.position if cell.placement and attention in cell.placement else ()
     if attention is Attention.ENCODER_DECODER and not by_distance(schemes):
-        # Beside an absolute scheme a distance stays where it comes from: within one text.
+        # Beside an absolute scheme, a scheme of distances acts only within one text, where distances are defined.
         schemes = tuple(scheme for scheme in schemes if POSITIONS.definition(scheme).uses_vector)
     return tuple(scheme for scheme in schemes if not (scheme == "direct-sum" and cell.inject is Inject.INPUT))
 
 
 def value_in(cell: CellFields, attention: Attention) -> str:
-    """The value function inside `attention`: t stays where it is placed; at the input it is there already."""
+    """The value function inside `attention`: t enters only where it is placed, and not again if the input has it."""
     value = cell.value or "without-position"
     known = VALUES.definition(value)
     if known.uses_weights:
-        # A table of distances goes where distances go.
+        # A table of distances acts where schemes of distances act.
         places = cell.placement if cell.placement and by_distance(cell.position) else SELF_ATTENTIONS
         return value if attention in places else "without-position"
     placed = not cell.placement or attention in cell.placement

@@ -53,7 +53,8 @@ class PlannedCell:
     ordinal: int
     """Its place in the plan, from 0."""
     labels: Mapping[str, str]
-    """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"."""
+    """Axis → the choice, as the grid words it: `approach` → "Vaswani et al. (2017), Eq. 4"; of an option that no word
+    of the cell has, what the cell reads as (`kdx.grid.cell_selector.choice`)."""
     spec: CellSpec
     settings: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     """What its grid sets, each over the ones before; none where the plan does not come from a file."""
@@ -93,7 +94,7 @@ class Plan:
     command: str = ""
     """The one that planned it, as far as it decides the plan."""
     file: str = ""
-    """Absolute path of the grid; empty where it is not known. It tells grids apart, and is never opened."""
+    """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
 
@@ -108,11 +109,11 @@ class Plan:
         return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
-        """Those that the runs of a cell can have, in the order of the grid."""
+        """The evaluations that the runs of a cell can have, in the order of the grid."""
         return self._evaluations.get(cell_id, ((), ()))[0]
 
     def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
-        """Those that the runs of a cell cannot have, though others of the plan can, each with the reason."""
+        """The evaluations that runs of a cell cannot have although runs of others can, each with the reason."""
         return self._evaluations.get(cell_id, ((), ()))[1]
 
     @cached_property
@@ -131,7 +132,7 @@ class Plan:
 
     @property
     def grid(self) -> dict[str, Any]:
-        """What concerns no single cell, as JSON: kept with the sweep, and enough to make the plan again."""
+        """The parts of the grid that concern no single cell, as JSON; the sweep keeps them to make the plan again."""
         return {
             "description": self.description,
             "command": self.command,

@@ -1,4 +1,4 @@
-"""The evaluations that a grid file asks for, with every fault of theirs at its line."""
+"""Reads the evaluations that a grid file asks for, and reports each fault at its line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
@@ -47,15 +47,15 @@ def read_evaluations(node: Node | None, tasks: Iterable[str], faults: list[KdxEr
             try:
                 found.append(AskedEvaluation(name, EvaluationSettings.model_validate(one.plain()), one))
             except ValidationError as error:
-                told = {str(fault) for fault in faults}
-                faults.extend(fault for fault in located(error, one, EvaluationSettings) if str(fault) not in told)
+                seen = {str(fault) for fault in faults}
+                faults.extend(fault for fault in located(error, one, EvaluationSettings) if str(fault) not in seen)
     return found
 
 
 def check_evaluations(asked: Sequence[AskedEvaluation], cells: Sequence[PlannedCell], faults: list[KdxError]) -> None:
-    """Refuses an evaluation that no cell can have. What some of them can, the others go without."""
+    """Refuses an evaluation that no cell can have. One that some cells can have is made for these alone."""
     distinct = list({cell.id: cell for cell in cells}.values())
-    told: set[str] = set()
+    seen: set[str] = set()
     for one in asked:
         reasons: list[KdxError] = []
         for cell in distinct:
@@ -66,13 +66,13 @@ def check_evaluations(asked: Sequence[AskedEvaluation], cells: Sequence[PlannedC
                 reasons.append(error)
         else:
             for fault in map(one.in_file, reasons[:1]):
-                if str(fault) not in told:
+                if str(fault) not in seen:
                     faults.append(fault)
-                    told.add(str(fault))
+                    seen.add(str(fault))
 
 
 def _unknown(settings: Node, tasks: Sequence[str]) -> Iterator[KdxError]:
-    """Settings that no task of the grid has, and lists without a value."""
+    """Refuses settings that no task of the grid has, and lists without a value."""
     known = tuple(dict.fromkeys(key for task in tasks for key in TASKS[task].evaluation_settings))
     for key, value in settings.value.items():
         if key not in known:
@@ -83,14 +83,14 @@ def _unknown(settings: Node, tasks: Sequence[str]) -> Iterator[KdxError]:
 
 
 def _combinations(settings: Node) -> Iterator[Node]:
-    """The settings with one value for each."""
+    """Every combination of the values, with one value for each setting."""
     choices = [[(key, value) for value in _values(key, node)] for key, node in settings.value.items()]
     for chosen in product(*choices):
         yield Node(settings.place, dict(chosen), settings.keys)
 
 
 def _values(key: str, node: Node) -> list[Node]:
-    """Those that a setting is to have, one after the other; `longest` is a pair of numbers itself."""
+    """The values that a setting takes in turn; a single value of `longest` is itself a pair of numbers."""
     one = not isinstance(node.value, list)
     if one or (key == "longest" and not any(isinstance(inner.value, list) for inner in node.value)):
         return [node]

@@ -73,7 +73,7 @@ class ResolvedSpec:
     def test_metrics(self) -> Mapping[str, Direction]:
         """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
 
-        Accuracy is told by the slices of a corpus as well: `accuracy/pairs=5-8`.
+        Accuracy is also measured for each slice of a corpus: `accuracy/pairs=5-8`.
         """
         if self.task not in TASKS:
             return {}
@@ -113,9 +113,9 @@ class ResolvedSpec:
     def unknown(self) -> tuple[str, ...]:
         """What this kdx does not know of it, such as "kernel `mine`" or "key `model.depth`".
 
-        A cell of known words that this kdx refuses all the same is told with the reason.
+        For a cell of known words that this kdx nevertheless refuses, it is the reason.
         """
-        # The cell itself tells an unknown key only where all of its known fields are as they should be.
+        # Validation reports an unknown key only if all known fields are valid, so keys are compared here.
         keys = [key for key in self.plain if key not in CellSpec.model_fields and key not in known_options()]
         try:
             CellSpec.model_validate(self.plain)
@@ -185,7 +185,7 @@ def _is_cell(plain: Mapping[str, Any]) -> bool:
 
 
 def _fault(detail: ErrorDetails) -> str:
-    # Of a list the word is told, not its place.
+    # The message names the word of a list, not its index.
     name = ".".join(step for step in detail["loc"] if isinstance(step, str))
     match detail["type"]:
         case "extra_forbidden":

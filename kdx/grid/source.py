@@ -98,7 +98,7 @@ def shortened(value: Any) -> str:
 
 
 def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = LARGEST_FILE) -> Node:
-    """The mapping that a file holds; YAML's traps go to `faults`, so that they are told with the grid's other faults.
+    """The mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
 
     Args:
         faults: a `FaultList`, where nobody knows what the file holds.
@@ -131,6 +131,7 @@ class _Reader:
 
     def __init__(self, name: str, text: str, faults: list[KdxError], what: str) -> None:
         self.name = name
+        self.text = text
         self.what = what
         self.faults = faults
         self.values = 0
@@ -150,7 +151,10 @@ class _Reader:
             mark = error.problem_mark or error.context_mark
             place = Place(self.name, mark.line + 1, mark.column + 1) if mark else self.name
             problem = " ".join(filter(None, (error.context, error.problem)))
-            raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place)]) from error
+            # The parser does not say which character it cannot read.
+            tab = mark is not None and self.text[mark.index : mark.index + 1] == "\t"
+            hint = "this is a tab; YAML is indented with spaces" if tab else None
+            raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place, hint=hint)]) from error
         except yaml.YAMLError as error:
             raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
         except Faults:

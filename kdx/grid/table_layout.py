@@ -1,9 +1,8 @@
 """Where each cell of a grid stands in a table: which factors make rows and columns, and in which order.
 
-Checked when the grid is read, before anything trains, and used again when the report is made. A factor is a field of
-the resolved cell (`kernel`, `training.learning_rate`, `filter.decoder-self`) or an axis that is no field, such as
-`approach`. A field is read from the resolved cell, not from the grid's wording, so what means the same stands in one
-place.
+The layout is checked when the grid is read, before anything trains, and built again for the report. A factor is a
+field of the resolved cell (`kernel`, `training.learning_rate`, `filter.decoder-self`) or an axis that is no field, such
+as `approach`. A field is read from the resolved cell, not from the grid's wording, so equal choices share one place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +90,7 @@ class LayoutBuilder:
         return TableLayout(rows, columns, at)
 
     def _what(self, index: int) -> tuple[ResolvedSpec, dict[str, str]]:
-        """What a cell is: two choices that come to the same may stand in one place, two evaluations may not."""
+        """What a place identifies: two choices that give the same cell may share a place, two evaluations may not."""
         labels, spec = self._cells[index]
         return spec, {name: word for name, word in labels.items() if name.startswith(f"{EVALUATION}.")}
 

@@ -59,8 +59,8 @@ def beam_search(
 
     Args:
         logits_after: tokens (S·W,) at a position, counted from 0, to the logits (S·W, V) of the next.
-        go_on_with: from now on the model's rows are these of its rows (integers), repeats allowed; the flag tells
-            whether a row's sentence may be another than before.
+        go_on_with: from now on the model's rows are these of its rows (integers), repeats allowed; the flag says
+            whether a row's sentence may have changed.
         limits: of each sentence, the most tokens that its translation may have, integers (S,).
         search: how.
 
@@ -74,7 +74,7 @@ def beam_search(
     finished = torch.zeros_like(limits)  # hypotheses
     earliest = int(limits.min()) if len(limits) else 0
     scores = torch.zeros(len(limits), 1, dtype=torch.float64, device=device)  # log-probabilities, (S, W)
-    told = torch.empty(len(limits), 1, 0, dtype=torch.long, device=device)  # tokens of the hypotheses, (S, W, T)
+    prefixes = torch.empty(len(limits), 1, 0, dtype=torch.long, device=device)  # tokens of the hypotheses, (S, W, T)
     tokens = torch.full((len(limits),), BEGIN, device=device)
     step = 0
     while len(sentences):
@@ -88,7 +88,7 @@ def beam_search(
         score = (ranked / search.penalties(torch.tensor(step + 1))).masked_fill(~ended, -torch.inf)
         score, winner = score.max(1)
         for place in (score > best).nonzero()[:, 0].tolist():
-            translations[int(sentences[place])] = told[place, parents[place, winner[place]]].tolist()
+            translations[int(sentences[place])] = prefixes[place, parents[place, winner[place]]].tolist()
         best = best.maximum(score)
 
         # Those that do not end come first, still the best first.
@@ -97,9 +97,9 @@ def beam_search(
         reachable = scores[:, 0] / search.penalties(limits + 1)
         left = ((finished < search.beam) & (reachable > best)).nonzero()[:, 0]
         parents, words = parents[left].gather(1, stays[left]), words[left].gather(1, stays[left])
-        rows = (left * told.size(1))[:, None] + parents
-        fewer, wider = len(left) < len(sentences), parents.size(1) != told.size(1)
-        told = torch.cat([told.flatten(0, 1)[rows], words[:, :, None]], 2)
+        rows = (left * prefixes.size(1))[:, None] + parents
+        fewer, wider = len(left) < len(sentences), parents.size(1) != prefixes.size(1)
+        prefixes = torch.cat([prefixes.flatten(0, 1)[rows], words[:, :, None]], 2)
         sentences, best, finished = sentences[left], best[left], finished[left]
         limits, scores, tokens = limits[left], scores[left], words.flatten()
         if len(left):

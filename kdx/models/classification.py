@@ -1,4 +1,4 @@
-"""A Transformer encoder over a line of text, pooled to one vector, from which its label is told."""
+"""A Transformer encoder over a line of text, pooled to one vector, which predicts its label."""
 
 from torch import Tensor, nn
 

@@ -39,7 +39,7 @@ class GraphModel(nn.Module):
 
 
 def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:
-    """A look-up by distance is one by label here, and so is a table of values: Shaw et al. have them as one."""
+    """In a graph, a look-up by distance and a table of values are look-ups by label (Shaw et al. 2018, Sec. 3.1)."""
     to_keys = "lookup" in positions_in(spec, which)
     to_values = value_in(spec, which) == "table"
     relations = [relation for relation, has in ((Relation.KEY, to_keys), (Relation.VALUE, to_values)) if has]

@@ -12,8 +12,8 @@ from kdx.vocabulary import Attention
 class SetModel(nn.Module):
     """The elements of a set to the logits of its class.
 
-    Those of Lee et al. pool by attention to a learned vector; a sum, as in Zaheer et al. 2017, leaves it to the layers
-    before to compare elements, and so tells mixers apart.
+    Lee et al. pool by attention to a learned vector. A sum, as in Zaheer et al. 2017, leaves every comparison of
+    elements to the layers before it, and so shows how mixers differ.
     """
 
     def __init__(self, spec: CellSpec) -> None:

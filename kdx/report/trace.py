@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.identity import canonical
 from kdx.grid.table_layout import Address
 from kdx.report.render.wording import LEVELS, column_headers
@@ -44,6 +45,16 @@ class Trace:
     record: CellRecord
     runs: tuple[TracedRun, ...]
     """One run for each seed, from the lowest."""
+    evaluation: ResolvedEvaluation | None = None
+    """The reading of the runs that gave the scores; None: their tests."""
+
+    @property
+    def scored(self) -> str:
+        """The name of the scores, such as `test/bleu`, or `bleu of evaluation longer`."""
+        recorded = self.cell.metric.recorded
+        if self.evaluation is None:
+            return recorded
+        return f"{recorded.removeprefix('test/')} of evaluation {self.evaluation.asked.name}"
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -58,13 +69,15 @@ class Trace:
 
     @property
     def grid(self) -> str:
-        """A grid of this cell alone, with its seeds."""
+        """A grid of this cell alone, with its seeds, and with the evaluation where one gave the scores."""
         about = {
             "name": f"{self.sweep} again"[:100],
             "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
             "seeds": [one.seed for one in self.cell.seeds],
         }
-        return "".join(as_yaml(part) for part in (about, self.spec))
+        asked = self.evaluation and self.evaluation.asked
+        evaluations = {"evaluations": {asked.name: asked.settings.asked}} if asked else {}
+        return "".join(as_yaml(part) for part in (about, self.spec, evaluations) if part)
 
 
 def find(layout: Layout, row: str, column: str | None) -> Address:
@@ -106,6 +119,8 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
     cell = layout.places[at]
     records = {run.id: run for run in sweep.runs}
     nothing = Provenance(None, None, None, None)
+    read = layout.evaluations.get(cell.id)
+    planned = read.cell_id if read else cell.id
     return Trace(
         sweep=sweep.name,
         command=sweep.grid.get("command", ""),
@@ -113,7 +128,7 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
         row=rows(layout)[at[0]],
         column=columns(layout)[at[1]],
         cell=cell,
-        record=next(one for one in sweep.cells if one.id == cell.id),
+        record=next(one for one in sweep.cells if one.id == planned),
         runs=tuple(
             TracedRun(
                 record=records[one.run_id],
@@ -124,12 +139,13 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
             )
             for one in cell.seeds
         ),
+        evaluation=read.evaluation if read else None,
     )
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
     """The trace as plain values, in full precision."""
-    cell = trace.cell
+    cell, evaluation = trace.cell, trace.evaluation
     return {
         "sweep": trace.sweep,
         "command": trace.command or None,
@@ -143,8 +159,9 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "selected_by": cell.selected_by.name,
         "run": cell.run_id,
         "seed": cell.seed,
-        "cell": cell.id,
+        "cell": trace.record.id,
         "labels": dict(trace.record.labels),
+        "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
         "spec": dict(trace.record.spec.plain),
         "runs": [
             {

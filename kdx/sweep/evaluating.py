@@ -1,4 +1,4 @@
-"""The evaluations of one completed run, in the process of its worker: from the weights that it kept to their rows."""
+"""Makes the evaluations of one completed run in the process of its worker: from the kept weights to recorded rows."""
 
 import json
 import socket
@@ -22,11 +22,11 @@ from kdx.training.stopping import StopRequest
 def make_evaluations(work: Work, channel: socket.socket, database: Database, stop: StopRequest) -> None:
     """Make the evaluations that are asked for and are not there; each is recorded as soon as it is made.
 
-    Somebody else may be at the same, which does no harm. One that cannot be made is recorded with the reason; where the
-    weights are gone, nothing is.
+    Another process may make the same evaluations at the same time, which does no harm. An evaluation that cannot be
+    made is recorded with the reason; where the weights are gone, nothing is recorded.
 
     Raises:
-        Stopped: asked to; what was made until then is recorded.
+        Stopped: it was asked to stop; what was made until then is recorded.
         DatabaseError: the database cannot be written.
     """
     signs = SignsOfLife(channel, work.run_id)

@@ -1,4 +1,4 @@
-"""Attention weights of a model at work, by Eq. 2 as printed."""
+"""Records the attention weights of a running model, by Eq. 2 as printed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ class Asked(NamedTuple):
 
 @contextmanager
 def watched(model: nn.Module, see: Callable[[str, Tensor, Asked], None]) -> Iterator[None]:
-    """While the model runs, `see` is told of each attention its module name and its normalised weights (B, H, Tq, Tk).
+    """While the model runs, calls `see` for each attention with its module name and normalised weights (B, H, Tq, Tk).
 
-    It is called before the attention itself, and no gradient goes through it.
+    The call comes before the attention itself, and no gradient flows through it.
     """
 
     def watching(name: str) -> Any:

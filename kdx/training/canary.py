@@ -1,7 +1,7 @@
 """A hash of arithmetic: where it differs, a run's bits would differ too.
 
 Libraries choose their instructions and their order of summation by the processor, by variables such as `MKL_CBWR`,
-`ONEDNN_MAX_CPU_ISA` or `NVIDIA_TF32_OVERRIDE`, and by the number of threads, and tell nobody what they chose. So a few
+`ONEDNN_MAX_CPU_ISA` or `NVIDIA_TF32_OVERRIDE`, and by the number of threads, and do not report their choice. So a few
 products, sums and functions of the kinds that training is made of are computed, forward and backward, and hashed.
 """
 

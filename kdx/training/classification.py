@@ -58,7 +58,7 @@ class LabelledBatches:
 
 
 class ClassificationModule(TaskModule):
-    """Tells the label of each line."""
+    """Predicts the label of each line."""
 
     texts = ("text",)
 
@@ -88,8 +88,8 @@ class ClassificationModule(TaskModule):
     def evaluate(self, batch: LabelledBatch, split: Split) -> None:
         logits = self.model(batch.tokens, batch.padding).float()
         self.add(functional.cross_entropy(logits, batch.labels, reduction="none"), len(batch.labels))
-        told = batch.labels * len(self.corpus.labels) + logits.argmax(-1)
-        self._confusion += torch.bincount(told, minlength=self._confusion.numel()).cpu().view_as(self._confusion)
+        pairs = batch.labels * len(self.corpus.labels) + logits.argmax(-1)
+        self._confusion += torch.bincount(pairs, minlength=self._confusion.numel()).cpu().view_as(self._confusion)
 
     def _start(self) -> None:
         super()._start()
@@ -98,7 +98,7 @@ class ClassificationModule(TaskModule):
 
     def summarise(self, split: Split) -> dict[str, float]:
         right = self._confusion.diagonal().double()
-        # Of a label that is neither there nor told there is no F1, and 0 of one that is never told right.
+        # A label that no line has and no prediction names has no F1; one that is never predicted correctly has F1 = 0.
         there = self._confusion.sum(0) + self._confusion.sum(1)
         f1 = (2 * right / there)[there > 0]
         return {

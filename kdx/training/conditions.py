@@ -1,4 +1,4 @@
-"""What decides a run's bits beside its cell and its seed: kept in every resume checkpoint, and compared by who goes on.
+"""What decides a run's bits beside its cell and its seed; each resume checkpoint has it, for comparison on resuming.
 
 Measured on five steps of a small network: 1, 2 and 4 threads give three results, each of them repeatable, and so do the
 vector instructions of AVX2 and of none. What decides and has no name, such as the instructions that a library chose, is
@@ -8,10 +8,10 @@ in the canary, see `kdx.training.canary`.
 from collections.abc import Mapping
 from typing import Any
 
-# What a run may go on without: no bit depends on it. The code has a fingerprint of its own.
+# No bit depends on these. The code has a fingerprint of its own.
 _NO_MATTER = ("host", "cores", "kdx", "commit")
 _SHORT = 8
-"""Characters of a hash that are told."""
+"""Number of characters of a hash that messages show."""
 
 
 def conditions(environment: Mapping[str, Any], data_fingerprint: str, code: Mapping[str, str]) -> dict[str, str]:
@@ -23,10 +23,12 @@ def conditions(environment: Mapping[str, Any], data_fingerprint: str, code: Mapp
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """What differs, such as `torch 2.12.0 → 2.13.0, threads 1 → 2`; None: nothing.
 
-    A condition that an older kdx did not record says of itself nothing, so it is no change.
+    A condition that an older kdx did not record counts as unchanged.
     """
-    told = [f"{name} {_shown(name, before)} → {_shown(name, now)}" for name in before if before[name] != now.get(name)]
-    return ", ".join(told) or None
+    differing = [
+        f"{name} {_shown(name, before)} → {_shown(name, now)}" for name in before if before[name] != now.get(name)
+    ]
+    return ", ".join(differing) or None
 
 
 def _shown(name: str, facts: Mapping[str, str]) -> str:

@@ -26,5 +26,5 @@ def fix_arithmetic(threads: int) -> None:
     torch.set_num_threads(threads)
     # Some CUDA kernels have no deterministic form; there kdx promises no bits, so a warning is enough.
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
-    # Which would write every new tensor twice, 3% of a step, for whoever reads what was never written.
+    # Filling would write every new tensor twice, 3% of a step, and helps only code that reads unwritten memory.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ def commit(checkout: Path = _CHECKOUT) -> str | None:
         return None
     describe = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        # Without locks: somebody may be committing meanwhile.
+        # Without locks, since somebody may be committing at the same time.
         quietly = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
         done = subprocess.run(describe, capture_output=True, text=True, timeout=10, env=quietly)
     except (OSError, subprocess.TimeoutExpired):

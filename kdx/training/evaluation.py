@@ -1,4 +1,4 @@
-"""Evaluates a trained model: reads a text as its own test did, or otherwise, and gives the numbers of that."""
+"""Evaluates a trained model: reads a text as its own test did, or with other settings, and returns the metrics."""
 
 import logging
 import warnings
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as lightning
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -19,17 +18,18 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
-from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.determinism import fix_arithmetic
+from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.module import TaskModule
-from kdx.training.stopping import Stopped, StopRequest
+from kdx.training.stopping import StopRequest
 from kdx.training.trainer import evaluator_of
 from kdx.vocabulary import Split
 
 
 @dataclass(frozen=True)
 class EvaluationOutcome:
-    """What an evaluation gave."""
+    """The result of an evaluation."""
 
     metrics: Mapping[str, float]
     """Metric, without a split → value."""
@@ -37,7 +37,7 @@ class EvaluationOutcome:
     """Metric → what it means, or its signature."""
     data_fingerprint: str
     longest_context: int | None
-    """Tokens that one is really predicted from at most, memory included; None: no stream was read."""
+    """The largest number of tokens that one is predicted from, memory included; None: no stream was read."""
 
 
 class Evaluator:
@@ -54,12 +54,12 @@ class Evaluator:
         alive: Callable[[], None],
         home: Path | None = None,
     ) -> None:
-        """Of a run of this cell and seed.
+        """Takes a run of this cell and seed.
 
         Args:
             weights: the state of the model that was tested.
             corpus: the one that the run was trained with.
-            stop: asked to, an evaluation stops before its next batch.
+            stop: when asked, an evaluation stops before its next batch.
             alive: called before each batch.
             home: folder of prepared corpora; None: the user's.
         """
@@ -69,11 +69,11 @@ class Evaluator:
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = todays_names(weights)
         self._models: dict[int, nn.Module] = {}
-        self._trainer = evaluator_of(spec.training, _Watch(seed, stop, alive))
+        self._trainer = evaluator_of(spec.training, DuringTest(seed, stop, alive))
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
-        """What it is computed with."""
+        """The libraries, hardware and code that compute it."""
 
     def evaluate(self, evaluation: ResolvedEvaluation) -> EvaluationOutcome:
         """Read the text as the evaluation asks, once.
@@ -98,7 +98,7 @@ class Evaluator:
 
     def _model(self, spec: CellSpec) -> nn.Module:
         """The model with the weights, for this evaluation and for others that build it alike."""
-        # What it counts positions from must not depend on what else is asked, nor on how little is remembered.
+        # Positions are counted from the longest memory, whatever else is asked for and however short this memory is.
         longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
         if longest not in self._models:
             section = spec.evaluation.model_copy(update={"memory": longest or None})
@@ -107,27 +107,3 @@ class Evaluator:
             model.load_state_dict(self._weights)
             self._models[longest] = model.eval()
         return self._models[longest]
-
-
-class _Watch(lightning.Callback):
-    """Tells signs of life, stops on request, and draws what is random as the run's own test does."""
-
-    def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
-        self._seed, self._stop, self._alive = seed, stop, alive
-
-    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        # To Lightning a SIGTERM is a SystemExit.
-        self._stop.listen()
-
-    def on_test_batch_start(
-        self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        if self._stop.asked:
-            raise Stopped
-        self._alive()
-        reseed(self._seed, "test", batch_idx)

@@ -1,4 +1,4 @@
-"""The callback that makes a run resumable; it must be the first in Lightning's list.
+"""The callback that makes a run resumable, up to its test; it must be the first in Lightning's list.
 
 Where a checkpoint is taken does not change a run's numbers, so time decides when; that it is taken at the start of a
 batch that begins an optimiser step, with no gradients yet, is what lets the resumed run do exactly what the first would
@@ -125,7 +125,7 @@ class Lifecycle(lightning.Callback):
     def _save(self, trainer: lightning.Trainer) -> None:
         # A checkpoint must never be ahead of the rows before it.
         self.recorder.flush(trainer.global_step)
-        # Only now: a database that was locked for minutes says nothing of what a checkpoint costs.
+        # Measured from here: waiting for a locked database is no cost of the checkpoint.
         start = time.monotonic()
         self.files.copy_weights(self.weights)
         trainer.save_checkpoint(self.files.folder)
@@ -166,7 +166,7 @@ class Lifecycle(lightning.Callback):
             self.recorder.metric("train/loss", trainer.global_step + 1, exception.training_loss)
 
     def on_validation_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        # The last validation and the test are runs of their own to Lightning, whose SIGTERM is a SystemExit.
+        # Lightning treats the last validation as a run of its own, and answers its SIGTERM with a SystemExit.
         self.stop.listen()
 
     def on_validation_batch_start(
@@ -181,7 +181,7 @@ class Lifecycle(lightning.Callback):
         if self.stop.asked:
             self.stop_seen = self.stop_seen or time.monotonic()
             if time.monotonic() - self.stop_seen > VALIDATION_GRACE:
-                # The checkpoint before it stands.
+                # The last checkpoint remains valid.
                 self.recorder.flush(trainer.global_step)
                 raise Stopped
         reseed(self.seed, "valid", trainer.global_step, batch_idx)
@@ -207,29 +207,13 @@ class Lifecycle(lightning.Callback):
         if average or better:
             path = self.files.write(CheckpointKind.WEIGHTS, step, module.model.state_dict())
             self.weights = [*self.weights, path.name][-(average or 1) :]
-        # Of a run that is done there is nothing to prune.
+        # A run that has done all its steps cannot be pruned.
         if step < module.spec.training.steps:
             self.pruned = self.recorder.why_pruned(step, metrics)
             if self.pruned is not None:
-                # Another time the recorder might say otherwise.
+                # Saved first, since the recorder might answer differently the next time.
                 self._save(trainer)
                 raise Pruned
-
-    def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        self.stop.listen()
-
-    def on_test_batch_start(
-        self,
-        trainer: lightning.Trainer,
-        module: lightning.LightningModule,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        if self.stop.asked:
-            raise Stopped
-        self.recorder.alive()
-        reseed(self.seed, "test", batch_idx)
 
 
 def _better(score: float, best: float, direction: Direction) -> bool:

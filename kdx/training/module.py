@@ -18,12 +18,12 @@ from kdx.vocabulary import Split
 
 
 class Diverged(Exception):
-    """The loss is no number any more: an outcome of the run, not an error."""
+    """The loss is no longer a finite number: an outcome of the run, not an error."""
 
     def __init__(self, problem: str, training_loss: float | None = None) -> None:
         super().__init__(problem)
         self.training_loss = training_loss
-        """Of the batch that it was; None: it was a validation, whose rows tell."""
+        """The loss of the batch; None: a validation diverged, and its rows have the loss."""
 
 
 class TrainBatches(Protocol):
@@ -49,22 +49,22 @@ class TaskModule(lightning.LightningModule):
     """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
 
     texts: ClassVar[tuple[str, ...]] = ()
-    """What the texts are called that it reads, one line of each making an item; none: it reads no text."""
+    """Names of the texts that it reads, of which one line each makes an item; none: it reads no text."""
 
     def __init__(self, spec: CellSpec, model: nn.Module) -> None:
         super().__init__()
         self.spec = spec
         self.model = model
         self.metrics: dict[str, float] = {}
-        """Of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
+        """Metrics of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
         self._nats = torch.zeros((), dtype=torch.float64)
         self._targets = 0
         self.entropies: dict[str, float] = {}
-        """Of the last validation: `entropy/encoder-self`, …"""
+        """Entropies of the last validation: `entropy/encoder-self`, …"""
 
     @classmethod
     def of(cls, spec: CellSpec, corpus: Any) -> "TaskModule":
-        """Of a cell with its corpus; every task's module is made of the two."""
+        """The module for a cell and its corpus."""
         return cls(spec, corpus)
 
     @classmethod
@@ -148,7 +148,7 @@ class TaskModule(lightning.LightningModule):
 
     def validation_step(self, batch: Any, index: int) -> None:
         if index == 0:
-            # One batch tells enough, and Eq. 2 as printed is dear.
+            # One batch is enough, since Eq. 2 as printed is expensive.
             with measured(self.model) as found:
                 self.loss(batch)
             self.entropies = {f"entropy/{attention}": value for attention, value in found.items()}

@@ -1,11 +1,11 @@
-"""What training tells of itself, and to whom: the sweep hands in something that keeps it, and may prune the run."""
+"""What training reports: a sweep passes in a recorder, which keeps the results and may prune the run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """Keeps what a run gives. A row is durable after `flush`, and every checkpoint comes after a flush."""
+    """Keeps the results of a run. A row is durable after `flush`, and every checkpoint comes after a flush."""
 
     def begin(
         self,
@@ -24,16 +24,16 @@ class Recorder(Protocol):
         """
 
     def note(self, text: str) -> None:
-        """What whoever watches is to know of the attempt, in one line without a subject: `goes on from step …`."""
+        """A remark on the attempt for the user, in one line without a subject: `goes on from step …`."""
 
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""
 
     def progress(self, step: int, loss: float) -> None:
-        """After every step, for whoever watches; may be dropped."""
+        """Called after every step, for a progress display; may be dropped."""
 
     def alive(self) -> None:
-        """Now and then in what takes long between two steps, such as a validation; may be dropped."""
+        """Called now and then during long work between two steps, such as a validation; may be dropped."""
 
     def checkpointed(self, step: int) -> None:
         """The run can go on from `step` from now on."""
@@ -44,13 +44,13 @@ class Recorder(Protocol):
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
         """Why the run is to stop here as pruned, in one line; None: it goes on.
 
-        Asked on the main thread after each validation but the last, once its rows are durable and its weights are
-        kept. A yes is kept in a checkpoint before it is acted upon, so that a run which is killed meanwhile ends
-        pruned as well and does not ask again.
+        Training asks on the main thread after each validation but the last, once its rows are durable and its weights
+        are kept. It saves a reason in a checkpoint before it stops, so that a run which is killed in between also ends
+        pruned and does not ask again.
 
         Args:
-            metrics: of that validation, by name without split.
+            metrics: metrics of that validation, by name without split.
         """
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
-        """A run's text, such as `test/translations`, one line a sentence."""
+        """A text that the run produced, such as `test/translations`, with one sentence a line."""

@@ -1,6 +1,6 @@
-"""From which checkpoint a run goes on, if from any: the newest that is its own and whole, under the same conditions.
+"""Finds the checkpoint that a run resumes from: its newest undamaged one, made under the same conditions.
 
-What the run would need to go on is deleted here, too, once nobody needs it any more.
+This module also deletes the resume checkpoints of a run that has ended.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Resumed(NamedTuple):
 
     @property
     def pruned(self) -> bool:
-        """Whether nothing is left of the run but to end it as pruned."""
+        """Whether the run has only to end as pruned."""
         return self.lifecycle.get("pruned") is not None
 
 
@@ -51,10 +51,10 @@ def resume(
 ) -> tuple[Resumed | None, str | None]:
     """What a run goes on from, None where it begins at step 0; and what has changed since, None where nothing has.
 
-    A checkpoint that cannot be gone on from is set aside; that, and going back, is told to the recorder.
+    A checkpoint that the run cannot resume from is set aside; the recorder gets a note of that, and of going back.
 
     Args:
-        own: which run it is.
+        own: the name of the run.
         now: the conditions of this attempt, see `kdx.training.conditions`.
         if_changed: what is done when the run began under other conditions.
         recorded, checkpointed: as in `kdx.training.run.train`.

@@ -23,6 +23,7 @@ from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
 from kdx.training.conditions import conditions
 from kdx.training.determinism import fix_arithmetic, reseed
+from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import Diverged, TaskModule
@@ -60,7 +61,7 @@ class RunOutcome:
     weights_sha256: str | None = None
     """Of the file with the weights that were tested, or would have been; None: there is none."""
     pruned: str | None = None
-    """Why the recorder had it stopped after a validation, in one line; None: it did not."""
+    """Why the recorder stopped it after a validation, in one line; None: it did not."""
 
 
 def train(
@@ -86,12 +87,13 @@ def train(
         seed: of initialisation, dropout and batch order.
         folder: where the run's checkpoints are; a run goes on from the newest that is whole.
         recorder: keeps the metrics.
-        stop: asked to, training stops at its next safe point.
+        stop: when asked, training stops at its next safe point.
         home: folder of prepared corpora; None: the user's.
-        options: what the run is told beside its cell and its seed.
+        options: the options of the run beside its cell and its seed.
         recorded: the step that its recorded rows have come to. A checkpoint beyond is set aside, for it would leave a
             hole: the rows are those of an older copy of the database. None: it is not known.
-        checkpointed: the step of the newest checkpoint that is known to have been made; where it is gone, that is said.
+        checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
+            gets a note.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -129,7 +131,8 @@ def train(
         return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
-    trainer = trainer_of(training, validate_every, lifecycle, files)
+    during_test = DuringTest(seed, stop, recorder.alive)
+    trainer = trainer_of(training, validate_every, lifecycle, during_test, files)
     loader = training_batches(batches.train, training, resumed.batches if resumed else 0)
     valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)
     try:

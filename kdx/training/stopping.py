@@ -5,11 +5,11 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """The run has stopped where it can go on later. Not an `Exception`, so that no handler on the way swallows it."""
+    """The run has stopped at a point where it can resume. Not an `Exception`, so that no handler swallows it."""
 
 
 class Pruned(Exception):
-    """The recorder said after a validation that the run is not worth going on: an outcome of the run, not an error."""
+    """The recorder has ended the run after a validation: an outcome of the run, not an error."""
 
 
 class StopRequest:

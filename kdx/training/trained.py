@@ -1,4 +1,4 @@
-"""A model with the weights that a run was tested with, to look into."""
+"""A model with the weights that a run was tested with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Trained:
     model: nn.Module
     """On the CPU, set to evaluate."""
     corpus: Corpus | None
-    """What it learned from, with the vocabulary; None where that text is not here."""
+    """The corpus that it was trained on, with the vocabulary; None: that text is not on this machine."""
 
     def translate(self, sentences: Sequence[str], *, beam: int | None = None) -> list[str]:
         """Translate sentences of the source language, words with spaces between them as in the corpus.
@@ -41,7 +41,7 @@ class Trained:
             A translation for each, in the same order.
 
         Raises:
-            KdxError: the text that the run learned from, and so its vocabulary, is not here.
+            KdxError: the text that the run was trained on, and so its vocabulary, is not on this machine.
             TypeError: the run's task is not translation.
         """
         with torch.no_grad():

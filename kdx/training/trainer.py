@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from kdx.grid.sections import Training
 from kdx.training.checkpoint import CheckpointFiles
+from kdx.training.during_test import DuringTest
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import TrainBatches
 from kdx.vocabulary import Precision
@@ -46,7 +47,7 @@ def training_batches(batches: TrainBatches, training: Training, start: int) -> D
 
 
 def trainer_of(
-    training: Training, validate_every: int, lifecycle: Lifecycle, files: CheckpointFiles
+    training: Training, validate_every: int, lifecycle: Lifecycle, during_test: DuringTest, files: CheckpointFiles
 ) -> lightning.Trainer:
     """A trainer of one run on one device; `validate_every` counts optimiser steps."""
     return lightning.Trainer(
@@ -55,17 +56,17 @@ def trainer_of(
         accumulate_grad_batches=training.accumulate,
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
-        callbacks=[lifecycle],
-        # Said outright: inside a Slurm job Lightning would otherwise take over its signals.
+        callbacks=[lifecycle, during_test],
+        # Named explicitly: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
         default_root_dir=files.folder,
         **_on_one_device(training),
     )
 
 
-def evaluator_of(training: Training, watch: lightning.Callback) -> lightning.Trainer:
+def evaluator_of(training: Training, during_test: DuringTest) -> lightning.Trainer:
     """What tests a trained model as `trainer_of` does, with the same arithmetic."""
-    return lightning.Trainer(callbacks=[watch], plugins=[LightningEnvironment()], **_on_one_device(training))
+    return lightning.Trainer(callbacks=[during_test], plugins=[LightningEnvironment()], **_on_one_device(training))
 
 
 def _on_one_device(training: Training) -> dict[str, Any]:

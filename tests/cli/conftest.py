@@ -1,11 +1,11 @@
-"""Makes the small grids importable, and kdx something to type."""
+"""Makes what these tests share importable, and kdx something to type."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sweep")]
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

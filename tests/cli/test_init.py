@@ -26,8 +26,7 @@ def test_every_shipped_grid_is_copied_as_it_is(folder):
     assert result.stdout.splitlines() == [f"experiments/{name}.yaml" for name in shipped.names()]
     for name in shipped.names():
         assert (folder / "experiments" / f"{name}.yaml").read_bytes() == shipped.find(name).read_bytes()
-    first = f"experiments/{shipped.names()[0]}.yaml"
-    assert result.stderr == f"{len(shipped.names())} grids copied; next: kdx plan {first}\n"
+    assert result.stderr == f"{len(shipped.names())} grids copied; next: kdx plan experiments/quickstart.yaml\n"
 
 
 def test_what_is_there_already_stays(folder):

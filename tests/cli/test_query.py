@@ -64,6 +64,6 @@ def test_what_is_no_question_is_refused_in_one_message():
         "kdx query only reads, and this would do something else; nothing was changed\n"
         "  allowed: one SELECT, WITH … SELECT, VALUES or EXPLAIN"
     )
-    assert refused("query").problem == "there is no question"
+    assert refused("query").problem == "no statement is given"
     assert refused("query", "SELECT 1", "--csv", "--json").problem == "--json and --csv exclude each other"
     assert refused("query", "SELECT 1", "--db", "absent.db").exit_code == 3

@@ -6,7 +6,7 @@ import shutil
 import signal
 from pathlib import Path
 
-from conftest import count
+from lengths import count
 from victims import SPECS, Run, killed
 
 from kdx.store import reading

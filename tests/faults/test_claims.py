@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from conftest import count
+from lengths import count
 
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording, schema

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from conftest import count
+from lengths import count
 from typer.testing import CliRunner
 
 from kdx.cli.app import app
@@ -265,7 +265,7 @@ def test_a_database_that_was_edited_at_random_harms_nothing(made, tmp_path, seri
     monkeypatch.setattr("kdx.sweep.supervisor.LOOK_AGAIN", 0.1)
     before = signal.signal(signal.SIGALRM, endless)
     refused, codes = 0, set()
-    rounds = count("DATABASES", 40)
+    rounds = count("DATABASES", 15)
     try:
         for number in range(rounds):
             folder = tmp_path / str(number)

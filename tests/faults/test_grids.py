@@ -14,10 +14,10 @@ from string import ascii_lowercase
 
 import pytest
 import yaml
-from conftest import count
 from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from lengths import count
 
 from kdx import files
 from kdx.cli.app import main

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import count
+from lengths import count
 
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import count
+from lengths import count
 from victims import SPECS, Run, killed
 
 from kdx.store import leases, reading

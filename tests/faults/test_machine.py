@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import count
+from lengths import count
 from processes import GRID, SECRET, alive, family, kdx, rows, wait_for_rows
 from victims import SPECS, Run
 

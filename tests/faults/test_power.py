@@ -5,8 +5,8 @@ import os
 import shutil
 import time
 
-from conftest import count
 from disk import Call, Disk, Traced, require_strace, traced
+from lengths import count
 from victims import SPECS, Run
 
 from kdx.store.recording import RunWriter
@@ -50,7 +50,7 @@ def test_a_run_goes_on_from_whatever_a_cut_of_the_power_leaves(series, figure, t
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     calls, whole = trace.calls(run.folder), run.left()
 
-    cuts, gone_on, asked = count("CUTS", 60), 0, 0
+    cuts, gone_on, asked = count("CUTS", 40), 0, 0
     acknowledged: set[tuple[str, int]] = set()
     for number, moment in enumerate(sorted(series.randrange(len(calls)) for _ in range(cuts))):
         for call in calls[asked:moment]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kdx.grid.cell_selector import CellSelector, choice, factors, unknown
+from kdx.grid.cell_selector import CellSelector, choice, factors, taken_axes, unknown
 from kdx.grid.spec import CellSpec
 
 SELECTOR: TypeAdapter[dict[str, str]] = TypeAdapter(CellSelector)
@@ -68,3 +68,16 @@ def test_an_unknown_factor_or_word_is_told_with_what_is_near() -> None:
 def test_numbers_and_free_texts_are_not_checked() -> None:
     assert not faults(data__corpus="my-own", training__steps="7", clip="none", kernel="rbf", position="none")
     assert len(faults(a="1", b="2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("factor", "axes"),
+    [
+        ("position", {"inject", "encoding"}),
+        ("value", {"encoding"}),
+        ("filter.decoder-self", set()),
+        ("training.steps", set()),
+    ],
+)
+def test_what_the_words_of_an_axis_take_is_read_from_their_definitions(factor: str, axes: set[str]) -> None:
+    assert taken_axes(factor) == axes

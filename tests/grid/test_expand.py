@@ -91,3 +91,29 @@ def test_a_product_is_counted_without_being_built(sizes):
         dimensions.append(Dimension("d", bundles))
         expected *= size
     assert SubGrid(node(BASE), tuple(dimensions)).size == expected
+
+
+def test_a_choice_without_effect_is_no_label():
+    """linear has no temperature, and product no clip."""
+    kernels = dimension("kernel", linear={"kernel": "linear"}, rbf={"kernel": "rbf"})
+    heats = Dimension(
+        "temperature", (Bundle("0.5", node({"temperature": 0.5})), Bundle("2.0", node({"temperature": 2.0})))
+    )
+    clips = Dimension("clip", (Bundle("4", node({"clip": 4})),))
+    found, faults = cells(SubGrid(node({**BASE, "position": "product"}), (kernels, heats, clips)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [
+        ("linear", "1.0", "none"),
+        ("linear", "1.0", "none"),
+        ("rbf", "0.5", "none"),
+        ("rbf", "2.0", "none"),
+    ]
+    assert found[0].id == found[1].id
+
+
+def test_nor_is_one_of_an_option_that_another_corpus_has():
+    corpora = dimension("data.corpus", copy={"data": {"corpus": "copy"}}, recall={"data": {"corpus": "recall"}})
+    pairs = Dimension("data.pairs", (Bundle("2", node({"data": {"pairs": 2}})),))
+    found, faults = cells(SubGrid(node({"task": "answer"}), (corpora, pairs)))
+    assert not faults
+    assert [tuple(cell.labels.values()) for cell in found] == [("copy", "none"), ("recall", "2")]

@@ -120,6 +120,21 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
     [
         ("model: 3", "3:8: `3` as model\n  allowed: a mapping"),
         ("model: [1]", "3:8: a list as model\n  allowed: a mapping"),
+        (
+            "norm: [pre, post]",
+            "3:7: a list as norm\n  allowed: post, pre\n"
+            "  hint: for a cell with each of them: axes: {norm: [pre, post]}",
+        ),
+        (
+            "training: {steps: [1, 2]}",
+            "3:19: a list as training.steps\n  allowed: a valid integer\n"
+            "  hint: for a cell with each of them: axes: {training.steps: [1, 2]}",
+        ),
+        (
+            "\tnorm: pre",
+            "3:1: not YAML: while scanning for the next token found character that cannot start any token\n"
+            "  hint: this is a tab",
+        ),
         ("tables: [3]", "3:10: `3`\n  allowed: a mapping"),
         ("tables: [{name: 3, rows: kernel}]", "3:17: `3` as name\n  allowed: text"),
         ("tables: [{name: t, rows: 5}]", "3:26: `5` as rows\n  allowed: a list"),

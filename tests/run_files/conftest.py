@@ -1,6 +1,6 @@
-"""Makes the runs and files of these tests importable, and the small grids."""
+"""Makes the runs and files of these tests importable."""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sweep")]
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,4 +1,4 @@
-"""Makes the small grids importable."""
+"""Makes who listens to a sweep importable."""
 
 import sys
 from pathlib import Path

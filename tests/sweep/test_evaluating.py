@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from grids import TINY
-from test_supervisor import Heard
+from heard import Heard
 
 from kdx.grid.load import load_grid
 from kdx.run_files.files import final_weights

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from grids import MIXED, TINY
+from heard import Heard
 
 from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
@@ -23,45 +24,6 @@ from kdx.store.records import LOST, RunState
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.messages import ClaimedRun, receive, send, trouble, work_of
 from kdx.sweep.supervisor import Supervisor
-
-
-class Heard:
-    """Keeps what a sweep tells."""
-
-    def __init__(self) -> None:
-        self.started_runs = []
-        self.steps = []
-        self.ended_runs = []
-
-    def decided(self, decisions):
-        self.decisions = decisions
-
-    def started(self, run, attempt):
-        self.started_runs.append((run.key, attempt))
-
-    def progressed(self, run, step, loss):
-        self.steps.append(step)
-
-    def noted(self, run, text):
-        self.notes = [*getattr(self, "notes", []), (run.seed, text)]
-
-    def ended(self, run, record):
-        self.ended_runs.append(record)
-
-    def evaluating(self, run, count):
-        self.evaluating_runs = [*getattr(self, "evaluating_runs", []), (run.seed, count)]
-
-    def evaluated(self, run, missing, problem):
-        self.evaluated_runs = [*getattr(self, "evaluated_runs", []), (run.seed, missing, problem)]
-
-    def host_lost(self, problem):
-        self.hosts_lost = [*getattr(self, "hosts_lost", []), problem]
-
-    def stopping(self):
-        self.told_to_stop = True
-
-    def hung(self, run, seconds):
-        self.hung_runs = [*getattr(self, "hung_runs", []), run.seed]
 
 
 @pytest.fixture

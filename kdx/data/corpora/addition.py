@@ -3,7 +3,7 @@
     2 7 + 9 5 =        answer: 1 2 2, or 2 2 1 from the last digit on
 
 Both numbers have as many digits, the sum has one more, and zeros may lead. From the last digit on, each digit of the
-sum is told by two digits and a carry; from the first on, it takes all digits behind it.
+sum depends on two digits and a carry; from the first on, it depends on all digits behind it.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
     d a c b d a c b d        answers: after the second d a, after the second a c, …
 
-A few tokens, all different, are repeated to the end. How many they are is drawn, so that no fixed distance tells the
-answer, and the token before each question does.
+A few tokens, all different, are repeated to the end. Their number is drawn, so that no fixed distance leads to the
+answer; only the token before it does.
 """
 
 from dataclasses import dataclass

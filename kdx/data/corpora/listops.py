@@ -2,8 +2,8 @@
 
     [MAX 2 9 [MIN 4 7 ] 0 ] =        answer: 9
 
-What is done is to take the least, the greatest, the median, rounded down, or the last digit of the sum. Here lists are
-less deep and shorter than in the papers, whose encoders classify the sequence; a decoder tells the digit at its end.
+The operations are the least, the greatest, the median, rounded down, and the last digit of the sum. Lists are less deep
+and shorter than in the papers, where an encoder classifies the sequence; here a decoder predicts the digit at its end.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
     1 0 1 1 =        answer: 1
 
-Every bit counts, and no attention can look at all of them alike and tell one more from one less.
+Every bit counts, and attention that looks at all bits alike cannot distinguish one more from one less.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@
 
 The keys of an example are different, so that no pair overwrites another, and each is asked for once, at any place after
 the pairs. Between the questions stand blanks, not tokens at random as in the paper's code, among which a pair could
-come again with another value. An answer is told after the key and is not read.
+come again with another value. The model predicts an answer after its key, and does not read it.
 """
 
 from dataclasses import dataclass

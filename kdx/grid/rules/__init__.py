@@ -16,7 +16,7 @@ def resolve(cell: CellFields) -> None:
     """Settle every field of a new cell.
 
     Raises:
-        PydanticCustomError: fields do not fit together; told at the field.
+        PydanticCustomError: fields do not fit together; the error names the field.
     """
     resolve_space(cell)
     resolve_position(cell)

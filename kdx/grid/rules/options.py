@@ -1,4 +1,4 @@
-"""Options: those of words that the cell does not have come to nothing, and those of its words get their defaults."""
+"""Options: drops those of words that the cell does not have, and gives those of its words their defaults."""
 
 from collections.abc import Mapping
 from dataclasses import replace

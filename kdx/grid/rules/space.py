@@ -1,4 +1,4 @@
-"""The space that the tokens of a task stand in, and what it leaves of the other choices."""
+"""The space of a task's tokens, and the other choices that it allows."""
 
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS

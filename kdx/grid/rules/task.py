@@ -1,4 +1,4 @@
-"""What a task and its data leave of the settings of model, training and evaluation."""
+"""Which settings of model, training and evaluation a task and its data allow."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
-    """Settings that only other tasks have."""
+    """Refuses settings that only other tasks have."""
     for key in dict.fromkeys(key for other in TASKS.values() for key in other.settings):
         if key not in task.settings and _value(cell, key) != _default(key):
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
@@ -110,7 +110,7 @@ def _settle_streams(cell: CellFields) -> None:
 
 
 def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
-    """What is learned for each position or distance ends somewhere; `seen` positions can come."""
+    """Refuses a table of positions or distances that is shorter than the `seen` positions."""
     if cell.encoding and ENCODINGS.definition(cell.encoding).bounded and seen > MAX_POSITIONS:
         problem = f"a learned table has {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("encoding", problem, hint=hint)

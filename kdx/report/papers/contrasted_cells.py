@@ -5,27 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kdx.grid.cell_selector import factors
+from kdx.grid.cell_selector import factors, taken_axes
+from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.statistics.estimates import Estimate, Summary, contrast
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
-# Factor → fields that it decides: a contrast that names the factor also names these, unless it gives them itself.
-_FOLLOWS: dict[str, frozenset[str]] = {
-    "position": frozenset(
-        {
-            *("placement", "value", "inject", "encoding", "sinusoids"),
-            *("clip", "sharing", "xl_bias", "position_dropout"),
-            # A direct sum at the input allows no memory.
-            *("memory", "evaluation.memory"),
-        }
-    ),
-    "value": frozenset({"encoding", "sinusoids", "clip", "sharing"}),
+# Factor → other factors that the rules of a grid or of good practice tie to it. What its words take, and the options
+# that they bring along, stand in their definitions.
+_TIED: dict[str, frozenset[str]] = {
+    # A direct sum at the input allows no memory.
+    "position": frozenset({"placement", "value", "memory", "evaluation.memory"}),
     "inject": frozenset({"value"}),
     "symmetry": frozenset({"xl_bias"}),
-    "mixer": frozenset({"neighbours"}),
     "model.width": frozenset({"model.inner", "model.heads"}),
     # A third matrix goes with narrower ones.
     "model.feed_forward": frozenset({"model.inner"}),
@@ -33,9 +27,6 @@ _FOLLOWS: dict[str, frozenset[str]] = {
     "training.steps": frozenset({"training.decay"}),
     "training.schedule": frozenset({"training.decay", "training.final_rate"}),
     "training.optimiser": frozenset({"training.epsilon", "training.momentum"}),
-    "filter.encoder-self": frozenset({"stride", "summary"}),
-    "filter.encoder-decoder": frozenset({"stride", "summary"}),
-    "filter.decoder-self": frozenset({"stride", "summary"}),
 }
 _SETTING = ("task", "data.", "model.", "training.", "evaluation.")
 SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
@@ -112,8 +103,8 @@ class ContrastedCells:
 
 
 def following(named: Iterable[str]) -> frozenset[str]:
-    """The factors that these decide, or at least limit."""
-    return frozenset[str]().union(*(_FOLLOWS.get(factor, frozenset()) for factor in named))
+    """The factors, except options of words, that these decide, or at least limit."""
+    return frozenset[str]().union(*(_TIED.get(factor, frozenset()) | taken_axes(factor) for factor in named))
 
 
 def named(contrast: Contrast) -> frozenset[str]:
@@ -122,6 +113,7 @@ def named(contrast: Contrast) -> frozenset[str]:
 
 def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[str]) -> dict[str, ContrastedCells]:
     """Setting → the contrast in it, for each setting that has both sides."""
+    options = known_options()
     factors_named = named(contrast)
     follows = following(factors_named) - factors_named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
@@ -135,14 +127,15 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
         recipe = {one: word for one, word in rest.items() if one.startswith(_SETTING) and one not in varied}
         # The selection rule is no factor, but the score depends on it.
         setting = json.dumps([recipe, record.spec.value("select")])
-        background = json.dumps({one: word for one, word in rest.items() if one not in recipe})
+        background = json.dumps({one: word for one, word in rest.items() if one not in recipe and one not in options})
         for index in sides_of:
             settings.setdefault(setting, {}).setdefault(background, ([], []))[index].append(record)
     found = {}
     for setting, by_background in settings.items():
         sides = []
         used: tuple[list[CellRecord], list[CellRecord]] = ([], [])
-        for halves in by_background.values():
+        backgrounds = by_background.values()
+        for halves in (pair for both in backgrounds for pair in _by_options(both, factors_named | follows)):
             cells = [[(one, runs.cell(one, contrast.metric)) for one in half] for half in halves]
             finished = [
                 [(one, cell) for one, cell in half if cell and (cell.scores or lost_runs(cell))] for half in cells
@@ -156,6 +149,27 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
             over, confounders = _unspoken(used, contrast, follows)
             found[setting] = ContrastedCells(contrast, words, over, confounders, tuple(sides))
     return found
+
+
+def _by_options(
+    halves: tuple[list[CellRecord], list[CellRecord]], free: frozenset[str]
+) -> Iterable[tuple[list[CellRecord], list[CellRecord]]]:
+    """Two halves that agree in all else, in pairs that agree in every option, except those that some cell lacks.
+
+    Between lookup and product, say, the clip is no difference, since product has none; but two kernels that both have a
+    temperature are compared at the same one.
+    """
+    records = [record for half in halves for record in half]
+    shared = [one for one in known_options() if one not in free and all(_has_option(record, one) for record in records)]
+    pairs: dict[tuple[str | None, ...], tuple[list[CellRecord], list[CellRecord]]] = {}
+    for index, half in enumerate(halves):
+        for record in half:
+            pairs.setdefault(tuple(record.spec.words[one] for one in shared), ([], []))[index].append(record)
+    return pairs.values()
+
+
+def _has_option(record: CellRecord, option: str) -> bool:
+    return record.spec.value(option) is not None
 
 
 def distinguished(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
@@ -205,7 +219,7 @@ def _unspoken(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The factors that vary within the sides, and the factors beside the first named one in which the sides differ.
 
-    A factor that only one side has, such as an encoding, is no difference.
+    A factor that only one side has, such as an encoding or an option of a word, is no difference.
     """
     factors_named = named(contrast)
     about = next(iter(contrast.a))
@@ -214,7 +228,7 @@ def _unspoken(
         a, b = ({_word(record, factor) for record in side} for side in sides)
         if factor == about:
             continue
-        if factor in factors_named or factor in follows:
+        if factor in factors_named or factor in follows or factor in known_options():
             if not a & b and "none" not in a | b:
                 confounders.append(factor)
             elif factor not in factors_named and (len(a) > 1 or len(b) > 1):
@@ -225,6 +239,6 @@ def _unspoken(
 
 
 def _word(record: CellRecord, factor: str) -> str | None:
-    # A spec names sinusoids even where nothing uses them.
-    unused = factor == "sinusoids" and record.spec.word("encoding") != "sinusoidal"
-    return "none" if unused else record.spec.words[factor]
+    if factor in known_options() and not _has_option(record, factor):
+        return "none"
+    return record.spec.words[factor]

@@ -185,7 +185,7 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
     marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
     paragraphs = [numbers, *([" ".join(table.definitions)] if full else []), _resolution(table)]
-    paragraphs += [_spread(group, only=len(table.groups) == 1) for group in table.groups] if full else []
+    paragraphs += [_spread(table, group) for group in table.groups] if full else []
     plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
     paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
     if not full:
@@ -217,7 +217,7 @@ def _resolution(table: Table) -> str:
     shown: list[str] = []
     for group in able:
         if (smallest := group.corrected_minimum_detectable_difference) is not None:
-            among = "" if len(able) == 1 else f" ({group.task})"
+            among = "" if len(able) == 1 else f" ({_name(table, group)})"
             shown.append(f"{_size(smallest, group.metric)}{among}, n = {group.seeds}")
     if not shown:
         return ""
@@ -229,6 +229,20 @@ def _resolution(table: Table) -> str:
     return f"The smallest difference that these seeds can show (80% power{over}): {few}{rest}."
 
 
+def _name(table: Table, group: Group) -> str:
+    """What a group is known by among several: its task, or else what the headers of its cells share alone."""
+    if sum(one.task == group.task for one in table.groups) == 1:
+        return group.task
+    headers = [table.layout.header(at) for at in group.places]
+    others = [table.layout.header(at) for one in table.groups if one is not group for at in one.places]
+    shared = {
+        factor: word
+        for factor, word in headers[0].items()
+        if all(header[factor] == word for header in headers) and any(header[factor] != word for header in others)
+    }
+    return setting(shared) or group.task
+
+
 def _size(value: float, metric: Metric) -> str:
     """The size of a difference on the metric's scale, in words."""
     if metric.in_nats:
@@ -236,14 +250,14 @@ def _size(value: float, metric: Metric) -> str:
     return f"{rounded(value, metric.name)} {metric.unit}"
 
 
-def _spread(group: Group, *, only: bool) -> str:
+def _spread(table: Table, group: Group) -> str:
     """The sentences on the spread over seeds, and on whether common seeds move the cells together."""
     alone = group.minimum_detectable_difference
     if group.spread is None or alone is None:
         return ""
     low, usual, high = (difference(one, group.metric).lstrip("+") for one in group.spread)
     unit = "nats" if group.metric.in_nats else group.metric.unit
-    among = "" if only else f" ({group.task})"
+    among = "" if len(table.groups) == 1 else f" ({_name(table, group)})"
     line = (
         f"Spread over seeds{among}: standard deviations from {low} to {high} {unit}, root mean square {usual}; in one "
         f"comparison alone, the smallest difference that two such cells can show is {_size(alone, group.metric)}."

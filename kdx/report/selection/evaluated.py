@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kdx.errors import KdxError
-from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.table_layout import evaluated
 from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
 
@@ -19,6 +19,7 @@ class EvaluatedCell:
     record: CellRecord
     """The cell as it was read; its id is that of the cell with the beginning of the evaluation's behind it."""
     cell_id: str
+    evaluation: ResolvedEvaluation
     made: Mapping[int, EvaluationRecord]
     """Run id → what was made of it."""
 
@@ -51,5 +52,5 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
             labels, spec = evaluated(cell.labels, cell.spec, one)
             made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
             record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
-            found.append(EvaluatedCell(record, cell.id, made))
+            found.append(EvaluatedCell(record, cell.id, one, made))
     return tuple(found)

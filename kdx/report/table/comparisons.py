@@ -79,6 +79,7 @@ class Group:
 
     metric: Metric
     task: str
+    places: tuple[Address, ...]
     cells: int
     """Number of different cells with a score."""
     seeds: int
@@ -169,6 +170,7 @@ def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
     return Group(
         metric=comparable.metric,
         task=comparable.task,
+        places=tuple(comparable.cells),
         cells=len(distinct),
         seeds=min(len(cell.scores) for cell in compared) if able else 0,
         spread=(min(sds), hypot(*sds) / sqrt(len(sds)), max(sds)) if able else None,

@@ -10,7 +10,7 @@ from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Layout:
     metric."""
     records: Mapping[str, CellRecord]
     """Cell id → the cell as the sweep planned it."""
-    evaluations: Mapping[str, Mapping[int, EvaluationRecord]] = field(default_factory=dict)
-    """Cell id → run id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
+    evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
+    """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
 
     @property
     def body(self) -> tuple[tuple[Cell | None, ...], ...]:
@@ -102,7 +102,7 @@ def _filled(
 ) -> Layout:
     places: dict[Address, Cell] = {}
     records: dict[str, CellRecord] = {}
-    evaluations: dict[str, Mapping[int, EvaluationRecord]] = {}
+    evaluations: dict[str, EvaluatedCell] = {}
     metrics: Mapping[int, Mapping[str, float]] = sweep.metrics
     for at, index in sorted(headers.at.items()):
         if read:
@@ -115,7 +115,7 @@ def _filled(
         if cell:
             places[at], records[record.id] = cell, record
             if read:
-                evaluations[record.id] = one.made
+                evaluations[record.id] = one
     columns = range(len(headers.columns))
     return Layout(
         name=asked.name,

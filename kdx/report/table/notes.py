@@ -103,7 +103,9 @@ def _number(layout: Layout) -> str:
 def _definitions(layout: Layout, metric: Metric, provenance: Mapping[int, Provenance]) -> Iterable[str]:
     """How the metric was made, as the runs recorded it; several where they do not agree."""
     if layout.evaluations:
-        made = (one for cell in layout.cells if cell.metric == metric for one in layout.evaluations[cell.id].values())
+        made = (
+            one for cell in layout.cells if cell.metric == metric for one in layout.evaluations[cell.id].made.values()
+        )
         of_each = ((one.definitions or {}).get(metric.name) for one in made)
         return dict.fromkeys(text for text in of_each if text)
     runs = (seed.run_id for cell in layout.cells if cell.metric == metric for seed in cell.seeds)

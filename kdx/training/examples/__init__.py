@@ -28,7 +28,7 @@ class ExamplesModule(TaskModule):
         super().__init__(spec, type(self).built(spec, corpus))
         self._right = 0
         self._slices: dict[str, Tensor] = {}
-        """Of each respect, (2, slices): how many are right, and how many there are."""
+        """Respect → (2, slices): the number of right targets, and the number of targets."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
@@ -62,7 +62,7 @@ class ExamplesModule(TaskModule):
         self._slices = {}
 
     def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
-        """Adds what else the task counts: logits (B, T, V), targets (B, T)."""
+        """Adds to the further counts of the task: logits (B, T, V), targets (B, T)."""
         right, asked = logits.argmax(-1) == targets, targets != NO_ANSWER
         self._right += int(right.sum())
         for respect, values in batch.slices.items():
@@ -76,7 +76,7 @@ class ExamplesModule(TaskModule):
         return whole | (self._accuracy_by_slice() if split is Split.TEST else {})
 
     def _accuracy_by_slice(self) -> dict[str, float]:
-        """Of each slice that there is."""
+        """The accuracy of each slice that has targets."""
         return {
             f"accuracy/{name}": 100 * right / there
             for respect, counted in self._slices.items()

@@ -1,4 +1,4 @@
-"""Answers in generated sequences: what is to be told after some tokens of a sequence that is read one by one."""
+"""Answers in generated sequences: a decoder reads tokens one by one and predicts an answer after some of them."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from kdx.vocabulary import Split
 
 
 class AnswerModule(ExamplesModule):
-    """Tells answers, and counts how often all answers of a sequence are right."""
+    """Predicts answers, and counts the sequences whose answers are all right."""
 
     unit = "answers"
 

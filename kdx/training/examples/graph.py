@@ -11,7 +11,7 @@ from kdx.training.examples import ExamplesModule
 
 
 class GraphModule(ExamplesModule):
-    """Tells what one node is to another."""
+    """Predicts the relation of one node to another."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:

@@ -8,7 +8,7 @@ from kdx.vocabulary import Split
 
 
 class ImageModule(ExamplesModule):
-    """Predicts each pixel of an image from those before it, and tells the loss in bits, as it is usual for images."""
+    """Predicts each pixel of an image from those before it, and reports the loss in bits, as is usual for images."""
 
     unit = "pixels"
     build = ImageModel

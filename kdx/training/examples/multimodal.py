@@ -5,6 +5,6 @@ from kdx.training.examples import ExamplesModule
 
 
 class MultimodalModule(ExamplesModule):
-    """Tells the class of streams."""
+    """Predicts the class of streams."""
 
     build = MultimodalModel

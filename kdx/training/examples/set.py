@@ -5,6 +5,6 @@ from kdx.training.examples import ExamplesModule
 
 
 class SetModule(ExamplesModule):
-    """Tells the class of a set."""
+    """Predicts the class of a set."""
 
     build = SetModel

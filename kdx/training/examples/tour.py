@@ -11,7 +11,7 @@ from kdx.vocabulary import Split
 
 
 class TourModule(ExamplesModule):
-    """Tells the next city of each, and how much longer the tours are that its answers make."""
+    """Predicts the next city after each city, and measures how much longer its tours are than the shortest."""
 
     unit = "cities"
     build = TourModel

@@ -24,7 +24,7 @@ from sweeps import cell, run, seeded, sweep
 from kdx.report.papers.contrasted_cells import SHOWN_FACTORS, following
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.papers.verdicts import answers
-from kdx.store.records import RunState
+from kdx.store.records import CellRecord, RunState
 
 
 def test_cells_that_a_contrast_does_not_ask_for_tell_nothing_of_it() -> None:
@@ -124,8 +124,32 @@ def test_what_a_side_has_in_several_ways_is_averaged_over() -> None:
     assert outcome.confounders == ("placement",)
 
 
+def kernels_at(*temperatures: tuple[str, float]) -> list[CellRecord]:
+    return [cell(f"{kernel} {heat}", kernel=kernel, temperature=heat) for kernel, heat in temperatures]
+
+
+def test_an_option_that_the_words_of_both_sides_bring_along_has_to_agree() -> None:
+    cells = kernels_at(("rbf", 1.0), ("rbf", 2.0), ("exponential", 1.0), ("exponential", 0.5))
+    runs = [one for each in cells for one in seeded(each.id, *(EXP if each.id.endswith("1.0") else [50.0, 60.0]))]
+    (outcome,) = finding(claim(), cells, runs).outcomes
+    assert (outcome.a, outcome.b, outcome.over, outcome.confounders) == (("rbf 1.0",), ("exponential 1.0",), (), ())
+
+
+def test_cells_at_different_temperatures_alone_are_not_compared_by_their_kernels() -> None:
+    cells = kernels_at(("rbf", 2.0), ("exponential", 1.0))
+    (outcome,) = finding(claim(), cells, [one for each in cells for one in seeded(each.id, *EXP)]).outcomes
+    assert outcome.reason == "no such cells"
+
+
+def test_an_option_of_both_sides_that_agrees_is_averaged_over() -> None:
+    cells = kernels_at(*((kernel, heat) for kernel in ("rbf", "exponential") for heat in (1.0, 2.0)))
+    (outcome,) = finding(claim(), cells, [one for each in cells for one in seeded(each.id, *EXP)]).outcomes
+    assert (len(outcome.a), len(outcome.b), outcome.over) == (2, 2, ("temperature",))
+
+
 def test_what_follows_from_a_factor() -> None:
-    assert "clip" in following(["position"]) and "kernel" not in following(["position"])
+    assert {"placement", "inject", "encoding"} <= following(["position"]) and "kernel" not in following(["position"])
+    assert following(["value"]) == {"encoding"}
     assert following([]) == following(["kernel"]) == frozenset()
 
 

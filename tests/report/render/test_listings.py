@@ -429,6 +429,13 @@ def test_what_a_contrast_is_averaged_over_is_told() -> None:
             "lookup table over without-position",
         ),
         ({"clip": 2}, {"clip": 16}, "clip 2 over clip 16"),
+        ({"clip": 2, "value": "table"}, {"clip": 16}, "clip 2 table over clip 16"),
+        ({"position": "lookup", "clip": 2}, {"position": "product", "clip": "none"}, "lookup over product"),
+        (
+            {"kernel": "rbf", "temperature": 2.0},
+            {"kernel": "exponential", "temperature": 0.5},
+            "rbf temperature 2.0 over exponential temperature 0.5",
+        ),
         ({"memory": 0, "norm": "pre"}, {"memory": 8}, "memory 0 pre over memory 8"),
     ],
 )

@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sweeps import cell, scored, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.grid.load import load_grid
 from kdx.grid.plan import TableSpec
 from kdx.report.render.html.figures import lengths
+from kdx.report.render.wording import caption
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.table.build import tables
 from kdx.report.table.layout import lay_out
+from kdx.report.trace import find, to_json, trace
 from kdx.store.records import EvaluationRecord, SweepRecord
 
 ASKED = [{"name": "longer", "settings": {"length": length}} for length in (128, 256)]
@@ -78,3 +82,48 @@ def test_scores_are_drawn_against_the_length(scores, figures):
     for figure in found:
         (svg,) = figure["svgs"]
         assert "128" in svg and "256" in svg and "tokens of a stream" in svg
+
+
+def test_a_number_of_an_evaluation_is_traced_to_its_runs_and_to_a_grid_that_makes_it_again(tmp_path: Path) -> None:
+    record = made(SCORES)
+    (layout,) = lay_out(record, [TableSpec.model_validate(BY_LENGTH)])
+    traced = trace(record, layout, find(layout, "exponential", "256"), {})
+    assert (traced.cell.value, traced.record, traced.scored) == (
+        6.5,
+        record.cells[0],
+        "perplexity of evaluation longer",
+    )
+    assert [(one.record.id, one.score) for one in traced.runs] == [(0, 6.0), (1, 6.5)]
+    plain = to_json(traced)
+    assert (plain["cell"], plain["evaluation"]["name"], plain["evaluation"]["settings"]["length"]) == (
+        "a",
+        "longer",
+        256,
+    )
+    assert plain["spec"] == record.cells[0].spec.plain
+    (tmp_path / "again.yaml").write_text(traced.grid)
+    plan = load_grid(tmp_path / "again.yaml")
+    (again,) = plan.cells
+    assert again.spec == record.cells[0].spec.known
+    (evaluation,) = plan.evaluations_of(again.id)
+    assert traced.evaluation and evaluation.id == traced.evaluation.id
+
+
+def test_what_seeds_can_show_is_said_of_each_length_by_its_name() -> None:
+    """Numbers at two lengths do not compare, so each length has its own smallest difference."""
+    cells = [cell(kernel, task="prediction", kernel=kernel) for kernel in ("rbf", "exponential")]
+    runs = [*scored("rbf", (9.0, 9.5), (8.0, 8.5))]
+    runs += [one._replace(id=10 + one.seed) for one in scored("exponential", (9.0, 9.5), (8.0, 8.5))]
+    record = sweep(cells, runs, tables=[BY_LENGTH])
+    evaluations: dict[int, dict[str, EvaluationRecord]] = {}
+    for (run, length), score in {**SCORES, (10, 128): 8.0, (11, 128): 9.5, (10, 256): 6.1, (11, 256): 6.9}.items():
+        known = cells[run // 10].spec.known
+        assert known
+        found = resolve_evaluation(known, AskedEvaluation("x", EvaluationSettings(length=length)))
+        kept = EvaluationRecord(found.id, found.settings, 0.0, length, {}, None, {"perplexity": score})
+        evaluations.setdefault(run, {})[found.id] = kept
+    record = replace(record, grid={**record.grid, "evaluations": ASKED}, evaluations=evaluations)
+    (table,) = tables(record)
+    (line,) = [one for one in caption(table, best="*") if one.startswith("The smallest difference")]
+    assert line.count("(length 128), n = 2") == line.count("(length 256), n = 2") == 1
+    assert "(prediction)" not in line

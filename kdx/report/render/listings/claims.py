@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from kdx.grid.words import owners
 from kdx.report.papers.contrasted_cells import following
 from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
@@ -53,12 +54,19 @@ def _contrast(contrast: Contrast) -> str:
     differ = {
         factor for factor in contrast.a.keys() | contrast.b.keys() if contrast.a.get(factor) != contrast.b.get(factor)
     }
-    differ -= following(differ & contrast.a.keys() & contrast.b.keys())
+    both = differ & contrast.a.keys() & contrast.b.keys()
+    words = [{one for factor in both for one in side[factor].split("+")} for side in (contrast.a, contrast.b)]
+    differ -= following(both) | {factor for factor in differ if _of_one_side(factor, *words)}
 
     def side(its: Mapping[str, str]) -> str:
         return " ".join(word_of(factor, word) for factor, word in its.items() if factor in differ)
 
     return f"{side(contrast.a)} over {side(contrast.b)}"
+
+
+def _of_one_side(factor: str, a: set[str], b: set[str]) -> bool:
+    """Whether it is an option that the words of one side bring along, and those of the other do not."""
+    return a.isdisjoint(owners(factor)) != b.isdisjoint(owners(factor))
 
 
 def _expected(contrast: Contrast) -> str:

@@ -1,7 +1,7 @@
 """How long the series are."""
 
 import pytest
-from conftest import SHARES, count
+from lengths import SHARES, count
 
 
 @pytest.fixture(autouse=True)
