@@ -1,6 +1,7 @@
 """The sources of parts of one's own; and cells with the fields that were added since, at their neutral values."""
 
 import json
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,7 +20,7 @@ CHECKS = {
     "package": "typeof({0}) = 'text' AND length({0}) <= 1000",
     "created": f"{NUMBER} AND {{0}} BETWEEN 0 AND 253402300799",
 }
-NEUTRAL = {"parts": {}, "qk_norm": "none", "kv_heads": None, "maps": "single", "output_gate": "none"}
+NEUTRAL: dict[str, Any] = {"parts": {}, "qk_norm": "none", "kv_heads": None, "maps": "single", "output_gate": "none"}
 
 
 def upgrade() -> None:
