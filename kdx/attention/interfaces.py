@@ -163,6 +163,8 @@ class PositionScheme(Word):
     """Whether it needs t; else it sees distances only."""
     weighs: ClassVar[bool] = True
     """Whether it is a factor of the weight."""
+    past_only: ClassVar[bool] = False
+    """Whether its source has it only in self-attention, for keys that do not stand after the query; so has a grid."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -178,9 +180,13 @@ class PositionScheme(Word):
         """What the kernel compares, of projected queries or keys: (B, H, T, D) to (B, H, T, D)."""
         return projected
 
-    def query(self, query: Tensor) -> Tensor:
-        """What the kernel compares, of projected queries only: (B, H, Tq, D) to (B, H, Tq, D)."""
+    def query(self, query: Tensor, place: TokenPositions) -> Tensor:
+        """What the kernel compares, of queries after `projected`: (B, H, Tq, D) to (B, H, Tq, D)."""
         return query
+
+    def key(self, key: Tensor, place: TokenPositions) -> Tensor:
+        """What the kernel compares, of keys after `projected`: (B, H, Tk, D) to (B, H, Tk, D)."""
+        return key
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor | None:
         """The logarithm of the factor, which broadcasts to (B, H, Tq, Tk); None: no factor.
@@ -196,10 +202,14 @@ class PositionScheme(Word):
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 
-    def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
+    def dot_product(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
+    ) -> DotProduct | None:
         """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the log-weight.
 
-        None: there is no such form, or at this size it is the slower one; the log-weight is then added as a bias.
+        A term of the query alone may be left out, as in `KernelFunction.dot_product`. With `past`, only pairs count
+        whose key does not stand after the query. None: there is no such form, or at this size it is the slower one;
+        the log-weight is then added as a bias.
         """
         return None
 

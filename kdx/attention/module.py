@@ -314,9 +314,10 @@ class KernelAttention(ContextMixer):
         if kernel is None or not self.normaliser.cancels or self.value_function.uses_weights:
             return None
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
+        past = self.filter.triangular and projected.masks.own
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
-            columns = scheme.dot_product(raw, at_query, at_key)
+            columns = scheme.dot_product(raw, at_query, at_key, past)
             if columns is not None:
                 dot_products.append(columns)
                 continue
@@ -443,12 +444,14 @@ class KernelAttention(ContextMixer):
                 key = query
             else:
                 key = self._compared(self._heads(self.key or self.query, features), at_key)
+            for scheme in self._schemes:
+                key = scheme.key(key, at_key)
             value = self._heads(self.value, self.value_function.features(source, at_key))
             known = cache.append(Keys(key, value, at_key.positions, key_padding))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
-            query = scheme.query(query)
+            query = scheme.query(query, at_query)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))

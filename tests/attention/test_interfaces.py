@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kdx.attention import Cache, KernelAttention
+from kdx.attention import columns as columns_file
 from kdx.attention import module as module_file
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
@@ -17,6 +18,7 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.positions import product as product_file
+from kdx.attention.positions import sandwich as sandwich_file
 from kdx.attention.positions.product import Product
 from kdx.attention.values import VALUES
 from kdx.attention.verification.rounding import ROUNDINGS, condition, roundings
@@ -107,7 +109,8 @@ def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exact form of the fused path, whatever the size."""
     if request.param == "columns":
-        monkeypatch.setattr(product_file, "LARGEST_BIAS", 0)
+        for file in (product_file, columns_file, sandwich_file):
+            monkeypatch.setattr(file, "LARGEST_BIAS", 0)
     if request.param == "blocks":
         in_blocks(monkeypatch)
 
@@ -292,7 +295,7 @@ def test_permuting_tokens_permutes_the_output_only_without_positions_and_mask(va
 
 RELATIVE = [
     (),
-    *((scheme,) for scheme in POSITIONS if scheme not in ("direct-sum", "product")),
+    *((scheme,) for scheme in POSITIONS if scheme not in ("direct-sum", "product", "fire")),
 ]
 
 

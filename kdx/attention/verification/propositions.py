@@ -29,7 +29,7 @@ DRAWS = 4
 
 # Positive semi-definite for every input when queries and keys share their projection.
 POSITIVE_SEMI_DEFINITE = ("exponential", "rbf", "polynomial")
-ABSOLUTE = ("direct-sum", "product")
+ABSOLUTE = ("direct-sum", "product", "fire")
 RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
 BLIND_TO_QUERY_NORM = ("linear", "polynomial")
 
