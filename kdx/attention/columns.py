@@ -1,4 +1,4 @@
-"""A log-weight of the key alone as columns of a dot product, so that no tensor of pairs is made for it."""
+"""Log-weights of a key or a query alone as columns of a dot product, so that no tensor of pairs is made for them."""
 
 import math
 
@@ -16,8 +16,6 @@ LARGEST_BIAS = 256 * 256
 def of_keys(log_weight: Tensor, query: Tensor) -> DotProduct:
     """Columns whose dot product over √D is the log-weight of each key.
 
-    Half precision has the digits of a long sum in three columns, which are each what the columns before left over.
-
     Args:
         log_weight: (…, H, Tk), in at least 32 bits.
         query: (B, H, Tq, D), in whose number format the columns are.
@@ -25,10 +23,33 @@ def of_keys(log_weight: Tensor, query: Tensor) -> DotProduct:
     Returns:
         (1, Tq, C) and (…, H, Tk, C)
     """
+    parts = _parts(log_weight, query)
+    return query.new_ones(1, query.size(-2), parts.size(-1)), parts
+
+
+def of_difference(of_query: Tensor, of_key: Tensor, query: Tensor) -> DotProduct:
+    """Columns whose dot product over √D is the query's number less the key's.
+
+    Args:
+        of_query, of_key: (B, H, Tq) and (B, H, Tk), in at least 32 bits.
+        query: as in `of_keys`.
+
+    Returns:
+        (B, H, Tq, C) and (B, H, Tk, C)
+    """
+    asked, seen = _parts(of_query, query), _parts(-of_key, query)
+    return torch.cat([asked, torch.ones_like(asked)], -1), torch.cat([torch.ones_like(seen), seen], -1)
+
+
+def _parts(log_weight: Tensor, query: Tensor) -> Tensor:
+    """Columns in the query's format whose sum is √D times the numbers: (…, T) to (…, T, C).
+
+    Half precision has the digits of a long sum in three columns, each of which is what those before it left over.
+    """
     left = log_weight * math.sqrt(query.size(-1))
     count = 1 if torch.finfo(query.dtype).bits >= torch.finfo(left.dtype).bits else 3
     columns = []
     for _ in range(count):
         columns.append(left.to(query.dtype))
         left = left - columns[-1]
-    return query.new_ones(1, query.size(-2), count), torch.stack(columns, -1)
+    return torch.stack(columns, -1)

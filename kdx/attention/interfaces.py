@@ -3,7 +3,7 @@
 Parts are modules, so that those which learn something keep it like any other parameter; most have none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -45,11 +45,37 @@ class Settings(NamedTuple):
     """Of a filter that looks at distances: to which side of the query."""
 
 
+class TokenFeatures(NamedTuple):
+    """What a position scheme may know of tokens beside their positions."""
+
+    compared: Tensor
+    """Queries or keys as the kernel compares them, (B, H, T, D)."""
+    read: Mapping[str, Tensor]
+    """What schemes read off the tokens, (B, H, T, C), by `PositionScheme.reads`."""
+    rank: Tensor
+    """How many keys stand up to the token in the order of the keys, itself among them: integers (T,).
+
+    All keys stand before a query from elsewhere.
+    """
+    padding: Tensor | None
+    """True where a token is padding, (B, T); None: nowhere."""
+
+    def part(self, part: Part) -> "TokenFeatures":
+        """Those of some of the tokens."""
+        read = {name: taken(one, part) for name, one in self.read.items()}
+        padding = self.padding if self.padding is None else self.padding[:, part]
+        return TokenFeatures(taken(self.compared, part), read, self.rank[part], padding)
+
+
 class TokenPositions:
     """Where the tokens of a row stand."""
 
     def __init__(
-        self, positions: Tensor, encoding: Callable[[Tensor], Tensor] | None, start: int | None = None
+        self,
+        positions: Tensor,
+        encoding: Callable[[Tensor], Tensor] | None,
+        start: int | None = None,
+        tokens: TokenFeatures | None = None,
     ) -> None:
         self.positions = positions
         """Integers: (T,), or (B, T) where the rows of a batch differ."""
@@ -57,6 +83,17 @@ class TokenPositions:
         """Where positions are known to be start, start + 1, …; None: not known, so each pair must be looked at."""
         self._encoding = encoding
         self._vector: Tensor | None = None
+        self._tokens = tokens
+
+    @property
+    def tokens(self) -> TokenFeatures:
+        """What stands there; asked for by schemes that look at it."""
+        assert self._tokens is not None  # such a scheme says so by looks_at_tokens
+        return self._tokens
+
+    def of(self, tokens: TokenFeatures) -> "TokenPositions":
+        """The same place, with what stands there."""
+        return TokenPositions(self.positions, self._encoding, self.start, tokens)
 
     @property
     def vector(self) -> Tensor:
@@ -71,7 +108,8 @@ class TokenPositions:
         """The place of some of the tokens."""
         known = self.start is not None and isinstance(part, slice)
         start = self.start + (part.start or 0) if known else None  # type: ignore[operator, union-attr]
-        return TokenPositions(self.positions[..., part], self._encoding, start)
+        tokens = None if self._tokens is None else self._tokens.part(part)
+        return TokenPositions(self.positions[..., part], self._encoding, start, tokens)
 
 
 class Word(nn.Module):
@@ -163,6 +201,10 @@ class PositionScheme(Word):
     """Whether it needs t; else it sees distances only."""
     weighs: ClassVar[bool] = True
     """Whether it is a factor of the weight."""
+    looks_at_tokens: ClassVar[bool] = False
+    """Whether its factor depends on the tokens beside the query, `TokenPositions.tokens`."""
+    reads: ClassVar[str] = ""
+    """The name of what it reads off the tokens by `of_tokens`, which stays with the keys; none when empty."""
     past_only: ClassVar[bool] = False
     """Whether its source has it only in self-attention, for keys that do not stand after the query; so has a grid."""
 
@@ -175,6 +217,10 @@ class PositionScheme(Word):
     def features(self, features: Tensor, place: TokenPositions) -> Tensor:
         """What queries and keys are projected from: (B, T, M) to (B, T, M)."""
         return features
+
+    def of_tokens(self, features: Tensor) -> Tensor:
+        """What it reads off the tokens, from what keys are projected from: (B, T, M) to (B, H, T, C)."""
+        raise NotImplementedError
 
     def projected(self, projected: Tensor, place: TokenPositions) -> Tensor:
         """What the kernel compares, of projected queries or keys: (B, H, T, D) to (B, H, T, D)."""

@@ -22,9 +22,11 @@ from kdx.attention.interfaces import (
     Part,
     PositionScheme,
     Settings,
+    TokenFeatures,
     TokenPositions,
     ValueFunction,
     Word,
+    taken,
 )
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
@@ -447,11 +449,14 @@ class KernelAttention(ContextMixer):
             for scheme in self._schemes:
                 key = scheme.key(key, at_key)
             value = self._heads(self.value, self.value_function.features(source, at_key))
-            known = cache.append(Keys(key, value, at_key.positions, key_padding))
+            read = {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
+            known = cache.append(Keys(key, value, at_key.positions, key_padding, read))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query, at_query)
+        if any(scheme.looks_at_tokens for scheme in self._schemes):
+            at_query, at_key = _with_tokens(query, known, at_query, at_key, own=keys is None)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             mask = mask.expand(*mask.shape[:-2], queries.size(1), known.key.size(2))
@@ -514,6 +519,21 @@ class KernelAttention(ContextMixer):
             missed = ~visible.any(-1, keepdim=True)
             visible = visible | (missed if real is None else missed & real)
         return _and(visible, masks.mask)
+
+
+def _with_tokens(
+    query: Tensor, known: Keys, at_query: TokenPositions, at_key: TokenPositions, *, own: bool
+) -> tuple[TokenPositions, TokenPositions]:
+    queries, keys = query.size(2), known.key.size(2)
+    rank = torch.arange(1, keys + 1, device=query.device)
+    asked = slice(keys - queries, keys)  # a query's own token is among the last keys
+    if own:
+        read = {name: taken(one, asked) for name, one in known.read.items()}
+        padding = known.padding if known.padding is None else known.padding[:, asked]
+        of_query = TokenFeatures(query, read, rank[asked], padding)
+    else:
+        of_query = TokenFeatures(query, {}, rank[-1:].expand(queries), None)
+    return at_query.of(of_query), at_key.of(TokenFeatures(known.key, known.read, rank, known.padding))
 
 
 def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -39,5 +39,7 @@ POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
         "xpos": "kdx.attention.positions.xpos:XPos",
         "fire": "kdx.attention.positions.fire:FIRE",
         "sandwich": "kdx.attention.positions.sandwich:Sandwich",
+        "forgetting": "kdx.attention.positions.forgetting:Forgetting",
+        "cope": "kdx.attention.positions.cope:CoPE",
     },
 )
