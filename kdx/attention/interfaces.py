@@ -4,6 +4,7 @@ Parts are modules, so that those which learn something keep it like any other pa
 """
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -30,6 +31,13 @@ def taken(rows: Tensor, part: Part) -> Tensor:
     return rows.index_select(-2, part)
 
 
+class Side(Enum):
+    """Which of a pair features are of."""
+
+    QUERY = "query"
+    KEY = "key"
+
+
 class Settings(NamedTuple):
     """What all parts of one attention share; what concerns one alone is an option of that one."""
 
@@ -53,10 +61,7 @@ class TokenFeatures(NamedTuple):
     read: Mapping[str, Tensor]
     """What schemes read off the tokens, (B, H, T, C), by `PositionScheme.reads`."""
     rank: Tensor
-    """How many keys stand up to the token in the order of the keys, itself among them: integers (T,).
-
-    All keys stand before a query from elsewhere.
-    """
+    """How many keys do not stand after the token, in the order of the keys: integers (1 or B, T)."""
     padding: Tensor | None
     """True where a token is padding, (B, T); None: nowhere."""
 
@@ -64,7 +69,7 @@ class TokenFeatures(NamedTuple):
         """Those of some of the tokens."""
         read = {name: taken(one, part) for name, one in self.read.items()}
         padding = self.padding if self.padding is None else self.padding[:, part]
-        return TokenFeatures(taken(self.compared, part), read, self.rank[part], padding)
+        return TokenFeatures(taken(self.compared, part), read, self.rank[:, part], padding)
 
 
 class TokenPositions:
@@ -149,27 +154,35 @@ class Word(nn.Module):
 class KernelFunction(Word):
     """k_F(q, k) on projected features, (B, H, Tq, D) and (B, H, Tk, D) to (B, H, Tq, Tk).
 
-    A kernel gives either its logarithm or, where that would be a detour or has no sign, itself.
+    A kernel gives either its logarithm or, where that would be a detour or has no sign, itself; or a factor of it in
+    either form.
     """
 
     normaliser: ClassVar[str] = "row-sum"
     """Unless another is asked for."""
+    sees_positions: ClassVar[bool] = False
+    """Whether it depends on where tokens stand, by `placed`; then it is one of sequences alone."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
 
+    def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
+        """What it compares, of queries or keys where they stand: (B, H, T, D) to (B, H, T, C)."""
+        return projected
+
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """log k(q, k) from the formula as printed; None: `weight` gives the kernel."""
+        """log k(q, k) from the formula as printed, or of a factor; None: `weight` gives the kernel."""
         return None
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """k(q, k), of any sign; None: `log_weight` gives the kernel."""
+        """k(q, k), of any sign, or what `log_weight` leaves of it; None: `log_weight` gives the kernel."""
         return None
 
-    def feature_map(self, features: Tensor) -> Tensor | None:
+    def feature_map(self, features: Tensor, side: Side) -> Tensor | None:
         """φ of queries or of keys, (B, H, T, D) to (B, H, T, C), where k(q, k) = ⟨φ(q), φ(k)⟩ and C is not large.
 
-        Then the sum over the keys can be made before it meets the query, without any pair. None: there is none such.
+        Then the sum over the keys can be made before it meets the query, without any pair. A factor of a whole query,
+        or of all keys, may be left out: it cancels in the row sum. None: there is none such.
         """
         return None
 

@@ -22,6 +22,7 @@ from kdx.attention.interfaces import (
     Part,
     PositionScheme,
     Settings,
+    Side,
     TokenFeatures,
     TokenPositions,
     ValueFunction,
@@ -341,12 +342,12 @@ class KernelAttention(ContextMixer):
         weighed = any(scheme.weighs for scheme in self._schemes) or self.value_function.uses_weights or self._dropout
         if weighed or mask is not None or (self.filter.limits and not causal) or not self.normaliser.cancels:
             return None
-        of_key = self.kernel.feature_map(key)
+        of_key = self.kernel.feature_map(key, Side.KEY)
         if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
             return None
         if padding is not None:
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
-        of_query = self.kernel.feature_map(query)
+        of_query = self.kernel.feature_map(query, Side.QUERY)
         assert of_query is not None
         return smoother.linear_attention(of_query, of_key, projected.value, causal=causal)
 
@@ -448,6 +449,7 @@ class KernelAttention(ContextMixer):
                 key = self._compared(self._heads(self.key or self.query, features), at_key)
             for scheme in self._schemes:
                 key = scheme.key(key, at_key)
+            key = self.kernel.placed(key, at_key)
             value = self._heads(self.value, self.value_function.features(source, at_key))
             read = {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
             known = cache.append(Keys(key, value, at_key.positions, key_padding, read))
@@ -455,6 +457,7 @@ class KernelAttention(ContextMixer):
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
             query = scheme.query(query, at_query)
+        query = self.kernel.placed(query, at_query)
         if any(scheme.looks_at_tokens for scheme in self._schemes):
             at_query, at_key = _with_tokens(query, known, at_query, at_key, own=keys is None)
         if mask is not None:
@@ -525,14 +528,16 @@ def _with_tokens(
     query: Tensor, known: Keys, at_query: TokenPositions, at_key: TokenPositions, *, own: bool
 ) -> tuple[TokenPositions, TokenPositions]:
     queries, keys = query.size(2), known.key.size(2)
-    rank = torch.arange(1, keys + 1, device=query.device)
+    rank = torch.arange(1, keys + 1, device=query.device).unsqueeze(0)
     asked = slice(keys - queries, keys)  # a query's own token is among the last keys
     if own:
         read = {name: taken(one, asked) for name, one in known.read.items()}
         padding = known.padding if known.padding is None else known.padding[:, asked]
-        of_query = TokenFeatures(query, read, rank[asked], padding)
+        of_query = TokenFeatures(query, read, rank[:, asked], padding)
     else:
-        of_query = TokenFeatures(query, {}, rank[-1:].expand(queries), None)
+        places = at_key.positions.expand(query.size(0), -1).contiguous()
+        asking = at_query.positions.expand(query.size(0), -1).contiguous()
+        of_query = TokenFeatures(query, {}, torch.searchsorted(places, asking, right=True), None)
     return at_query.of(of_query), at_key.of(TokenFeatures(known.key, known.read, rank, known.padding))
 
 

@@ -277,7 +277,7 @@ def test_weights_sum_to_one_over_the_visible_keys(variant: tuple) -> None:
     assert weights.shape == (2, HEADS, 4, 4)
     total = weights.sum(-1)
     close(total, (total != 0).double(), slack(module, x, key_padding=padding))
-    assert variant[0] == "relu-squared" or (total != 0).all()
+    assert variant[0] in ("relu-squared", "cosformer") or (total != 0).all()
     assert (weights[1, :, :, 3] == 0).all()
     if variant[-1] != "full":
         assert (weights.triu(1) == 0).all()
@@ -288,7 +288,7 @@ def test_permuting_tokens_permutes_the_output_only_without_positions_and_mask(va
     *_, positions, value, filter = variant
     x, order = draw(1, 5, WIDTH), torch.tensor([3, 0, 4, 1, 2])
     module = attention(variant)
-    blind = not positions and value == "without-position" and filter == "full"
+    blind = not positions and value == "without-position" and filter == "full" and variant[0] != "cosformer"
     allowed = 1e-10 * slack(module, x)
     assert torch.allclose(module(x[:, order]), module(x)[:, order], atol=allowed) is blind
 

@@ -194,6 +194,18 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "xpos has no meaning for keys after the query, which `strided` shows",
         ),
         (
+            "prediction",
+            {"kernel": "cosformer", "memory": 1000},
+            "horizon",
+            "the weight of cosformer is 0 at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "image",
+            {"kernel": "cosformer"},
+            "kernel",
+            "cosformer weighs by places in a sequence, and the space is `image`",
+        ),
+        (
             "translation",
             {"position": "xpos", "placement": "encoder-decoder"},
             "placement",
@@ -223,6 +235,11 @@ def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, 
     detail = refusal(task, **settings)
     assert detail["ctx"]["field"] == field
     assert detail["ctx"]["problem"] == problem
+
+
+def test_a_kernel_that_sees_positions_is_one_of_sequences_as_far_as_its_horizon():
+    assert cell("image", space="sequence", kernel="cosformer").kernel == "cosformer"
+    assert cell("prediction", kernel="cosformer", memory=1000, horizon=1128).option("horizon") == 1128
 
 
 def test_what_another_scaling_of_angles_uses_makes_no_other_cell():

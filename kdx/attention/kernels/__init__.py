@@ -14,6 +14,7 @@ class KernelDefinition(Definition):
     """See `kdx.attention.interfaces.KernelFunction`."""
 
     normaliser: str
+    sees_positions: bool
 
 
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
@@ -29,5 +30,9 @@ KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
         "student-t": "kdx.attention.kernels.student_t:StudentT",
         "elu": "kdx.attention.kernels.elu:ELU",
         "relu-squared": "kdx.attention.kernels.relu_squared:ReLUSquared",
+        "favor": "kdx.attention.kernels.favor:FAVOR",
+        "cosformer": "kdx.attention.kernels.cosformer:CosFormer",
+        "taylor": "kdx.attention.kernels.taylor:Taylor",
+        "hedgehog": "kdx.attention.kernels.hedgehog:Hedgehog",
     },
 )

@@ -3,8 +3,7 @@
 g_il = σ(⟨q_i, k_l⟩ / √D) says how much token l counts, and between two whole numbers the vectors of both are mixed. q
 and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D). The code of Golovneva et
 al. has √D under the gate's product and not under that of e; here both have it, as the formula adds e to k. A key after
-the query has position 0, and a query from elsewhere counts back from the last key; they have neither. Padding counts
-nothing. Keys that only a filter or a mask hides count.
+the query has position 0, which they do not need. Padding counts nothing. Keys that only a filter or a mask hides count.
 """
 
 import math
@@ -47,7 +46,7 @@ class CoPE(PositionScheme):
             # Of a slice the last key stands no earlier than the last query; between keys of a list others count, too.
             here, there = asking.part(asked), keys.part(seen) if isinstance(seen, slice) else keys
             gates = upcast(here.compared @ there.compared.transpose(-2, -1) / math.sqrt(query.size(-1))).sigmoid()
-            gates = gates.masked_fill(there.rank > here.rank.unsqueeze(-1), 0.0)
+            gates = gates.masked_fill(there.rank[:, None, None, :] > here.rank[:, None, :, None], 0.0)
             if there.padding is not None:
                 gates = gates.masked_fill(there.padding[:, None, None, :], 0.0)
             positions = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.counted - 1)

@@ -2,8 +2,8 @@
 
 f_l = σ(w_h x_l + b_h) is read off what keys are projected from, with w and b for each head. With c_i = Σ_{l≤i} log f_l
 the sum in the formula is c_i - c_j: for keys that do not stand after the query, two columns of one dot product. For a
-key after the query it is -|c_i - c_j|, and a query from elsewhere stands behind all keys; Lin et al. have neither.
-Padding forgets nothing. Keys that only a filter or a mask hides do.
+key after the query it is -|c_i - c_j|, which Lin et al. do not need. Padding forgets nothing. Keys
+that only a filter or a mask hides do.
 """
 
 from collections.abc import Callable
@@ -51,8 +51,7 @@ class Forgetting(PositionScheme):
     def by_part(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
     ) -> Callable[[Tensor, slice, Part], Tensor]:
-        of_key = self._sums(at_key.tokens)
-        of_query = taken(of_key, at_query.tokens.rank - 1)
+        of_query, of_key = self._sums(at_query.tokens, at_key.tokens)
         # The difference of two long sums: in 64 bits, for it is small where the weight is large.
         return lambda query, some, others: (
             -(taken(of_query, some) - taken(of_key, others).transpose(-2, -1)).abs().to(upcast(query).dtype)
@@ -64,16 +63,18 @@ class Forgetting(PositionScheme):
         # Where positions are known, they are those of the order in which the gates are summed.
         if not past or at_query.start is None or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
             return None
-        of_key = self._sums(at_key.tokens).squeeze(-1)
         # From the middle, which halves the largest number and so its rounding.
-        of_key = (of_key - of_key[..., of_key.size(-1) // 2, None]).to(upcast(query).dtype)
-        of_query = of_key.index_select(-1, at_query.tokens.rank - 1)
+        sums = [one.squeeze(-1) for one in self._sums(at_query.tokens, at_key.tokens)]
+        middle = sums[1][..., sums[1].size(-1) // 2, None]
+        of_query, of_key = ((one - middle).to(upcast(query).dtype) for one in sums)
         # c_i cancels in the row sum, but not in the gradient of a gate: there each row's rounding must meet its own.
         return columns.of_difference(of_query, of_key, query)
 
-    def _sums(self, keys: TokenFeatures) -> Tensor:
-        """c, in 64 bits, (B, H, Tk, 1)."""
+    def _sums(self, queries: TokenFeatures, keys: TokenFeatures) -> tuple[Tensor, Tensor]:
+        """c of queries and keys, in 64 bits, (B, H, Tq, 1) and (B, H, Tk, 1)."""
         log_forget = keys.read[self.reads]
         if keys.padding is not None:
             log_forget = log_forget.masked_fill(keys.padding[:, None, :, None], 0.0)
-        return log_forget.double().cumsum(-2)
+        sums = F.pad(log_forget.double().cumsum(-2), (0, 0, 1, 0))
+        ranks = queries.rank[:, None, :, None].expand(*sums.shape[:2], -1, -1)
+        return sums.gather(-2, ranks), sums[:, :, 1:]
