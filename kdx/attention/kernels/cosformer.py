@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import KernelFunction, Settings, Side, TokenPositions
 from kdx.definitions import option
 
@@ -24,12 +25,9 @@ class CosFormer(KernelFunction):
     horizon: int = option(1024, minimum=1)
     """M, the distance at which the weight is 0; there is none larger."""
 
-    like: Tensor
-
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
-        # Follows the module to its number format.
-        self.register_buffer("like", torch.empty(0), persistent=False)
+        self.angle = Angle(self.horizon)
 
     def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
         positions = place.positions
@@ -37,13 +35,24 @@ class CosFormer(KernelFunction):
             farthest = int(positions.abs().max())
             if farthest > self.horizon:
                 raise ValueError(f"positions: {farthest} is beyond the horizon; allowed: 0 to {self.horizon}")
-        exact = torch.promote_types(self.like.dtype, torch.float32)
-        angle = (positions.to(exact) * (math.pi / (2 * self.horizon))).unsqueeze(-1).unsqueeze(-3)  # (…, 1, T, 1)
+        sine, cosine = self.angle(positions).unsqueeze(-3).split(1, -1)  # (…, 1, T, 1)
         features = projected.relu()
-        return torch.cat([features * angle.cos(), features * angle.sin()], -1).to(projected.dtype)
+        return torch.cat([features * cosine, features * sine], -1).to(projected.dtype)
 
     def feature_map(self, features: Tensor, side: Side) -> Tensor:
         return features
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return query @ key.transpose(-2, -1)
+
+
+class Angle(Sinusoidal):
+    """Sine and cosine of one angle, which is a right one at the horizon."""
+
+    def __init__(self, horizon: int) -> None:
+        super().__init__(2, max_positions=1)
+        self.horizon = horizon
+
+    def frequencies(self, device: torch.device) -> Tensor:
+        """The angle from one position to the next, in radians: (1,)."""
+        return super().frequencies(device) * (math.pi / (2 * self.horizon))
