@@ -32,6 +32,7 @@ class Option:
     words: tuple[str, ...] = ()
     """What it may be; a number where there are none."""
     minimum: float | None = None
+    maximum: float | None = None
     above: float | None = None
     below: float | None = None
     none: bool = False
@@ -48,6 +49,7 @@ class Option:
         if self.words:
             return ", ".join(self.words)
         limits = [] if self.minimum is None else [f"from {self.minimum:g} on"]
+        limits += [] if self.maximum is None else [f"up to {self.maximum:g}"]
         limits += [] if self.above is None else [f"above {self.above:g}"]
         limits += [] if self.below is None else [f"below {self.below:g}"]
         kind = "a whole number" if isinstance(self.default, int) else "a number"
@@ -67,6 +69,7 @@ class Option:
         elif type(given) is int or (type(given) is float and type(self.default) is float and isfinite(given)):
             outside = (
                 (self.minimum is not None and given < self.minimum)
+                or (self.maximum is not None and given > self.maximum)
                 or (self.above is not None and given <= self.above)
                 or (self.below is not None and given >= self.below)
             )
@@ -80,6 +83,7 @@ def option(
     *,
     words: tuple[str, ...] = (),
     minimum: float | None = None,
+    maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
     none: bool = False,
@@ -89,7 +93,7 @@ def option(
 
     All arguments are literals, see `Option`. In an instance the name stands for the value that the cell has.
     """
-    return Option(default, words, minimum, above, below, none, neutral)
+    return Option(default, words, minimum, maximum, above, below, none, neutral)
 
 
 def options_of(part: type) -> dict[str, Option]:

@@ -52,13 +52,15 @@ def test_a_word_of_no_family_has_no_definition():
 
 def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
     number, count = Option(1.0, above=0, below=2, name="x"), Option(3, minimum=0, none=True, name="n")
-    word = Option("a", words=("a", "b"), name="w")
+    word, share = Option("a", words=("a", "b"), name="w"), Option(1.0, above=0, maximum=1, name="s")
+    assert share.value(1) == 1.0
     assert (number.value(1), type(number.value(1)), count.value(0), word.value("b")) == (1.0, float, 0, "b")
     assert count.value(None) == count.value("none") == "none"
-    assert [one.allowed for one in (number, count, word)] == [
+    assert [one.allowed for one in (number, count, word, share)] == [
         "a number above 0, below 2",
         "a whole number from 0 on, or none",
         "a, b",
+        "a number up to 1, above 0",
     ]
 
 
@@ -68,6 +70,7 @@ def test_an_option_takes_what_it_says_and_gives_it_as_a_cell_holds_it():
         (Option(1.0, above=0, name="x"), value)
         for value in (0, -1.5, "1", True, None, float("nan"), float("inf"), 2**60, [1.0])
     ]
+    + [(Option(1.0, maximum=1, name="x"), value) for value in (1.01, 2)]
     + [(Option(3, minimum=1, name="x"), value) for value in (0, 1.5, 2.0, "none", 2**60)]
     + [(Option("a", words=("a", "b"), name="x"), value) for value in ("c", None, 1, ["a"])],
 )

@@ -1,5 +1,7 @@
 """What one attention keeps between the calls of incremental decoding."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -17,6 +19,8 @@ class Keys(NamedTuple):
     """Integers, (Tk,) or (B, Tk)."""
     padding: Tensor | None
     """True where a key is padding, (B, Tk); None: nowhere."""
+    read: Mapping[str, Tensor] = MappingProxyType({})
+    """What position schemes read off the tokens, (B, H, Tk, C), by `PositionScheme.reads`."""
 
 
 class Cache:
@@ -43,7 +47,11 @@ class Cache:
         if old.positions.dim() != new.positions.dim():
             positions = [row.expand(new.key.size(0), -1) for row in positions]
         self.keys = Keys(
-            torch.cat([old.key, new.key], 2), torch.cat([old.value, new.value], 2), torch.cat(positions, -1), padding
+            torch.cat([old.key, new.key], 2),
+            torch.cat([old.value, new.value], 2),
+            torch.cat(positions, -1),
+            padding,
+            {name: torch.cat([before, new.read[name]], 2) for name, before in old.read.items()},
         )
         return self.keys
 
@@ -59,9 +67,10 @@ class Cache:
         if self.next is not None:
             self.next = picked(self.next)
         if self.keys is not None:
-            key, value, positions, padding = self.keys
+            key, value, positions, padding, read = self.keys
             padding = padding if padding is None else picked(padding)
-            self.keys = Keys(picked(key), picked(value), picked(positions), padding)
+            read = {name: picked(one) for name, one in read.items()}
+            self.keys = Keys(picked(key), picked(value), picked(positions), padding, read)
 
 
 def _padding(keys: Keys) -> Tensor:

@@ -3,7 +3,8 @@
 Parts are modules, so that those which learn something keep it like any other parameter; most have none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -30,6 +31,13 @@ def taken(rows: Tensor, part: Part) -> Tensor:
     return rows.index_select(-2, part)
 
 
+class Side(Enum):
+    """Which of a pair features are of."""
+
+    QUERY = "query"
+    KEY = "key"
+
+
 class Settings(NamedTuple):
     """What all parts of one attention share; what concerns one alone is an option of that one."""
 
@@ -45,11 +53,34 @@ class Settings(NamedTuple):
     """Of a filter that looks at distances: to which side of the query."""
 
 
+class TokenFeatures(NamedTuple):
+    """What a position scheme may know of tokens beside their positions."""
+
+    compared: Tensor
+    """Queries or keys as the kernel compares them, (B, H, T, D)."""
+    read: Mapping[str, Tensor]
+    """What schemes read off the tokens, (B, H, T, C), by `PositionScheme.reads`."""
+    rank: Tensor
+    """How many keys do not stand after the token, in the order of the keys: integers (1 or B, T)."""
+    padding: Tensor | None
+    """True where a token is padding, (B, T); None: nowhere."""
+
+    def part(self, part: Part) -> "TokenFeatures":
+        """Those of some of the tokens."""
+        read = {name: taken(one, part) for name, one in self.read.items()}
+        padding = self.padding if self.padding is None else self.padding[:, part]
+        return TokenFeatures(taken(self.compared, part), read, self.rank[:, part], padding)
+
+
 class TokenPositions:
     """Where the tokens of a row stand."""
 
     def __init__(
-        self, positions: Tensor, encoding: Callable[[Tensor], Tensor] | None, start: int | None = None
+        self,
+        positions: Tensor,
+        encoding: Callable[[Tensor], Tensor] | None,
+        start: int | None = None,
+        tokens: TokenFeatures | None = None,
     ) -> None:
         self.positions = positions
         """Integers: (T,), or (B, T) where the rows of a batch differ."""
@@ -57,6 +88,17 @@ class TokenPositions:
         """Where positions are known to be start, start + 1, …; None: not known, so each pair must be looked at."""
         self._encoding = encoding
         self._vector: Tensor | None = None
+        self._tokens = tokens
+
+    @property
+    def tokens(self) -> TokenFeatures:
+        """What stands there; asked for by schemes that look at it."""
+        assert self._tokens is not None  # such a scheme says so by looks_at_tokens
+        return self._tokens
+
+    def of(self, tokens: TokenFeatures) -> "TokenPositions":
+        """The same place, with what stands there."""
+        return TokenPositions(self.positions, self._encoding, self.start, tokens)
 
     @property
     def vector(self) -> Tensor:
@@ -71,7 +113,8 @@ class TokenPositions:
         """The place of some of the tokens."""
         known = self.start is not None and isinstance(part, slice)
         start = self.start + (part.start or 0) if known else None  # type: ignore[operator, union-attr]
-        return TokenPositions(self.positions[..., part], self._encoding, start)
+        tokens = None if self._tokens is None else self._tokens.part(part)
+        return TokenPositions(self.positions[..., part], self._encoding, start, tokens)
 
 
 class Word(nn.Module):
@@ -111,29 +154,39 @@ class Word(nn.Module):
 class KernelFunction(Word):
     """k_F(q, k) on projected features, (B, H, Tq, D) and (B, H, Tk, D) to (B, H, Tq, Tk).
 
-    A kernel gives either its logarithm or, where that would be a detour or has no sign, itself.
+    A kernel gives either its logarithm or, where that would be a detour or has no sign, itself; or a factor of it in
+    either form.
     """
 
     normaliser: ClassVar[str] = "row-sum"
     """Unless another is asked for."""
     gives: ClassVar[str] = "logarithm"
     """What there is of it: its `logarithm`; a `weight`, which is never negative; or a `signed weight`."""
+    leaves_factors: ClassVar[bool] = False
+    """Whether `feature_map` leaves out a factor of a whole query, or of all keys."""
+    sees_positions: ClassVar[bool] = False
+    """Whether it depends on where tokens stand, by `placed`; then it is one of sequences alone."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
 
+    def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
+        """What it compares, of queries or keys where they stand: (B, H, T, D) to (B, H, T, C)."""
+        return projected
+
     def log_weight(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """log k(q, k) from the formula as printed; None: `weight` gives the kernel."""
+        """log k(q, k) from the formula as printed, or of a factor; None: `weight` gives the kernel."""
         return None
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """k(q, k), of any sign; None: `log_weight` gives the kernel."""
+        """k(q, k), of any sign, or what `log_weight` leaves of it; None: `log_weight` gives the kernel."""
         return None
 
-    def feature_map(self, features: Tensor) -> Tensor | None:
+    def feature_map(self, features: Tensor, side: Side) -> Tensor | None:
         """φ of queries or of keys, (B, H, T, D) to (B, H, T, C), where k(q, k) = ⟨φ(q), φ(k)⟩ and C is not large.
 
-        Then the sum over the keys can be made before it meets the query, without any pair. None: there is none such.
+        Then the sum over the keys can be made before it meets the query, without any pair. A factor of a whole query,
+        or of all keys, may be left out where the class says so: it cancels in the row sum. None: there is none such.
         """
         return None
 
@@ -169,6 +222,12 @@ class PositionScheme(Word):
     """Whether it needs t; else it sees distances only."""
     weighs: ClassVar[bool] = True
     """Whether it is a factor of the weight."""
+    looks_at_tokens: ClassVar[bool] = False
+    """Whether its factor depends on the tokens beside the query, `TokenPositions.tokens`."""
+    reads: ClassVar[str] = ""
+    """The name of what it reads off the tokens by `of_tokens`, which stays with the keys; none when empty."""
+    past_only: ClassVar[bool] = False
+    """Whether its source has it only in self-attention, for keys that do not stand after the query; so has a grid."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -180,13 +239,21 @@ class PositionScheme(Word):
         """What queries and keys are projected from: (B, T, M) to (B, T, M)."""
         return features
 
+    def of_tokens(self, features: Tensor) -> Tensor:
+        """What it reads off the tokens, from what keys are projected from: (B, T, M) to (B, H, T, C)."""
+        raise NotImplementedError
+
     def projected(self, projected: Tensor, place: TokenPositions) -> Tensor:
         """What the kernel compares, of projected queries or keys: (B, H, T, D) to (B, H, T, D)."""
         return projected
 
-    def query(self, query: Tensor) -> Tensor:
-        """What the kernel compares, of projected queries only: (B, H, Tq, D) to (B, H, Tq, D)."""
+    def query(self, query: Tensor, place: TokenPositions) -> Tensor:
+        """What the kernel compares, of queries after `projected`: (B, H, Tq, D) to (B, H, Tq, D)."""
         return query
+
+    def key(self, key: Tensor, place: TokenPositions) -> Tensor:
+        """What the kernel compares, of keys after `projected`: (B, H, Tk, D) to (B, H, Tk, D)."""
+        return key
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor | None:
         """The logarithm of the factor, which broadcasts to (B, H, Tq, Tk); None: no factor.
@@ -202,10 +269,14 @@ class PositionScheme(Word):
         """`log_weight` of some queries, the tokens that they are, and the keys; overridden where parts share work."""
         return lambda query, asked, seen: self.log_weight(query, at_query.part(asked), at_key.part(seen))
 
-    def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
+    def dot_product(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
+    ) -> DotProduct | None:
         """Columns (…, H, Tq, C) and (…, H, Tk, C) whose dot product over √D is the whole log-weight.
 
-        None: there is no such form, or at this size it is the slower one; the log-weight is then added as a bias.
+        A term of the query alone may be left out, as in `KernelFunction.dot_product`. With `past`, only pairs count
+        whose key does not stand after the query. None: there is no such form, or at this size it is the slower one;
+        the log-weight is then added as a bias.
         """
         return None
 

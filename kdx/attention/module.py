@@ -24,9 +24,12 @@ from kdx.attention.interfaces import (
     Part,
     PositionScheme,
     Settings,
+    Side,
+    TokenFeatures,
     TokenPositions,
     ValueFunction,
     Word,
+    taken,
 )
 from kdx.attention.kernels import KERNELS
 from kdx.attention.normalisers import NORMALISERS
@@ -392,9 +395,12 @@ class KernelAttention(ContextMixer):
         if kernel is None or not divides or self.filter.reads_content or self.value_function.uses_weights:
             return None
         large = query.size(2) * key.size(2) > LARGEST_WHOLE
+        sink = self.normaliser.sink()
+        # With a sink nothing of a row cancels.
+        past = self.filter.triangular and projected.masks.own and sink is None
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
-            columns = scheme.dot_product(raw, at_query, at_key)
+            columns = scheme.dot_product(raw, at_query, at_key, past)
             if columns is not None:
                 dot_products.append(columns)
                 continue
@@ -404,7 +410,6 @@ class KernelAttention(ContextMixer):
             if factor is not None:
                 bias = factor if bias is None else bias + factor
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
-        sink = self.normaliser.sink()
         if sink is not None and (left_out := self.kernel.left_out(query)) is not None:
             sink = sink - left_out
         if large and not causal and (self.filter.limits or mask is not None):
@@ -452,14 +457,16 @@ class KernelAttention(ContextMixer):
         divides = self.normaliser.divides and self.normaliser.cancels
         if weighed or mask is not None or (self.filter.limits and not causal) or not divides:
             return None
-        of_key = self.kernel.feature_map(key)
+        sink = self.normaliser.sink()
+        if sink is not None and self.kernel.leaves_factors:
+            return None
+        of_key = self.kernel.feature_map(key, Side.KEY)
         if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
             return None
         if padding is not None:
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
-        of_query = self.kernel.feature_map(query)
+        of_query = self.kernel.feature_map(query, Side.QUERY)
         assert of_query is not None
-        sink = self.normaliser.sink()
         return smoother.linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
@@ -561,12 +568,20 @@ class KernelAttention(ContextMixer):
                 features = self._features(source, at_key)
             alike = source is queries and self.key is None
             key = query if alike else self._compared(self.keys_of(features), at_key)
+            for scheme in self._schemes:
+                key = scheme.key(key, at_key)
+            key = self.kernel.placed(key, at_key)
             value = self.values_of(self.value_function.features(source, at_key))
-            known = cache.append(Keys(key, value, at_key.positions, key_padding))
+            read = {scheme.reads: scheme.of_tokens(features) for scheme in self._schemes if scheme.reads}
+            known = cache.append(Keys(key, value, at_key.positions, key_padding, read))
         if known.positions is not at_key.positions:
             at_key = TokenPositions(known.positions, self.encoding)
         for scheme in self._schemes:
-            query = scheme.query(query)
+            query = scheme.query(query, at_query)
+        query = self.kernel.placed(query, at_query)
+        if any(scheme.looks_at_tokens for scheme in self._schemes):
+            shared = known._replace(key=self.for_all_heads(known.key))
+            at_query, at_key = _with_tokens(query, shared, at_query, at_key, own=keys is None)
         if mask is not None:
             mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
             if mask.dim() == 4 and mask.size(1) > 1:
@@ -643,6 +658,23 @@ class KernelAttention(ContextMixer):
     def _chosen(self, log_weight: Tensor | None, weight: Tensor | None, visible: Tensor | None) -> Tensor | None:
         """What is visible, less what the filter hides by the weights."""
         return _and(visible, self.filter.chosen(log_weight, weight, visible))
+
+
+def _with_tokens(
+    query: Tensor, known: Keys, at_query: TokenPositions, at_key: TokenPositions, *, own: bool
+) -> tuple[TokenPositions, TokenPositions]:
+    queries, keys = query.size(2), known.key.size(2)
+    rank = torch.arange(1, keys + 1, device=query.device).unsqueeze(0)
+    asked = slice(keys - queries, keys)  # a query's own token is among the last keys
+    if own:
+        read = {name: taken(one, asked) for name, one in known.read.items()}
+        padding = known.padding if known.padding is None else known.padding[:, asked]
+        of_query = TokenFeatures(query, read, rank[:, asked], padding)
+    else:
+        places = at_key.positions.expand(query.size(0), -1).contiguous()
+        asking = at_query.positions.expand(query.size(0), -1).contiguous()
+        of_query = TokenFeatures(query, {}, torch.searchsorted(places, asking, right=True), None)
+    return at_query.of(of_query), at_key.of(TokenFeatures(known.key, known.read, rank, known.padding))
 
 
 def _and(one: Tensor | None, other: Tensor | None) -> Tensor | None:

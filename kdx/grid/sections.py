@@ -127,6 +127,11 @@ class WithOptions(Section):
         """The choice of an option; None where no word of the section has it."""
         return self.options.get(name)
 
+    def leave_out(self, option: str) -> None:
+        """Forget what was given for an option; only while the cell is being made."""
+        given = {name: value for name, value in self.options.items() if name != option}
+        object.__setattr__(self, "__pydantic_extra__", given)
+
     def settle_options(self, own: Mapping[str, Option], all_options: Callable[[], Mapping[str, Any]]) -> None:
         """Give each option of its words its value, and take out those of other words.
 

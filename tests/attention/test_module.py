@@ -300,7 +300,7 @@ def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "elu"])
+@pytest.mark.parametrize("kernel", ["linear", "elu", "favor", "cosformer", "taylor", "hedgehog"])
 @pytest.mark.parametrize("filter", ["full", "causal", "strided"])
 @pytest.mark.parametrize(
     "more", [{}, {"positions": ("rotary",)}, {"positions": ("alibi",)}, {"value": "table"}], ids=str
@@ -347,6 +347,12 @@ COMPILED = [
     {"kernel": "linear", "positions": ["alibi", "rotary"]},
     {"kernel": "polynomial", "filter": "fixed"},
     {"kernel": "elu"},
+    {"kernel": "favor"},
+    {"kernel": "cosformer"},
+    {"kernel": "taylor", "positions": ["xpos"]},
+    {"kernel": "hedgehog", "positions": ["fire", "sandwich"]},
+    {"positions": ["forgetting"]},
+    {"positions": ["cope"]},
     {"kernel": "relu-squared", "positions": ["t5"], "filter": "strided"},
 ]
 

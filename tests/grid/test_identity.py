@@ -95,8 +95,8 @@ def test_a_cell_read_back_from_its_canonical_json_is_the_same_cell(choices, seen
     try:
         spec = CellSpec.model_validate({**fields, "model": {"width": 96}, **choices})
     except ValidationError:
-        # A space that has less than a sequence has not every choice.
-        assert TASKS[task].spaces
+        # A space that has less than a sequence has not every choice, nor has an encoder, which sees what comes after.
+        assert TASKS[task].spaces or POSITIONS.definition(choices["position"]).past_only
         return
     again = CellSpec.model_validate(json.loads(canonical(spec)))
     assert canonical(again) == canonical(spec)

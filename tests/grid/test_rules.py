@@ -215,6 +215,54 @@ def test_what_has_no_end_may_see_any_number_of_positions():
             "rotary turns pairs of features, and a head has 3",
         ),
         (
+            "prediction",
+            {"position": "rotary", "rotary_share": 0.3},
+            "rotary_share",
+            "0.3 of the 32 features of a head is 9.6",
+        ),
+        (
+            "prediction",
+            {"position": "rotary", "rotary_share": 1.5},
+            "rotary_share",
+            "`1.5` as rotary_share",
+        ),
+        (
+            "prediction",
+            {"position": "rotary", "rotary_scaling": "yarn"},
+            "rotary_scaling",
+            "yarn scales by a factor, and there is none",
+        ),
+        (
+            "translation",
+            {"position": "xpos"},
+            "filter.encoder-self",
+            "xpos has no meaning for keys after the query, which `full` shows",
+        ),
+        (
+            "translation",
+            {"position": "xpos", "filter": {"encoder-self": "strided"}},
+            "filter.encoder-self",
+            "xpos has no meaning for keys after the query, which `strided` shows",
+        ),
+        (
+            "prediction",
+            {"kernel": "cosformer", "memory": 1000},
+            "horizon",
+            "the weight of cosformer is 0 at 1024 positions, and 1128 are in sight",
+        ),
+        (
+            "image",
+            {"kernel": "cosformer"},
+            "kernel",
+            "cosformer weighs by places in a sequence, and the space is `image`",
+        ),
+        (
+            "translation",
+            {"position": "xpos", "placement": "encoder-decoder"},
+            "placement",
+            "xpos reads the tokens between query and key, which stand in two texts here",
+        ),
+        (
             "translation",
             {"position": "relative", "model": {"width": 9, "heads": 3}},
             "model.width",
@@ -238,6 +286,30 @@ def test_a_part_that_cannot_be_is_refused_when_the_grid_is_read(task, settings, 
     detail = refusal(task, **settings)
     assert detail["ctx"]["field"] == field
     assert detail["ctx"]["problem"] == problem
+
+
+def test_a_kernel_that_sees_positions_is_one_of_sequences_as_far_as_its_horizon():
+    assert cell("image", space="sequence", kernel="cosformer").kernel == "cosformer"
+    assert cell("prediction", kernel="cosformer", memory=1000, horizon=1128).option("horizon") == 1128
+
+
+def test_what_another_scaling_of_angles_uses_makes_no_other_cell():
+    plain = cell("prediction", position="rotary")
+    assert not plain.options.keys() - plain.neutral_options - {"temperature", "scale"}
+    assert cell("prediction", position="rotary", rotary_factor=8, original_length=64) == plain
+    by = {"position": "rotary", "rotary_factor": 8}
+    ntk = cell("prediction", **by, rotary_scaling="ntk", original_length=64)
+    assert ntk == cell("prediction", **by, rotary_scaling="ntk") != plain
+    yarn = cell("prediction", **by, rotary_scaling="yarn", original_length=64)
+    assert yarn.option("original_length") == 64 and yarn != cell("prediction", **by, rotary_scaling="yarn")
+
+
+@pytest.mark.parametrize("scheme", [known.word for known in POSITIONS.definitions() if known.past_only])
+def test_a_scheme_of_the_past_goes_where_no_later_key_is_seen(scheme):
+    assert cell("prediction", position=scheme).position == (scheme,)
+    assert cell("prediction", position=scheme, filter={"decoder-self": "strided"}).position == (scheme,)
+    assert cell("translation", position=scheme, placement="decoder-self").placement == (Attention.DECODER_SELF,)
+    assert cell("translation", position=scheme, filter={"encoder-self": "causal"}).position == (scheme,)
 
 
 EXAMPLES = {

@@ -90,6 +90,9 @@ def test_todays_words_of_attention_go_on_as_if_never_broken(task, axes, home, tm
         ("prediction", {"memory": 24, "position": "relative"}, {"schedule": "constant", "precision": "bf16"}),
         ("prediction", {"position": "rotary"}, {"schedule": "warmup-stable-decay", "decay": 5, "optimiser": "muon"}),
         ("prediction", {"position": "relative"}, {"schedule": "cosine", "optimiser": "lion", "learning_rate": 3e-3}),
+        # Directions that no optimiser sees, gates in the cache, and what else a checkpoint must have of new words.
+        ("prediction", {"kernel": "favor", "position": ["xpos", "forgetting"], "memory": 16}, {"schedule": "cosine"}),
+        ("prediction", {"kernel": "hedgehog", "position": ["fire", "sandwich", "cope"]}, {"schedule": "cosine"}),
     ],
 )
 def test_every_schedule_optimiser_and_a_memory_go_on_from_before_at_and_after_a_validation(

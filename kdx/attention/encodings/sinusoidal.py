@@ -31,6 +31,8 @@ class Sinusoidal(AbsoluteEncoding):
     sinusoids: str = option("vaswani", words=("vaswani", "fairseq"), neutral=True)
     """The exponents: 2p/M (Vaswani et al. 2017), or p/(M/2 - 1) (the code of Ott et al. 2019)."""
 
+    base = 10000.0
+    """The ratio of the first wavelength to the one after the last."""
     like: Tensor
 
     def __init__(self, width: int, max_positions: int, **options: Any) -> None:
@@ -45,7 +47,12 @@ class Sinusoidal(AbsoluteEncoding):
 
     def forward(self, positions: Tensor) -> Tensor:
         """Integers (…, T) to (…, T, M)."""
-        exact = torch.promote_types(self.like.dtype, torch.float32)
-        exponent = torch.arange(0, self.width, 2, device=positions.device, dtype=exact) / self.last
-        angle = positions.unsqueeze(-1) * 10000.0**-exponent
+        angle = positions.unsqueeze(-1) * self.frequencies(positions.device)
         return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2).to(self.like.dtype)
+
+    def frequencies(self, device: torch.device) -> Tensor:
+        """By which angle each pair of features turns from one position to the next, in radians: (M / 2,)."""
+        exact = torch.promote_types(self.like.dtype, torch.float32)
+        exponent = torch.arange(0, self.width, 2, device=device, dtype=exact) / self.last
+        frequencies: Tensor = self.base**-exponent
+        return frequencies

@@ -15,6 +15,7 @@ class FilterDefinition(PartDefinition):
 
     spaces: tuple[str, ...]
     sees_later: bool
+    triangular: bool
 
 
 FILTERS: "Family[FilterFunction, FilterDefinition]" = Family(

@@ -15,6 +15,7 @@ class KernelDefinition(PartDefinition):
 
     normaliser: str
     gives: str
+    sees_positions: bool
 
 
 KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
@@ -31,5 +32,9 @@ KERNELS: "Family[KernelFunction, KernelDefinition]" = Family(
         "student-t": "kdx.attention.kernels.student_t:StudentT",
         "elu": "kdx.attention.kernels.elu:ELU",
         "relu-squared": "kdx.attention.kernels.relu_squared:ReLUSquared",
+        "favor": "kdx.attention.kernels.favor:FAVOR",
+        "cosformer": "kdx.attention.kernels.cosformer:CosFormer",
+        "taylor": "kdx.attention.kernels.taylor:Taylor",
+        "hedgehog": "kdx.attention.kernels.hedgehog:Hedgehog",
     },
 )

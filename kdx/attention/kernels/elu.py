@@ -6,7 +6,7 @@ No epsilon: φ is positive, and so is the row sum.
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdx.attention.interfaces import KernelFunction
+from kdx.attention.interfaces import KernelFunction, Side
 
 
 class ELU(KernelFunction):
@@ -19,11 +19,11 @@ class ELU(KernelFunction):
     def weight(self, query: Tensor, key: Tensor) -> Tensor:
         return self.weight_of(query, self.of_keys(key))
 
-    def feature_map(self, features: Tensor) -> Tensor:
+    def feature_map(self, features: Tensor, side: Side) -> Tensor:
         return F.elu(features) + 1
 
     def of_keys(self, key: Tensor) -> Tensor:
-        return self.feature_map(key)
+        return self.feature_map(key, Side.KEY)
 
     def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
-        return self.feature_map(query) @ of_key.transpose(-2, -1)
+        return self.feature_map(query, Side.QUERY) @ of_key.transpose(-2, -1)

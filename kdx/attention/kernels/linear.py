@@ -6,7 +6,7 @@ what the paper reports of it. No scale: it would cancel.
 
 from torch import Tensor
 
-from kdx.attention.interfaces import KernelFunction
+from kdx.attention.interfaces import KernelFunction, Side
 
 
 class Linear(KernelFunction):
@@ -16,7 +16,7 @@ class Linear(KernelFunction):
     source = "Tsai et al. 2019, Table 2"
     gives = "signed weight"
 
-    def feature_map(self, features: Tensor) -> Tensor:
+    def feature_map(self, features: Tensor, side: Side) -> Tensor:
         return features
 
     def weight(self, query: Tensor, key: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ class PositionDefinition(PartDefinition):
     even: str
     uses_vector: bool
     weighs: bool
+    past_only: bool
 
 
 POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
@@ -36,5 +37,10 @@ POSITIONS: "Family[PositionScheme, PositionDefinition]" = Family(
         "kerple-log": "kdx.attention.positions.kerple:KERPLELog",
         "kerple-power": "kdx.attention.positions.kerple:KERPLEPower",
         "rotary": "kdx.attention.positions.rotary:Rotary",
+        "xpos": "kdx.attention.positions.xpos:XPos",
+        "fire": "kdx.attention.positions.fire:FIRE",
+        "sandwich": "kdx.attention.positions.sandwich:Sandwich",
+        "forgetting": "kdx.attention.positions.forgetting:Forgetting",
+        "cope": "kdx.attention.positions.cope:CoPE",
     },
 )

@@ -1,11 +1,16 @@
-"""Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head."""
+"""Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head.
+
+For keys that do not stand after the query, |i - j| is i - j, whose term of the query cancels in the row sum. What is
+left is one column of the keys.
+"""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from kdx.attention.interfaces import Settings
+from kdx.attention import columns
+from kdx.attention.interfaces import DotProduct, Settings, TokenPositions
 from kdx.attention.positions.by_distance import ByDistance
 
 
@@ -24,3 +29,12 @@ class ALiBi(ByDistance):
 
     def bias(self, distance: Tensor) -> Tensor:
         return -self.slopes.view(-1, *[1] * distance.dim()) * distance.abs()
+
+    def dot_product(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
+    ) -> DotProduct | None:
+        if not past or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
+            return None
+        # From the middle, which halves the largest number and so its rounding.
+        positions = at_key.positions - at_key.positions[..., at_key.positions.size(-1) // 2, None]
+        return columns.of_keys(self.slopes[:, None] * positions.unsqueeze(-2), query)

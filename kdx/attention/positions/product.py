@@ -42,7 +42,9 @@ class Product(PositionScheme):
         asked = asked / math.sqrt(self.shape[1])
         return lambda _, some, others: taken(asked, some) @ taken(seen, others).transpose(-2, -1)
 
-    def dot_product(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> DotProduct | None:
+    def dot_product(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
+    ) -> DotProduct | None:
         small = at_query.positions.size(-1) * at_key.positions.size(-1) <= LARGEST_BIAS
         return None if small else self._columns(at_query, at_key)
 

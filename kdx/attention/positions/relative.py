@@ -51,7 +51,7 @@ class Relative(PositionScheme):
             assert isinstance(other, Relative)
             self.u, self.v = other.u, other.v
 
-    def query(self, query: Tensor) -> Tensor:
+    def query(self, query: Tensor, place: TokenPositions) -> Tensor:
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
 
     def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:

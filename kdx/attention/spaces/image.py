@@ -19,6 +19,7 @@ from kdx.attention.interfaces import AbsoluteEncoding, Settings, TokenPositions
 from kdx.attention.module import KernelAttention
 from kdx.attention.positions import POSITIONS
 from kdx.attention.positions.product import Product
+from kdx.attention.spaces.parts import check_kernel
 
 MakeEncoding = Callable[[int, int], AbsoluteEncoding]
 """From a width and a number of positions."""
@@ -56,6 +57,7 @@ class ImageAttention(KernelAttention):
             if scheme not in allowed:
                 raise ValueError(f"positions: {scheme!r}; allowed on images: {', '.join(allowed)}")
         super().__init__(width, heads, positions=positions, **parts)
+        check_kernel(self.kernel, "image")
         self.columns = columns
         if self.encoding is None:
             return

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from kdx.attention.interfaces import AbsoluteEncoding, DotProduct, KernelFunction, Settings
 from kdx.attention.module import KernelAttention
 from kdx.attention.qk_norm import norms_of
-from kdx.attention.spaces.parts import PLACED, check
+from kdx.attention.spaces.parts import PLACED, check, check_kernel
 from kdx.vocabulary import QKNorm
 
 
@@ -66,6 +66,7 @@ class MultimodalAttention(KernelAttention):
         head_width = head_width or width // (heads * modalities)
         parts["head_width"] = modalities * head_width
         super().__init__(width, heads, positions=positions, **parts)
+        check_kernel(self.kernel, "product of modalities")
         self.kernel = OverModalities(Settings(width, heads, head_width), self.kernel, modalities)
         bias = parts.get("bias", True)
         self.query = ByModality(widths, heads, head_width, bias)  # type: ignore[assignment]

@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Iterable
 
+from kdx.attention.interfaces import KernelFunction
+from kdx.attention.kernels import KERNELS
 from kdx.attention.module import KernelAttention
 
 FEATURES = (
@@ -32,3 +34,14 @@ def check(given: Iterable[str], parts: tuple[str, ...]) -> None:
     for name in given:
         if name in others:
             raise ValueError(f"{name}: not in this space; allowed: {', '.join(parts)}, and options of parts")
+
+
+def check_kernel(kernel: KernelFunction, space: str) -> None:
+    """Refuse a kernel that looks at places in a sequence, where a space has none.
+
+    Raises:
+        ValueError: it does.
+    """
+    if kernel.sees_positions:
+        able = ", ".join(known.word for known in KERNELS.definitions() if not known.sees_positions)
+        raise ValueError(f"kernel: it weighs by places in a sequence, and this is a {space}; allowed: {able}")

@@ -6,6 +6,7 @@ k(x_q, x_k) = k_F(f_q, f_k)          [Tsai et al. 2019, Sec. 2.2.1 (iii), after 
 from typing import Any
 
 from kdx.attention.module import KernelAttention
+from kdx.attention.spaces.parts import check_kernel
 
 
 class SetAttention(KernelAttention):
@@ -24,3 +25,4 @@ class SetAttention(KernelAttention):
             encoding=None,
             **parts,
         )
+        check_kernel(self.kernel, "set")

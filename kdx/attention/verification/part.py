@@ -65,7 +65,8 @@ def findings_of(axis: str, word: str, device: str) -> Iterator[PropositionError]
             yield PropositionError("half precision", name, _half(module, x))
         yield PropositionError("gradients are those of differences", name, _difference(module, x), _QUOTIENT)
     name, choices = list(_variants(axis, word))[-1]
-    for dtype, error in _long_errors(_attention(device, **choices), _draw(device, LONG_BATCH, LONG, WIDTH)):
+    long = _draw(device, LONG_BATCH, LONG, WIDTH)
+    for dtype, error in _long_errors(_attention(device, **choices), long, jumps=False):
         yield PropositionError("both paths agree on long rows", f"{name}, {dtype}", error)
 
 
@@ -76,7 +77,7 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
         ValueError: it gives something else.
     """
     log_weight, weight = kernel.log_weight(x, x), kernel.weight(x, x)
-    found = "logarithm" if log_weight is not None else "signed weight" if weight is not None else "nothing"
+    found = "signed weight" if weight is not None else "logarithm" if log_weight is not None else "nothing"
     if found == "signed weight" and weight is not None and not bool((weight < 0).any()) and kernel.gives == "weight":
         return
     if found != kernel.gives:

@@ -11,9 +11,9 @@ from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.grid.fields import CellFields
-from kdx.grid.placement import attending, filter_in
+from kdx.grid.placement import attending, filter_in, positions_in
 from kdx.grid.sections import Filters, refuse
-from kdx.grid.words import known_options, options_in
+from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
 
@@ -26,6 +26,7 @@ def resolve_options(cell: CellFields) -> None:
     cell.settle(filter=cell.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
     _refuse_uneven(cell)
     _refuse_filters(cell)
+    _refuse_later_keys(cell)
     if attending(cell):
         _refuse_normaliser(cell)
         _settle_kv_heads(cell)
@@ -37,10 +38,12 @@ def resolve_options(cell: CellFields) -> None:
         if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
         own["xl_bias"] = replace(own["xl_bias"], default="none")
+    _settle_rotation(cell)
     cell.settle_options(own, known_options)
     summary, stride = cell.option("summary"), cell.option("stride")
     if summary is not None and stride is not None and summary > stride:
         raise refuse("summary", f"{summary} tokens of a block of {stride}", allowed=f"0 to {stride}")
+    _refuse_share(cell)
 
 
 def words_of(cell: CellFields) -> Mapping[str, Any]:
@@ -97,6 +100,48 @@ def _settle_kv_heads(cell: CellFields) -> None:
     if cell.symmetry is Symmetry.SYMMETRIC:
         problem = f"a symmetric kernel has one projection for {heads} heads of queries and keys"
         raise refuse("kv_heads", problem, allowed=f"{heads}, or symmetry: asymmetric")
+
+
+def _settle_rotation(cell: CellFields) -> None:
+    """Leaves out what only another scaling of the angles uses, so that it makes no other cell."""
+    scaling = cell.option("rotary_scaling") or "none"
+    if scaling == "none":
+        cell.leave_out("rotary_factor")
+    elif cell.option("rotary_factor") is None:
+        problem = f"{scaling} scales by a factor, and there is none"
+        raise refuse("rotary_scaling", problem, hint="write rotary_factor, such as 4")
+    if scaling != "yarn":
+        cell.leave_out("original_length")
+
+
+def _refuse_share(cell: CellFields) -> None:
+    share = cell.option("rotary_share")
+    head_width = cell.model.width // cell.model.heads // (2 if cell.maps is Maps.DIFFERENTIAL else 1)
+    turning = 0 if share is None else share * head_width
+    if turning != round(turning) or turning % 2:
+        problem = f"{share:g} of the {head_width} features of a head is {turning:g}"
+        shares = ", ".join(f"{part / head_width:g}" for part in range(2, head_width + 1, 2) if head_width % part == 0)
+        raise refuse("rotary_share", problem, allowed=f"a share that is an even number of features, such as {shares}")
+
+
+def _refuse_later_keys(cell: CellFields) -> None:
+    """A scheme that has a meaning for the past alone acts only where no query sees a later key."""
+    for scheme in map(POSITIONS.definition, cell.position):
+        if not scheme.past_only:
+            continue
+        for attention in attending(cell):
+            word = filter_in(cell, attention)
+            known = FILTERS.definition(word)
+            past = known.triangular or (attention is Attention.DECODER_SELF and not known.sees_later)
+            if scheme.word not in positions_in(cell, attention) or (past and attention in SELF_ATTENTIONS):
+                continue
+            if attention not in SELF_ATTENTIONS:
+                problem = f"{scheme.word} reads the tokens between query and key, which stand in two texts here"
+                raise refuse("placement", problem, allowed=", ".join(SELF_ATTENTIONS))
+            allowed = ", ".join(one.word for one in FILTERS.definitions() if one.triangular)
+            hint = "or write placement: decoder-self" if Attention.DECODER_SELF in attending(cell) else None
+            problem = f"{scheme.word} has no meaning for keys after the query, which `{word}` shows"
+            raise refuse(f"filter.{attention}", problem, allowed=allowed, hint=hint)
 
 
 def _refuse_filters(cell: CellFields) -> None:

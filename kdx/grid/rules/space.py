@@ -1,6 +1,7 @@
 """The space of a task's tokens, and the other choices that it allows."""
 
 from kdx.attention.filters import FILTERS
+from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.values import VALUES
@@ -20,6 +21,11 @@ def resolve_space(cell: CellFields) -> None:
         cell.settle(space=None)
         return
     space = cell.space or spaces[0]
+    if KERNELS.definition(cell.kernel).sees_positions and space is not Space.SEQUENCE:
+        able = ", ".join(known.word for known in KERNELS.definitions() if not known.sees_positions)
+        raise refuse(
+            "kernel", f"{cell.kernel} weighs by places in a sequence, and the space is `{space}`", allowed=able
+        )
     schemes = ["none", *(known.word for known in POSITIONS.definitions() if space in known.spaces)]
     for scheme in cell.position:
         if scheme not in schemes:

@@ -117,6 +117,9 @@ def _refuse_beyond_tables(cell: CellFields, seen: int, hint: str) -> None:
     if cell.option("clip") == "none" and seen > MAX_POSITIONS:
         problem = f"a table without a clip ends at {MAX_POSITIONS} positions, and {seen} are in sight"
         raise refuse("clip", problem, allowed="a distance", hint=hint)
+    if seen > (cell.option("horizon") or seen):
+        problem = f"the weight of cosformer is 0 at {cell.option('horizon')} positions, and {seen} are in sight"
+        raise refuse("horizon", problem, allowed=f"{seen} or more", hint=hint)
 
 
 def _settle_layers(cell: CellFields, task: Task) -> None:

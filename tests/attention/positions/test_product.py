@@ -42,7 +42,7 @@ def test_positions_by_row_give_a_factor_by_row() -> None:
 def test_long_sequences_take_columns_instead_of_a_bias(length: int, bias: bool) -> None:
     scheme, place = Product(Settings(8, heads=2, head_width=4)), TokenPositions(torch.arange(length), T)
     query = torch.zeros(1, 2, length, 4)
-    columns = scheme.dot_product(query, place, place)
+    columns = scheme.dot_product(query, place, place, past=False)
     assert (columns is None) is bias
     if columns is not None:
         q, k = columns

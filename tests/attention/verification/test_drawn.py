@@ -184,7 +184,7 @@ def a_thousandth_added_to_the_row_sum(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_bias_of_the_query(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Relative, "query", lambda self, query: query)
+    patch.setattr(Relative, "query", lambda self, query, place: query)
 
 
 def scores_in_half_precision(patch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,8 @@ def test_a_fast_path_that_is_off_is_found_out(monkeypatch):
 
 
 def _first_long(device):
-    return dict(itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6))
+    found = itertools.islice(propositions.both_paths_agree_on_long_rows(device), 6)
+    return {variant: error for variant, error, _ in found}
 
 
 def test_a_block_that_is_off_is_found_out_in_both_formats(monkeypatch):

@@ -1,0 +1,59 @@
+"""Rectified features, with a weight that falls with the distance as a cosine does.
+
+cos(a - b) = cos a cos b + sin a sin b, so that the kernel stays a dot product of features. M is fixed, for all rows
+alike, where Qin et al. have the length of the row: so that a token's weight does not depend on how many come after it.
+A query that finds no key alike answers 0.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kdx.attention.encodings.sinusoidal import Sinusoidal
+from kdx.attention.interfaces import KernelFunction, Settings, Side, TokenPositions
+from kdx.definitions import option
+
+
+class CosFormer(KernelFunction):
+    """Dot product of rectified features, times a cosine of the distance."""
+
+    formula = "k(q, k) = ⟨max(q, 0), max(k, 0)⟩ cos(π (i - j) / 2M)"
+    source = "Qin et al. 2022, Eq. 10"
+    gives = "weight"
+    sees_positions = True
+    horizon: int = option(1024, minimum=1)
+    """M, the distance at which the weight is 0; there is none larger."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.angle = Angle(self.horizon)
+
+    def placed(self, projected: Tensor, place: TokenPositions) -> Tensor:
+        positions = place.positions
+        if positions.device.type == "cpu" and positions.numel() and not torch.compiler.is_compiling():
+            farthest = int(positions.abs().max())
+            if farthest > self.horizon:
+                raise ValueError(f"positions: {farthest} is beyond the horizon; allowed: 0 to {self.horizon}")
+        sine, cosine = self.angle(positions).unsqueeze(-3).split(1, -1)  # (…, 1, T, 1)
+        features = projected.relu()
+        return torch.cat([features * cosine, features * sine], -1).to(projected.dtype)
+
+    def feature_map(self, features: Tensor, side: Side) -> Tensor:
+        return features
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return query @ key.transpose(-2, -1)
+
+
+class Angle(Sinusoidal):
+    """Sine and cosine of one angle, which is a right one at the horizon."""
+
+    def __init__(self, horizon: int) -> None:
+        super().__init__(2, max_positions=1)
+        self.horizon = horizon
+
+    def frequencies(self, device: torch.device) -> Tensor:
+        """The angle from one position to the next, in radians: (1,)."""
+        return super().frequencies(device) * (math.pi / (2 * self.horizon))

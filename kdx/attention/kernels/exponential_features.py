@@ -1,0 +1,52 @@
+"""What kernels share that are dot products of features which are exponentials.
+
+Exponents are large; so each vector's largest is taken out of its features and kept as a logarithm, exactly, or left out
+where it cancels.
+"""
+
+import torch
+from torch import Tensor
+
+from kdx.attention.interfaces import KernelFunction, Side, upcast
+
+
+class ExponentialFeatures(KernelFunction):
+    """⟨exp(e(q)), exp(e(k))⟩ for exponents e."""
+
+    gives = "weight"
+    leaves_factors = True
+
+    def exponents(self, features: Tensor) -> Tensor:
+        """e, (B, H, T, D) to (B, H, T, C), in at least 32 bits."""
+        raise NotImplementedError
+
+    def log_weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return _largest(self._exact(query)) + _largest(self._exact(key)).transpose(-2, -1)
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        return self.weight_of(query, self.of_keys(key))
+
+    def of_keys(self, key: Tensor) -> Tensor:
+        exponents = self._exact(key)
+        return (exponents - _largest(exponents)).exp()
+
+    def weight_of(self, query: Tensor, of_key: Tensor) -> Tensor:
+        return self.of_keys(query) @ of_key.transpose(-2, -1)
+
+    def feature_map(self, features: Tensor, side: Side) -> Tensor:
+        exponents = self._exact(features)
+        largest = _largest(exponents)
+        if side is Side.KEY and largest.numel():
+            # Only a factor of all keys cancels. Keys whose exponents are some 80 smaller than the largest are lost.
+            largest = largest.amax(-2, keepdim=True)
+        return (exponents - largest).exp()
+
+    def _exact(self, features: Tensor) -> Tensor:
+        # An exponent in half precision would be off by several per cent of the feature.
+        with torch.autocast(features.device.type, enabled=False):
+            return self.exponents(upcast(features))
+
+
+def _largest(exponents: Tensor) -> Tensor:
+    """(B, H, T, 1); a constant, for what is taken out is put back."""
+    return exponents.detach().amax(-1, keepdim=True)

@@ -1,0 +1,51 @@
+"""FAVOR+: random features whose dot product is, on average, the exponential kernel.
+
+Each head has its own directions ω, drawn once, in blocks of D that are orthogonal, each as long as a vector of D normal
+numbers. They are no parameters: they stand in the checkpoint and are never drawn again, where Choromanski et al. may
+redraw them while they train.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kdx.attention.interfaces import Settings, upcast
+from kdx.attention.kernels.exponential_features import ExponentialFeatures
+from kdx.definitions import option
+
+
+class FAVOR(ExponentialFeatures):
+    """Dot product of positive orthogonal random features, which estimates the exponential kernel."""
+
+    formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x)_r = exp(⟨ω_r, x'⟩ - |x'|² / 2) / √m, x' = x / D^(1/4)"
+    source = "Performer, Choromanski et al. 2021, Lemma 1 and Sec. 2.4"
+    random_features: int = option(128, minimum=1)
+    """m, how many random features there are."""
+
+    directions: Tensor
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        drawn = [_directions(self.random_features, settings.head_width) for _ in range(settings.heads)]
+        self.register_buffer("directions", torch.stack(drawn))
+
+    def exponents(self, features: Tensor) -> Tensor:
+        scaled = features / features.size(-1) ** 0.25
+        along = scaled @ upcast(self.directions).transpose(-2, -1)
+        return along - scaled.square().sum(-1, keepdim=True) / 2 - math.log(self.random_features) / 2
+
+
+def _directions(count: int, width: int) -> Tensor:
+    """(m, D)"""
+    blocks = [_rotation(width) for _ in range(-(-count // width))]
+    lengths = torch.randn(count, width).norm(dim=-1, keepdim=True)
+    return lengths * torch.cat(blocks)[:count]
+
+
+def _rotation(width: int) -> Tensor:
+    """A matrix D × D of orthogonal unit vectors, each direction as likely as any other."""
+    found = torch.linalg.qr(torch.randn(width, width))
+    # A factorisation has signs of its own; with those of R the draw is uniform (Mezzadri 2007).
+    return (found.Q * found.R.diagonal().sign()).T

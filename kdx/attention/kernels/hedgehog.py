@@ -1,0 +1,30 @@
+"""A learned feature map of exponentials, with each of its opposite.
+
+W_h is D × D for each head and begins as the identity, b_h at 0. One map serves queries and keys, so that k is a
+kernel; with a map of each, as Zhang et al. have it, W_q and W_k could take up the difference.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.interfaces import Settings, upcast
+from kdx.attention.kernels.exponential_features import ExponentialFeatures
+
+
+class Hedgehog(ExponentialFeatures):
+    """Dot product of learned exponential features."""
+
+    formula = "k(q, k) = ⟨φ(q), φ(k)⟩, φ(x) = (exp(W_h x + b_h), exp(-W_h x - b_h))"
+    source = "Zhang et al. 2024"
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.shape = (settings.heads, 1, settings.head_width)
+        self.map = nn.Parameter(torch.eye(settings.head_width).repeat(settings.heads, 1, 1))
+        self.bias = nn.Parameter(torch.zeros(settings.heads * settings.head_width))
+
+    def exponents(self, features: Tensor) -> Tensor:
+        mapped = features @ upcast(self.map).transpose(-2, -1) + upcast(self.bias).view(self.shape)
+        return torch.cat([mapped, -mapped], -1)

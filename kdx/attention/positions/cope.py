@@ -1,0 +1,60 @@
+"""A position that each query counts for itself: how many of the tokens since the key it finds alike.
+
+g_il = σ(⟨q_i, k_l⟩ / √D) says how much token l counts, and between two whole numbers the vectors of both are mixed. q
+and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D). The code of Golovneva et
+al. has √D under the gate's product and not under that of e; here both have it, as the formula adds e to k. A key after
+the query has position 0, which they do not need. Padding counts nothing. Keys that only a filter or a mask hides count.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, upcast
+from kdx.definitions import option
+
+
+class CoPE(PositionScheme):
+    """A learned vector for each number of tokens that the query counts since the key."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, e[Σ_l σ(⟨q, k_l⟩ / √D)]⟩ / √D), l = j … i"
+    source = "Golovneva et al. 2024"
+    spaces = ("sequence", "multimodal")
+    past_only = True
+    looks_at_tokens = True
+    counted: int = option(64, minimum=2)
+    """How many vectors there are, for 0 tokens on; larger numbers share the last (Golovneva et al. 2024)."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.weight = nn.Parameter(torch.empty(self.counted, settings.head_width))
+        nn.init.normal_(self.weight, std=settings.head_width**-0.5)
+
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
+        return self.by_part(query, at_query, at_key)(query, *everything)
+
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
+        asking, keys = at_query.tokens, at_key.tokens
+
+        def part(query: Tensor, asked: slice, seen: Part) -> Tensor:
+            # Of a slice the last key stands no earlier than the last query; between keys of a list others count, too.
+            here, there = asking.part(asked), keys.part(seen) if isinstance(seen, slice) else keys
+            gates = upcast(here.compared @ there.compared.transpose(-2, -1) / math.sqrt(query.size(-1))).sigmoid()
+            gates = gates.masked_fill(there.rank[:, None, None, :] > here.rank[:, None, :, None], 0.0)
+            if there.padding is not None:
+                gates = gates.masked_fill(there.padding[:, None, None, :], 0.0)
+            positions = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.counted - 1)
+            if not isinstance(seen, slice):
+                positions = positions.index_select(-1, seen)
+            scores = upcast(query @ self.weight.T / math.sqrt(query.size(-1)))
+            below = positions.floor()
+            lower, upper = (scores.gather(-1, whole.long()) for whole in (below, positions.ceil()))
+            return lower + (positions - below) * (upper - lower)
+
+        return part

@@ -1,0 +1,80 @@
+"""A gate at every token, by which all that came before it is forgotten.
+
+f_l = σ(w_h x_l + b_h) is read off what keys are projected from, with w and b for each head. With c_i = Σ_{l≤i} log f_l
+the sum in the formula is c_i - c_j: for keys that do not stand after the query, two columns of one dot product. For a
+key after the query it is -|c_i - c_j|, which Lin et al. do not need. Padding forgets nothing. Keys
+that only a filter or a mask hides do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kdx.attention import columns
+from kdx.attention.interfaces import (
+    DotProduct,
+    Part,
+    PositionScheme,
+    Settings,
+    TokenFeatures,
+    TokenPositions,
+    taken,
+    upcast,
+)
+
+
+class Forgetting(PositionScheme):
+    """A gate at every token, by which what came before it is forgotten."""
+
+    formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_l log f_l), f_l = σ(w_h x_l + b_h), l = j + 1 … i"
+    source = "Lin et al. 2025"
+    spaces = ("sequence", "multimodal")
+    past_only = True
+    looks_at_tokens = True
+    reads = "log-forget"
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.gate = nn.Linear(settings.width, settings.heads)
+        nn.init.xavier_uniform_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def of_tokens(self, features: Tensor) -> Tensor:
+        return F.logsigmoid(upcast(self.gate(features))).transpose(1, 2).unsqueeze(-1)
+
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
+        return self.by_part(query, at_query, at_key)(query, *everything)
+
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
+        of_query, of_key = self._sums(at_query.tokens, at_key.tokens)
+        # The difference of two long sums: in 64 bits, for it is small where the weight is large.
+        return lambda query, some, others: (
+            -(taken(of_query, some) - taken(of_key, others).transpose(-2, -1)).abs().to(upcast(query).dtype)
+        )
+
+    def dot_product(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions, past: bool
+    ) -> DotProduct | None:
+        # Where positions are known, they are those of the order in which the gates are summed.
+        if not past or at_query.start is None or query.size(-2) * at_key.positions.size(-1) <= columns.LARGEST_BIAS:
+            return None
+        # From the middle, which halves the largest number and so its rounding.
+        sums = [one.squeeze(-1) for one in self._sums(at_query.tokens, at_key.tokens)]
+        middle = sums[1][..., sums[1].size(-1) // 2, None]
+        of_query, of_key = ((one - middle).to(upcast(query).dtype) for one in sums)
+        # c_i cancels in the row sum, but not in the gradient of a gate: there each row's rounding must meet its own.
+        return columns.of_difference(of_query, of_key, query)
+
+    def _sums(self, queries: TokenFeatures, keys: TokenFeatures) -> tuple[Tensor, Tensor]:
+        """c of queries and keys, in 64 bits, (B, H, Tq, 1) and (B, H, Tk, 1)."""
+        log_forget = keys.read[self.reads]
+        if keys.padding is not None:
+            log_forget = log_forget.masked_fill(keys.padding[:, None, :, None], 0.0)
+        sums = F.pad(log_forget.double().cumsum(-2), (0, 0, 1, 0))
+        ranks = queries.rank[:, None, :, None].expand(*sums.shape[:2], -1, -1)
+        return sums.gather(-2, ranks), sums[:, :, 1:]

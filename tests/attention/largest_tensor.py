@@ -1,0 +1,19 @@
+"""Finds out whether a computation makes a tensor as large as all pairs."""
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class LargestTensor(TorchDispatchMode):
+    """While it is entered, `numbers` is how many the largest tensor has that an operation gives."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        made = operation(*arguments, **(named or {}))
+        sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+        self.numbers = max([self.numbers, *sizes])
+        return made
