@@ -1,5 +1,7 @@
 """Heads of queries may share keys and values, and what they give may be gated."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -122,6 +124,14 @@ def test_the_other_spaces_have_both() -> None:
     torch.testing.assert_close(outputs[2], outputs[3], rtol=0, atol=1e-10)
 
 
+@pytest.fixture
+def compiled_anew() -> Iterator[None]:
+    """Torch refuses to compile one function for more than a few modules, those of other tests among them."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
 @pytest.mark.parametrize(
     "choices",
     [
@@ -133,6 +143,7 @@ def test_the_other_spaces_have_both() -> None:
     ],
     ids=lambda choices: "+".join(choices),
 )
+@pytest.mark.usefixtures("compiled_anew")
 def test_todays_words_compile_into_one_graph(choices: dict) -> None:
     module, x = attention(**choices), by_hand.draw(2, 5, 16)
     torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="eager")(x), module(x))
