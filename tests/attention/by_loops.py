@@ -19,6 +19,7 @@ Weigh = Callable[[np.ndarray, np.ndarray, int, int, int], float]
 def attention(seed: int = 0, tokens: int = TOKENS, **parts: Any) -> tuple[KernelAttention, Tensor]:
     """A module in float64 with every parameter drawn anew, and tokens (ROWS, tokens, WIDTH)."""
     generator = torch.Generator().manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     module = KernelAttention(WIDTH, HEADS, **{"filter": "causal"} | parts).double().eval()
     with torch.no_grad():
         for parameter in module.parameters():
@@ -41,7 +42,8 @@ def expected(module: KernelAttention, x: Tensor, weigh: Weigh, later: bool = Fal
             for i in range(len(tokens)):
                 seen = range(len(tokens) if later else i + 1)
                 each = np.array([weigh(query[head, i], key[head, j], i, j, head) for j in seen])
-                output[row, head, i] = each @ value[head, seen] / each.sum()
+                # A query that only meets keys of weight 0 gets 0.
+                output[row, head, i] = each @ value[head, seen] / (each.sum() or 1.0)
     return output
 
 

@@ -13,7 +13,7 @@ from kdx.vocabulary import QKNorm, Symmetry
 from tests.attention import by_hand
 
 # They see no length of queries, or of both, without any normalisation.
-BLIND = ("linear", "polynomial", "cosine")
+BLIND = ("linear", "polynomial", "cosine", "cosformer")
 
 
 def attention(**choices: object) -> KernelAttention:
