@@ -348,5 +348,6 @@ def test_a_run_that_an_earlier_kdx_began_goes_on_to_the_same_weights(tmp_path):
     ended = run(spec, tmp_path / "begun", tmp_path / "home", options=RunOptions(if_changed=IfChanged.CONTINUE))
     ((_, _, _, _, resumed_step, changes, _),) = ended.of("begin")
     assert resumed_step == 7 and changes
-    for name, weight in whole.weights.items():
-        torch.testing.assert_close(ended.weights[name], weight, rtol=1e-4, atol=1e-6)
+    off = {name: float((ended.weights[name] - weight).abs().max()) for name, weight in whole.weights.items()}
+    # A key's bias cancels in the row sum: its gradient is rounding alone, which another processor has otherwise.
+    assert max(value for name, value in off.items() if not name.endswith("key.bias")) < 1e-4
