@@ -350,4 +350,4 @@ def test_a_run_that_an_earlier_kdx_began_goes_on_to_the_same_weights(tmp_path):
     assert resumed_step == 7 and changes
     off = {name: float((ended.weights[name] - weight).abs().max()) for name, weight in whole.weights.items()}
     # A key's bias cancels in the row sum: its gradient is rounding alone, which another processor has otherwise.
-    assert max(value for name, value in off.items() if not name.endswith("key.bias")) < 1e-4
+    assert max(value for name, value in off.items() if not name.endswith("key.bias")) < 1e-5

@@ -1,7 +1,7 @@
 """Columns within a width: whole words, whole numbers, low rows, and nothing lost."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdx.report.render.columns import Column, are_words, column, fit, fold, of_listing
@@ -53,6 +53,7 @@ def test_a_column_is_as_narrow_as_its_number_of_lines_allows(cells: list[str]) -
 
 
 @given(st.lists(st.tuples(texts.map(" ".join), words), min_size=1, max_size=9), st.integers(0, 3), st.integers(10, 130))
+@example([("/", "a"), ("a", "a"), ("a", "a"), ("", "aa")], 3, 10)
 def test_every_column_stands_in_one_piece_within_the_width(its: list[tuple[str, str]], names: int, width: int) -> None:
     names = min(names, len(its))
     columns = [of(folded, whole=(whole,) if at >= names else ()) for at, (folded, whole) in enumerate(its)]
@@ -62,7 +63,8 @@ def test_every_column_stands_in_one_piece_within_the_width(its: list[tuple[str, 
         shown = [*columns[:names], *(columns[names + index] for index in piece.columns)]
         assert len(piece.widths) == len(shown)
         room = width - 2 * (len(shown) - 1)
-        if sum(max(one.whole, room / (2 * len(shown))) for one in shown) < room:
+        # No column is narrower than one character.
+        if sum(max(one.whole, 1.0, room / (2 * len(shown))) for one in shown) < room:
             assert sum(piece.widths) <= room
         assert all(got >= one.whole for got, one in zip(piece.widths, shown, strict=True))
         if sum(one.word for one in shown) <= room:
