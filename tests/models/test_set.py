@@ -27,12 +27,13 @@ def there(*shape: int) -> torch.Tensor:
 
 
 close = {"rtol": 0.0, "atol": 1e-12}
-KERNELS = [kernel for kernel in KERNELS if kernel != "linear"]  # whose division loses the last digits
+PLACELESS = [known.word for known in KERNELS.definitions() if not known.sees_positions]
+STABLE = [kernel for kernel in PLACELESS if kernel != "linear"]  # whose division loses the last digits
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(list(KERNELS)),
+    st.sampled_from(STABLE),
     st.sampled_from(["asymmetric", "symmetric"]),
     st.sampled_from(["attention", "equivariant"]),
     st.permutations(range(MOST)),

@@ -123,7 +123,11 @@ def without_cache(model: TranslationModel, sentence: Tensor, search: Search) -> 
 
 FAMILIES = {
     **{kernel: {"kernel": kernel, "position": "product"} for kernel in KERNELS},
-    **{f"at {scheme}": {"position": scheme} for scheme in ("none", *POSITIONS)},
+    "at none": {"position": "none"},
+    **{
+        f"at {known.word}": {"position": known.word} | ({"placement": "decoder-self"} if known.past_only else {})
+        for known in POSITIONS.definitions()
+    },
     "per layer, t in values": {"position": "direct-sum", "inject": "per-layer", "value": "with-position"},
     "learned": {"position": "direct-sum", "encoding": "learned"},
     "table": {"position": "lookup", "value": "table"},
