@@ -57,6 +57,8 @@ ACTS = {
     "--failed",
     "--fix",
     "--if-changed",
+    "--part",
+    "--parts",
     "--keep",
     "--replace",
     "--unknown",

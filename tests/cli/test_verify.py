@@ -21,7 +21,7 @@ def two_propositions(monkeypatch):
 
 def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
     with pytest.raises(typer.Exit) as end:
-        verify(None, Device.CPU, False)
+        verify(None, Device.CPU)
     assert end.value.exit_code == 5
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
@@ -35,7 +35,7 @@ def test_a_miss_is_named_and_gives_exit_code_5(two_propositions, capsys):
 
 def test_programs_get_every_check(two_propositions, capsys):
     with pytest.raises(typer.Exit):
-        verify(None, Device.CPU, True)
+        verify(None, Device.CPU, json=True)
     rows = json.loads(capsys.readouterr().out)
     assert [(row["variant"], row["check"], row["holds"]) for row in rows] == [
         ("exponential", "a square is no root", True),
@@ -46,7 +46,7 @@ def test_programs_get_every_check(two_propositions, capsys):
 
 def test_vectors_are_summed_up_a_line_a_variant(monkeypatch, shared, capsys):
     monkeypatch.setattr(propositions, "PROPOSITIONS", {})
-    verify(str(shared / "golden" / "attention.npz"), Device.CPU, False)
+    verify(str(shared / "golden" / "attention.npz"), Device.CPU)
     captured = capsys.readouterr()
     header, *rows = captured.out.partition("\nproposition")[0].strip().splitlines()
     assert header.split()[-8:] == ["literal", "float64", "fused", "float64", "literal", "float32", "fused", "float32"]

@@ -21,6 +21,13 @@ CHECKS = {
     "created": f"{NUMBER} AND {{0}} BETWEEN 0 AND 253402300799",
 }
 NEUTRAL: dict[str, Any] = {"parts": {}, "qk_norm": "none", "kv_heads": None, "maps": "single", "output_gate": "none"}
+ROTARY = {
+    "rotary_base": 10000.0,
+    "rotary_share": 1.0,
+    "rotary_scaling": "none",
+    "rotary_factor": 1.0,
+    "original_length": 512,
+}
 
 
 def upgrade() -> None:
@@ -43,5 +50,6 @@ def upgrade() -> None:
 
 
 def completed(resolved: str) -> str:
-    """The cell with these fields."""
-    return json.dumps(NEUTRAL | json.loads(resolved), sort_keys=True)
+    """The cell with these fields, and with the options that its word has got since."""
+    cell = NEUTRAL | json.loads(resolved)
+    return json.dumps((ROTARY if "rotary" in cell.get("position", ()) else {}) | cell, sort_keys=True)
