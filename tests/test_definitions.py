@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kdx.attention.families import FAMILIES
-from kdx.attention.kernels import KERNELS, KernelDefinition
-from kdx.definitions import Definition, Family, Option, options_of
+from kdx.attention.kernels import KERNELS
+from kdx.definitions import Definition, Option, options_of
 from kdx.grid.fields import CellFields
+from kdx.own_parts.part import OwnPart
 
 WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in FAMILIES for word in family]
 
@@ -76,9 +77,9 @@ def test_an_option_refuses_everything_else(option, given):
         option.value(given)
 
 
-def test_an_option_is_that_of_the_nearest_class(tmp_path, monkeypatch):
+def test_an_option_is_that_of_the_nearest_class():
     """A class says of itself what its base classes say, unless it says otherwise; nothing of it is run."""
-    (tmp_path / "spelled.py").write_text(
+    source = (
         "from kdx.attention.kernels.rbf import RBF as Base\n"
         "raise SystemExit('run')\n"
         "class Mine(Base):\n"
@@ -86,7 +87,6 @@ def test_an_option_is_that_of_the_nearest_class(tmp_path, monkeypatch):
         "    temperature = option(3.0, above=0)\n"
         "    '''How hot\n    it is.'''\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    known = Family("kernel", KernelDefinition, {"mine": "spelled:Mine"}).definition("mine")
+    known = KERNELS.define(OwnPart("kernel", "spelled.py:Mine", "spelled", "Mine", {"spelled.py": source}))
     assert (known.title, known.formula) == ("Mine", KERNELS.definition("rbf").formula)
     assert known.options == (Option(3.0, above=0, name="temperature", title="How hot it is."),)

@@ -29,6 +29,11 @@ def test_a_statement_changes_the_hash_and_so_does_one_of_a_module_beside_it(othe
     assert part(b=other).sha256 != part(b=SOURCE).sha256 != part().sha256
 
 
+def test_neither_deep_nesting_nor_a_huge_number_is_too_much():
+    deep, huge = SOURCE + "y = x" + ".z" * 2500, SOURCE + f"y = 0x{'f' * 20_000}"
+    assert len({part(one).sha256 for one in (deep, f"{deep}.z", huge, f"{huge}f")}) == 4
+
+
 def test_it_comes_back_from_its_text():
     one = part(b="y = 'ä'\n")
     again = OwnPart.read(one.text)
