@@ -34,7 +34,7 @@ def add(part: OwnPart, taken: Collection[str] = ()) -> None:
         at: Place | str = part.place(error.module, error.line) if error.module in part.paths else part.word
         names = [node.name for node in part.trees[part.module].body if isinstance(node, ast.ClassDef)]
         if part.name in names:
-            raise KdxError(error.problem, place=at) from error
+            raise KdxError(error.problem, place=at, hint=error.hint) from error
         raise KdxError(error.problem, place=at, allowed=names or None, hint=did_you_mean(part.name, names)) from error
 
 
