@@ -100,6 +100,9 @@ def test_what_every_word_of_an_axis_says_is_said(own_parts):
 def test_a_word_of_kdx_is_taken(own_parts):
     with pytest.raises(KdxError, match="kdx itself has a kernel `rbf`"):
         add(made(KERNEL + "class A(KernelFunction): pass\n", word="rbf"))
+    for word, axis in (("rotary", "position"), ("copy", "corpus")):
+        with pytest.raises(KdxError, match=f"kdx itself has a {axis} `{word}`"):
+            add(made(KERNEL + "class A(KernelFunction): pass\n", word=word))
 
 
 def test_it_may_be_a_variant_of_a_word_of_kdx_with_its_options(own_parts):
