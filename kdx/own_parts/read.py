@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdx.errors import KdxError, Place
 from kdx.files import TooLargeError, read_file
-from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
+from kdx.own_parts.part import LARGEST, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
 from kdx.own_parts.registry import FAMILY_OF
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def _sources(
         inside: a folder that no link may lead out of; None: links lead wherever they do.
     """
     found: dict[str, str] = {}
+    room = LARGEST
     left = [first]
     while left:
         path = left.pop()
@@ -132,10 +133,14 @@ def _sources(
         if not all(map(STEP.fullmatch, path.split("/"))):
             raise KdxError(f"`{place}` is no name of a module of a part", allowed="up to 100 of A-Z a-z 0-9 _ . -")
         try:
-            text = read_file(root / path, LARGEST_MODULE).decode("utf-8-sig")
+            raw = read_file(root / path, room)
+            room -= len(raw)
+            text = raw.decode("utf-8-sig")
             tree = absolute(parsed(text, place), path)
         except TooLargeError as error:
-            raise KdxError(f"{error.size:,} bytes", place=place, allowed=f"at most {LARGEST_MODULE:,}") from error
+            before = f" after {LARGEST - room:,} of other modules" if found else ""
+            allowed = f"at most {LARGEST:,}, of all modules together"
+            raise KdxError(f"{error.size:,} bytes{before}", place=place, allowed=allowed) from error
         except OSError as error:
             raise KdxError(f"cannot read the file: {error.strerror}", place=place) from error
         except UnicodeDecodeError as error:

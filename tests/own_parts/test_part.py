@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, OwnPart, absolute, are_sources, module_of, parsed
+from kdx.own_parts.part import LARGEST, MOST_MODULES, OwnPart, absolute, are_sources, module_of, parsed
 
 SOURCE = "class A:\n    x = 1\n"
 
@@ -64,7 +64,7 @@ def test_no_path_of_a_source_leaves_its_folder(path):
 
 def test_too_much_is_refused():
     assert not are_sources({f"m{index}.py": "" for index in range(MOST_MODULES + 1)})
-    assert not are_sources({"a.py": " " * (LARGEST_MODULE + 1)})
+    assert not are_sources({"a.py": " " * (LARGEST + 1)})
 
 
 def test_relative_imports_become_absolute():

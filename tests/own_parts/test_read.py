@@ -119,6 +119,15 @@ def test_a_fault_in_a_module_beside_it_is_told_there(own_kernel):
     assert str(caught.value.place) == "helpers.py:1:7"
 
 
+def test_modules_that_are_too_large_together_are_refused(own_kernel):
+    for name in ("my_kernels.py", "helpers.py"):
+        file = own_kernel / name
+        file.write_text(file.read_text() + "#" * 600_000)
+    with pytest.raises(KdxError, match=r"bytes after 600,\d+ of other modules") as caught:
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert caught.value.place == "helpers.py"
+
+
 def test_too_many_modules_are_refused(own_kernel):
     for index in range(MOST_MODULES + 1):
         (own_kernel / f"m{index}.py").write_text(f"import m{index + 1}")
