@@ -15,13 +15,13 @@ nothing of it is run; so a grid is checked, and a word explained, without import
 import ast
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,17 @@ class Option:
     name: str = ""
     title: str = ""
     """What it is, with its unit."""
+
+    def __post_init__(self) -> None:
+        limits = [limit for limit in (self.minimum, self.above, self.below) if limit is not None]
+        if not isinstance(self.words, tuple) or not all(map(_is_plain, self.words)):
+            raise TypeError("words are a tuple of texts")
+        if not self.words and type(self.default) not in (int, float):
+            raise TypeError("the default is a number, or one of the words")
+        if not all(type(limit) in (int, float) and abs(limit) <= _LARGEST for limit in limits):
+            raise TypeError(f"minimum, above and below are numbers up to {_LARGEST}")
+        if not isinstance(self.none, bool) or not isinstance(self.neutral, bool):
+            raise TypeError("none and neutral are True or False")
 
     @property
     def allowed(self) -> str:
@@ -162,9 +173,9 @@ def imported(address: str) -> Any:
 class DefinitionError(ValueError):
     """What a class says of itself cannot be read, or it is not of the kind that it should be."""
 
-    def __init__(self, problem: str, module: str, line: int = 1) -> None:
+    def __init__(self, problem: str, module: str, line: int = 1, hint: str | None = None) -> None:
         super().__init__(problem)
-        self.problem, self.module, self.line = problem, module, line
+        self.problem, self.module, self.line, self.hint = problem, module, line, hint
 
 
 class _Fault(ValueError):
@@ -295,17 +306,22 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             raise DefinitionError(f"no class `{name}`", module)
         if self.base not in lineage:
             where, node = next(iter(lineage.items()))
-            problem = f"class `{name}` is no {self.base.partition(':')[2]}, as every {self.axis} is"
-            raise DefinitionError(problem, where.partition(":")[0], node.lineno)
-        names = frozenset(field.name for field in fields(self._definition)) - {"word", "title", "options"}
+            home, _, base = self.base.partition(":")
+            problem = f"class `{name}` is no {base}, as every {self.axis} is"
+            hint = f"base classes are read by their names: from {home} import {base}, then class {name}({base})"
+            raise DefinitionError(problem, where.partition(":")[0], node.lineno, hint)
+        kinds = {name: kind for name, kind in get_type_hints(self._definition).items() if name not in _NO_FACTS}
         facts: dict[str, Any] = {}
         options: dict[str, Option] = {}
         for address, node in reversed(lineage.items()):
             try:
-                facts |= _literals(node, names)
+                facts |= _literals(node, kinds)
                 options |= _options(node)
             except _Fault as fault:
                 raise DefinitionError(fault.problem, address.partition(":")[0], fault.line) from None
+        if lacking := [f"`{fact}`" for fact in kinds if fact not in facts]:
+            where, node = next(iter(lineage.items()))
+            raise DefinitionError(f"class `{name}` lacks {', '.join(lacking)}", where.partition(":")[0], node.lineno)
         title = (ast.get_docstring(next(iter(lineage.values()))) or "").partition("\n")[0].removesuffix(".")
         return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
 
@@ -357,9 +373,28 @@ def _class(module: str, name: str, tree: _Tree) -> tuple[str, ast.ClassDef] | No
     return None
 
 
-def _literals(node: ast.ClassDef, names: frozenset[str]) -> dict[str, Any]:
-    """The literals that the body of a class gives to these names."""
-    return {target: _literal(value, target) for target, value in _assigned(node) if target in names}
+_NO_FACTS = ("word", "title", "options")
+_KINDS = {str: "a text of one line", bool: "True or False", tuple[str, ...]: "a tuple of texts"}
+
+
+def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """The literals that the body of a class gives to these names, each of its kind."""
+    found = {}
+    for target, value in _assigned(node):
+        if target in kinds:
+            fact, kind = _literal(value, target), kinds[target]
+            texts = (fact,) if kind is str else fact
+            if not (
+                isinstance(fact, bool) if kind is bool else isinstance(texts, tuple) and all(map(_is_plain, texts))
+            ):
+                raise _Fault(value.lineno, f"`{target}` is something else than {_KINDS[kind]}")
+            found[target] = fact
+    return found
+
+
+def _is_plain(text: Any) -> bool:
+    """Whether it is a text of one line, without signs that drive a terminal or that no file can hold."""
+    return isinstance(text, str) and text.isprintable()
 
 
 def _literal(value: ast.expr, name: str) -> Any:
@@ -385,9 +420,13 @@ def _options(node: ast.ClassDef) -> dict[str, Option]:
                 text = " ".join(texts.get(id(statement), "").split())
                 try:
                     declared = option(*arguments, **keywords)
-                    declared.value(declared.default)
-                except (TypeError, ValueError) as error:
+                except TypeError as error:
                     raise _Fault(value.lineno, f"option `{name}`: {error}") from None
+                try:
+                    declared.value(declared.default)
+                except ValueError:
+                    problem = f"option `{name}` does not allow its default; allowed: {declared.allowed}"
+                    raise _Fault(value.lineno, problem) from None
                 found[name] = replace(declared, name=name, title=text)
     return found
 

@@ -96,28 +96,38 @@ def _read(module: str) -> _Module:
 def tree_text(tree: ast.Module) -> str:
     """What of a source counts, as text: comments, docstrings and layout do not."""
     written: list[str] = []
-    _write(tree, written)
+    # Not recursive: an expression may be nested deeper than Python calls functions.
+    left: list[Any] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, _Written):
+            written.append(node)
+        elif isinstance(node, ast.AST):
+            left += reversed([_Written(f"({type(node).__name__}"), *_fields_of(node), _Written(")")])
+        elif isinstance(node, list):
+            inner = (one for one in node if not _is_docstring(one))
+            left += reversed([_Written("["), *inner, _Written("]")])
+        else:
+            # Python refuses to write very large numbers in decimal.
+            huge = isinstance(node, int) and node.bit_length() > LARGEST_DECIMAL
+            written.append(hex(node) if huge else repr(node))
     return "\0".join(written)
 
 
-def _write(node: Any, to: list[str]) -> None:
-    """The tree as text. What is empty is left out, so that fields which a newer Python adds change nothing."""
-    if isinstance(node, ast.AST):
-        to.append(f"({type(node).__name__}")
-        for field in node._fields:
-            value = getattr(node, field, None)
-            if value is not None and value != [] and field != "type_comment":
-                to.append(field)
-                _write(value, to)
-        to.append(")")
-    elif isinstance(node, list):
-        to.append("[")
-        for one in node:
-            if not _is_docstring(one):
-                _write(one, to)
-        to.append("]")
-    else:
-        to.append(repr(node))
+LARGEST_DECIMAL = 10_000  # bits
+
+
+class _Written(str):
+    """A text that stands in what is written as it is."""
+
+
+def _fields_of(node: ast.AST) -> Iterator[Any]:
+    """The name and the value of each. What is empty is left out: fields that a newer Python adds change nothing."""
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value is not None and value != [] and field != "type_comment":
+            yield _Written(field)
+            yield value
 
 
 def _is_docstring(node: Any) -> bool:

@@ -80,7 +80,7 @@ def test_an_option_refuses_everything_else(option, given):
         option.value(given)
 
 
-def test_an_option_is_that_of_the_nearest_class(own_parts):
+def test_an_option_is_that_of_the_nearest_class():
     """A class says of itself what its base classes say, unless it says otherwise; nothing of it is run."""
     source = (
         "from kdx.attention.kernels.rbf import RBF as Base\n"
@@ -90,6 +90,6 @@ def test_an_option_is_that_of_the_nearest_class(own_parts):
         "    temperature = option(3.0, above=0)\n"
         "    '''How hot\n    it is.'''\n"
     )
-    known = KERNELS.add(OwnPart("kernel", "a.py:Mine", "a", "Mine", {"a.py": source}))
+    known = KERNELS.define(OwnPart("kernel", "spelled.py:Mine", "spelled", "Mine", {"spelled.py": source}))
     assert (known.title, known.formula) == ("Mine", KERNELS.definition("rbf").formula)
     assert known.options == (Option(3.0, above=0, name="temperature", title="How hot it is."),)

@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx import fingerprint
-from kdx.fingerprint import Fingerprint
+from kdx.fingerprint import Fingerprint, imports_of, tree_text
 
 
 def told(source: str) -> str:
-    written: list[str] = []
-    fingerprint._write(ast.parse(source), written)
-    return "\0".join(written)
+    return tree_text(ast.parse(source))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +53,7 @@ def f():
     except ImportError:
         import kdx.errors
 """
-    found = set(fingerprint._imports(ast.parse(source)))
+    found = set(imports_of(ast.parse(source)))
     assert found == {"kdx.files", "kdx.version", "kdx.attention", "kdx.attention.smoother", "kdx.errors"}
 
 

@@ -62,7 +62,7 @@ def load_grid(grid: str | Path, *, seeds: Sequence[int] | None = None, most_runs
     path = find(grid)
     faults = FaultList()
     root = _extended(path, faults)
-    if faults_of_parts := find_parts(root):
+    if faults_of_parts := find_parts(root, _GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
     _known_keys(root, (*_GRID, *settings()), faults)

@@ -1,6 +1,6 @@
 """Finds the parts of one's own that a grid names, before its cells are made."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from kdx.data.corpora import BUILT_IN
@@ -17,35 +17,48 @@ _FIELDS = {"corpus": "data.corpus"}
 _NO_PARTS = {"none", *BUILT_IN}
 
 
-def find_parts(root: Node) -> list[KdxError]:
+def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
     """Makes every part that a grid names a word of its axis; a file is looked for beside the grid that names it.
 
+    Args:
+        keys: of a grid, which no option of a part may be called.
+
     Returns:
-        What is wrong with parts, each in its source where that is at fault, or else where the grid names it.
+        What is wrong with parts, each in its source where that is at fault, or else where the grid names it first.
     """
     faults = FaultList()
-    found: dict[tuple[str, str], OwnPart] = {}
+    found: dict[str, OwnPart] = {}
+    looked_for: set[tuple[str, str, Path]] = set()
     for axis, node in _words(root, ""):
-        word, family = node.value, FAMILY_OF[axis]
-        if word in _NO_PARTS or (word in family and word not in family.outside):
+        word, family, folder = node.value, FAMILY_OF[axis], _folder(node)
+        known = word in _NO_PARTS or (word in family and word not in family.outside)
+        if known or (axis, word, folder) in looked_for:
             continue
+        looked_for.add((axis, word, folder))
         try:
-            part = find(axis, word, _folder(node))
+            part = find(axis, word, folder)
             if part is None:
                 continue
-            before = found.get((axis, word))
-            if before is not None:
-                if before.sha256 != part.sha256:
-                    raise KdxError(f"`{word}` is another file here than in the grid that this one extends")
-                continue
-            add(part, taken=(Data if axis == "corpus" else CellFields).model_fields)
-            found[axis, word] = part
+            if found.setdefault(word, part).sha256 != part.sha256:
+                raise _two_sources(part, found[word])
+            fields = Data if axis == "corpus" else CellFields
+            add(part, taken={*fields.model_fields, *keys}, beside=found.values())
         except KdxError as error:
             # Where the source itself is at fault, its own place is the one to go to.
             place = error.place if isinstance(error.place, Place) else node.place
             problem = error.problem if error.place in (None, place) else f"{error.place}: {error.problem}"
             faults.append(KdxError(problem, place=place, allowed=error.allowed, hint=error.hint))
     return faults
+
+
+def _two_sources(part: OwnPart, other: OwnPart) -> KdxError:
+    """A cell has one source under a word."""
+    if not part.package:
+        return KdxError(f"`{part.word}` is another file here than in the grid that this one extends")
+    return KdxError(
+        f"`{part.word}` is a {other.axis} of {other.package} as well, with another source",
+        hint="rename one of them: a cell keeps one source under a word",
+    )
 
 
 def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:

@@ -32,6 +32,9 @@ class Importer:
         whole = f"{self._prefix}.{name}"
         if whole in sys.modules:
             return sys.modules[whole]
+        # Whoever looks a class up by the name of its module, as pickle does, imports what is around it first.
+        around = sys.modules.setdefault(self._prefix, ModuleType(self._prefix))
+        around.__path__ = []
         package, _, last = name.rpartition(".")
         parent = self.module(package) if package else None
         if name not in self._texts and name not in self._folders:

@@ -14,7 +14,8 @@ from kdx.fingerprint import imports_of, tree_text
 from kdx.own_parts.importer import Importer
 
 MOST_MODULES = 100
-LARGEST_MODULE = 1_000_000  # characters
+LARGEST = 1_000_000
+"""Characters of all modules; a database keeps them as JSON, in which one may take twelve."""
 STEP = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 """A folder or file of a path: nothing that leads elsewhere, or that a shell or a terminal takes for something else."""
 
@@ -84,8 +85,7 @@ class OwnPart:
     @cached_property
     def sha256(self) -> str:
         """Of all syntax trees; comments, docstrings and layout do not count."""
-        texts = {self.paths[module]: tree_text(tree) for module, tree in self.trees.items()}
-        return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+        return _hash({self.paths[module]: tree for module, tree in self.trees.items()})
 
     @cached_property
     def kdx_modules(self) -> tuple[str, ...]:
@@ -119,10 +119,23 @@ class OwnPart:
 
 def are_sources(sources: Mapping[str, str]) -> bool:
     """Whether these can be the sources of a part: few enough, not too large, and at paths that lead nowhere else."""
-    return len(sources) <= MOST_MODULES and all(
-        path.endswith(".py") and all(map(STEP.fullmatch, path.split("/"))) and len(text) <= LARGEST_MODULE
-        for path, text in sources.items()
+    few = len(sources) <= MOST_MODULES and sum(map(len, sources.values())) <= LARGEST
+    return few and all(
+        path.endswith(".py") and all(map(STEP.fullmatch, path.split("/"))) and ".py/" not in path for path in sources
     )
+
+
+def hash_of(sources: Mapping[str, str]) -> str | None:
+    """What `OwnPart.sha256` is of such sources; None: no part has any like these."""
+    try:
+        return _hash({path: absolute(parsed(text, path), path) for path, text in sources.items()})
+    except SyntaxError:
+        return None
+
+
+def _hash(trees: Mapping[str, ast.Module]) -> str:
+    texts = {path: tree_text(tree) for path, tree in trees.items()}
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
 
 def module_of(path: str) -> str:

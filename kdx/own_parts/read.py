@@ -1,6 +1,7 @@
 """Finds parts of one's own and reads their sources; nothing of them is run."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdx.errors import KdxError, Place
 from kdx.files import TooLargeError, read_file
-from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
+from kdx.own_parts.part import LARGEST, MOST_MODULES, STEP, OwnPart, absolute, module_of, parsed
 from kdx.own_parts.registry import FAMILY_OF
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ _IN_FILE = re.compile(rf"((?:{STEP.pattern}/)*){STEP.pattern}(?<=\.py):[A-Za-z_]
 def is_in_file(word: str) -> bool:
     """Whether a word is meant to name a class in a file, `FILE.py:Class`."""
     return ".py:" in word
+
+
+def is_of_kdx(module: str) -> bool:
+    """Whether kdx itself has such a name, whatever a folder is called; it is never a part."""
+    return module.partition(".")[0] == "kdx"
 
 
 def folder_in(word: str) -> str | None:
@@ -71,9 +77,10 @@ def _of_file(axis: str, word: str, folder: Path) -> OwnPart:
         raise KdxError(f"`{word}` names no part", allowed=allowed)
     path, _, name = word.rpartition(":")
     file = folder / path
-    if not file.resolve().is_relative_to(folder.resolve()):
-        raise KdxError(f"`{path}` leads out of the folder of the grid", allowed="a file at or below it")
-    return OwnPart(axis, word, module_of(file.name), name, _sources(file.parent, file.name, path.rpartition("/")[0]))
+    if is_of_kdx(module_of(file.name)):
+        raise KdxError(f"`{path}` has the name of a module of kdx", hint="rename the file")
+    sources = _sources(file.parent, file.name, path.rpartition("/")[0], inside=folder)
+    return OwnPart(axis, word, module_of(file.name), name, sources)
 
 
 def _of_package(axis: str, word: str) -> OwnPart | None:
@@ -101,14 +108,18 @@ def _of(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
 
 
-def _sources(root: Path, first: str, folder: str = "", within: str | None = None) -> dict[str, str]:
+def _sources(
+    root: Path, first: str, folder: str = "", within: str | None = None, inside: Path | None = None
+) -> dict[str, str]:
     """Path → text of a module and of those below `root` that it imports, at whatever depth.
 
     Args:
         folder: where `root` lies, for messages.
         within: only modules of this package; None: all that lie there.
+        inside: a folder that no link may lead out of; None: links lead wherever they do.
     """
     found: dict[str, str] = {}
+    room = LARGEST
     left = [first]
     while left:
         path = left.pop()
@@ -117,11 +128,19 @@ def _sources(root: Path, first: str, folder: str = "", within: str | None = None
         place = "/".join(filter(None, (folder, path)))
         if len(found) == MOST_MODULES:
             raise KdxError(f"more than {MOST_MODULES} modules", place=place, hint="import less, or install a package")
+        if inside is not None and not Path(os.path.realpath(root / path)).is_relative_to(os.path.realpath(inside)):
+            raise KdxError(f"`{place}` leads out of the folder of the grid", allowed="a file at or below it")
+        if not all(map(STEP.fullmatch, path.split("/"))):
+            raise KdxError(f"`{place}` is no name of a module of a part", allowed="up to 100 of A-Z a-z 0-9 _ . -")
         try:
-            text = read_file(root / path, LARGEST_MODULE).decode("utf-8")
+            raw = read_file(root / path, room)
+            room -= len(raw)
+            text = raw.decode("utf-8-sig")
             tree = absolute(parsed(text, place), path)
         except TooLargeError as error:
-            raise KdxError(f"{error.size:,} bytes", place=place, allowed=f"at most {LARGEST_MODULE:,}") from error
+            before = f" after {LARGEST - room:,} of other modules" if found else ""
+            allowed = f"at most {LARGEST:,}, of all modules together"
+            raise KdxError(f"{error.size:,} bytes{before}", place=place, allowed=allowed) from error
         except OSError as error:
             raise KdxError(f"cannot read the file: {error.strerror}", place=place) from error
         except UnicodeDecodeError as error:
@@ -159,5 +178,11 @@ def _file_of(root: Path, module: str) -> str | None:
     """The file of a module below `root`; None: it is not there, so it is somebody else's."""
     path = module.replace(".", "/")
     files = (f"{path}.py", f"{path}/__init__.py")
-    # kdx itself is never a part, whatever a folder is called.
-    return next((file for file in files if module.partition(".")[0] != "kdx" and (root / file).is_file()), None)
+    return next((file for file in files if not is_of_kdx(module) and _is_file(root / file)), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False

@@ -13,11 +13,12 @@ FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DI
 """Axis → its words."""
 
 
-def add(part: OwnPart, taken: Collection[str] = ()) -> None:
+def add(part: OwnPart, taken: Collection[str] = (), beside: Iterable[OwnPart] = ()) -> None:
     """Makes it a word of its axis.
 
     Args:
-        taken: names that its options cannot have, for they are keys of every cell.
+        taken: names that its options cannot have, for they are keys of the grid or of every cell.
+        beside: parts of the same grid, with which it shares names of options; those of other grids are no matter.
 
     Raises:
         KdxError: kdx has such a word, or the class is not there, of another kind, or not to be read without running it;
@@ -25,7 +26,8 @@ def add(part: OwnPart, taken: Collection[str] = ()) -> None:
     """
     try:
         family = FAMILY_OF[part.axis]
-        _refuse_other_meanings(part, family.define(part).options, taken)
+        _refuse_words_of_kdx(part)
+        _refuse_other_meanings(part, family.define(part).options, taken, beside)
         family.add(part)
     except SyntaxError as error:
         place = Place(error.filename or part.word, error.lineno or 1, error.offset or 1)
@@ -34,7 +36,7 @@ def add(part: OwnPart, taken: Collection[str] = ()) -> None:
         at: Place | str = part.place(error.module, error.line) if error.module in part.paths else part.word
         names = [node.name for node in part.trees[part.module].body if isinstance(node, ast.ClassDef)]
         if part.name in names:
-            raise KdxError(error.problem, place=at) from error
+            raise KdxError(error.problem, place=at, hint=error.hint) from error
         raise KdxError(error.problem, place=at, allowed=names or None, hint=did_you_mean(part.name, names)) from error
 
 
@@ -67,16 +69,28 @@ def texts_of(hashes: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part.text for part in parts_of(hashes))
 
 
-def _refuse_other_meanings(part: OwnPart, options: Iterable[Option], taken: Collection[str]) -> None:
-    """An option whose name another word of kdx has must be the same option, for a cell has one value under a name."""
-    known = [one for family in FAMILIES for one in family.definitions() if part.axis != "corpus"]
+def _refuse_words_of_kdx(part: OwnPart) -> None:
+    """A cell has one source under a word, so a word of any axis is taken; one of its own axis is refused elsewhere."""
+    for axis, family in FAMILY_OF.items():
+        if axis != part.axis and part.word in family and part.word not in family.outside:
+            raise KdxError(f"kdx itself has a {axis} `{part.word}`", place=part.word, hint="give it another name")
+
+
+def _refuse_other_meanings(
+    part: OwnPart, options: Iterable[Option], taken: Collection[str], beside: Iterable[OwnPart]
+) -> None:
+    """An option whose name another word has must be the same option, for a cell has one value under a name."""
+    words = {(one.axis, one.word) for one in beside}
     others: dict[str, tuple[str, Option]] = {}
-    for definition in known:
-        for one in definition.options if definition.word != part.word else ():
-            others.setdefault(one.name, (definition.word, one))
+    for family in FAMILIES if part.axis != "corpus" else ():
+        for definition in family.definitions():
+            of_kdx = definition.word not in family.outside
+            if definition.word != part.word and (of_kdx or (family.axis, definition.word) in words):
+                for one in definition.options:
+                    others.setdefault(one.name, (definition.word, one))
     for option in options:
         if option.name in taken:
-            problem = f"option `{option.name}` of `{part.word}` has the name of a key that every cell has"
+            problem = f"option `{option.name}` of `{part.word}` has the name of a key that every grid or cell has"
             raise KdxError(problem, place=part.place(part.module, 1), hint="give it another name")
         word, other = others.get(option.name, ("", option))
         if (option.allowed, option.default) != (other.allowed, other.default):

@@ -22,11 +22,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from kdx.own_parts.part import hash_of
 from kdx.store.backend import DamagedDatabaseError
 from kdx.store.columns import Holds, Json, Strict, UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.reading import texts_of, whole_cell
-from kdx.store.schema import VIEWS, cell, evaluation_metric, metadata, metric, output, run
+from kdx.store.schema import VIEWS, cell, evaluation_metric, metadata, metric, output, part, run
 
 MOST_FAULTS = 20
 """Largest number of faults of one kind that are reported."""
@@ -65,7 +66,13 @@ def check(database: Database) -> Checked:
             if not faults:
                 faults += _values(connection)
             if not faults:
-                faults += [*_forms(connection), *_cells(connection), *_texts(connection), *_doubles(connection)]
+                faults += [
+                    *_forms(connection),
+                    *_cells(connection),
+                    *_parts(connection),
+                    *_texts(connection),
+                    *_doubles(connection),
+                ]
                 rows = {name: _count(connection, name) for name in sorted(metadata.tables)}
                 differing = connection.scalar(select(func.count()).where(metric.c.differs > 0)) or 0
     except DamagedDatabaseError as error:
@@ -129,6 +136,12 @@ def _cells(connection: Connection) -> Iterator[str]:
             whole_cell(row.id, row.spec)
         except UnexpectedValueError:
             yield f"the cell {row.id} is not what its id is the hash of"
+
+
+def _parts(connection: Connection) -> Iterator[str]:
+    for row in connection.execute(select(part.c.sha256, part.c.sources)):
+        if hash_of(row.sources) != row.sha256:
+            yield f"the source {row.sha256} of a part is not what that is the hash of"
 
 
 def _texts(connection: Connection) -> Iterator[str]:

@@ -97,6 +97,43 @@ def test_one_word_for_two_files_is_refused(own_kernel, tmp_path):
     assert fault.endswith(f"`{WORD}` is another file here than in the grid that this one extends")
 
 
+def test_one_word_for_a_kernel_here_and_a_position_there_is_refused(own_kernel, tmp_path):
+    source = "from kdx.attention.interfaces import PositionScheme\nclass Cauchy(PositionScheme): pass\n"
+    (tmp_path / "my_kernels.py").write_text(source)
+    (tmp_path / "grid.yaml").write_text(f"extends: own/grid.yaml\nposition: '{WORD}'\n")
+    (fault,) = faults_of(tmp_path)
+    assert f"`{WORD}` is another file here than" in fault
+
+
+def test_a_part_is_read_once_however_often_a_grid_names_it(own_kernel, monkeypatch):
+    read_files = []
+    monkeypatch.setattr("kdx.own_parts.read.read_file", lambda path, most: read_files.append(path) or path.read_bytes())
+    approaches = ", ".join(f"a{number}: {{kernel: '{WORD}'}}" for number in range(50))
+    (own_kernel / "grid.yaml").write_text(f"approaches: {{{approaches}}}\n")
+    find_parts(read(own_kernel / "grid.yaml", []), ())
+    assert len(read_files) == 2
+
+
+def test_what_is_wrong_with_a_part_is_told_once_however_often_a_grid_names_it(own_kernel):
+    (own_kernel / "my_kernels.py").write_text("def f(:\n")
+    (fault,) = faults_of(own_kernel, f"approaches: {{a: {{kernel: '{WORD}'}}, b: {{kernel: '{WORD}'}}}}\n")
+    assert fault.startswith("my_kernels.py:1:7: no Python")
+
+
+def test_options_of_parts_of_another_grid_are_no_matter(own_kernel):
+    load_grid(own_kernel / "grid.yaml")
+    text = (own_kernel / "my_kernels.py").read_text().replace("option(1.0", "option(2.0")
+    (own_kernel / "others.py").write_text(text)
+    grid = (own_kernel / "grid.yaml").read_text()
+    (own_kernel / "grid.yaml").write_text(grid.replace("my_kernels.py", "others.py"))
+    (cell,) = load_grid(own_kernel / "grid.yaml").cells
+    assert cell.spec.option("bandwidth") == 2.0
+    (fault,) = faults_of(
+        own_kernel, grid.replace(f"kernel: {WORD}", f"axes: {{kernel: ['{WORD}', 'others.py:Cauchy']}}")
+    )
+    assert f"option `bandwidth` of `others.py:Cauchy` is another one than that of `{WORD}`" in fault
+
+
 @pytest.mark.parametrize(
     ("word", "told"),
     [
@@ -129,15 +166,17 @@ def test_an_option_of_a_part_is_checked_like_any_other(own_kernel):
 
 def test_an_option_cannot_have_the_name_of_a_key_of_every_cell(own_kernel):
     file = own_kernel / "my_kernels.py"
-    file.write_text(file.read_text().replace("bandwidth: float", "norm: float"))
-    (fault,) = faults_of(own_kernel)
-    assert "option `norm` of `my_kernels.py:Cauchy` has the name of a key that every cell has" in fault
+    text = file.read_text()
+    for key in ("norm", "seeds"):
+        file.write_text(text.replace("bandwidth: float", f"{key}: float"))
+        (fault,) = faults_of(own_kernel)
+        assert f"option `{key}` of `my_kernels.py:Cauchy` has the name of a key that every grid or cell has" in fault
 
 
 def test_a_word_of_kdx_is_never_looked_for_elsewhere(own_kernel, monkeypatch):
     (own_kernel / "grid.yaml").write_text("kernel: rbf\nposition: none\ndata: {corpus: copy}\n")
     monkeypatch.setattr("kdx.grid.own_parts.find", pytest.fail)
-    assert find_parts(read(own_kernel / "grid.yaml", [])) == []
+    assert find_parts(read(own_kernel / "grid.yaml", []), ()) == []
 
 
 def test_a_recorded_cell_is_known_as_it_was_recorded(own_kernel, request):

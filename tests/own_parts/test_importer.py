@@ -1,5 +1,6 @@
 """Modules come from the texts that were read, each part's from its own."""
 
+import pickle
 import sys
 import traceback
 
@@ -54,7 +55,7 @@ def test_a_module_that_raises_is_not_kept_and_its_lines_are_shown():
         made.module("a")
     last = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert (last.filename, last.lineno, last.line) == ("b.py", 2, "raise KeyError(x)  # here")
-    assert not [name for name in sys.modules if name.startswith(f"kdx_part_{'7' * 16}")]
+    assert not [name for name in sys.modules if name.startswith(f"kdx_part_{'7' * 16}.")]
 
 
 def test_dataclasses_and_pickled_names_find_their_module():
@@ -63,3 +64,4 @@ def test_dataclasses_and_pickled_names_find_their_module():
     )
     found = importer("8" * 64, a=text).module("a").A
     assert found().x == 1 and sys.modules[found.__module__].A is found
+    assert pickle.loads(pickle.dumps(found(2))) == found(2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.own_parts.part import LARGEST_MODULE, MOST_MODULES, OwnPart, absolute, are_sources, module_of, parsed
+from kdx.own_parts.part import LARGEST, MOST_MODULES, OwnPart, absolute, are_sources, module_of, parsed
 
 SOURCE = "class A:\n    x = 1\n"
 
@@ -27,6 +27,11 @@ def test_comments_docstrings_and_layout_leave_the_hash(same):
 def test_a_statement_changes_the_hash_and_so_does_one_of_a_module_beside_it(other):
     assert part(other).sha256 != part().sha256
     assert part(b=other).sha256 != part(b=SOURCE).sha256 != part().sha256
+
+
+def test_neither_deep_nesting_nor_a_huge_number_is_too_much():
+    deep, huge = SOURCE + "y = x" + ".z" * 2500, SOURCE + f"y = 0x{'f' * 20_000}"
+    assert len({part(one).sha256 for one in (deep, f"{deep}.z", huge, f"{huge}f")}) == 4
 
 
 def test_it_comes_back_from_its_text():
@@ -59,7 +64,7 @@ def test_no_path_of_a_source_leaves_its_folder(path):
 
 def test_too_much_is_refused():
     assert not are_sources({f"m{index}.py": "" for index in range(MOST_MODULES + 1)})
-    assert not are_sources({"a.py": " " * (LARGEST_MODULE + 1)})
+    assert not are_sources({"a.py": " " * (LARGEST + 1)})
 
 
 def test_relative_imports_become_absolute():

@@ -50,6 +50,51 @@ def test_a_link_out_of_the_folder_is_refused(own_kernel, tmp_path):
         find("kernel", "link.py:A", own_kernel)
 
 
+def test_nor_does_a_module_that_is_imported_lead_out_by_a_link(own_kernel, tmp_path):
+    (tmp_path / "elsewhere.py").write_text("SECRET = 1")
+    (own_kernel / "helpers.py").unlink()
+    (own_kernel / "helpers.py").symlink_to(tmp_path / "elsewhere.py")
+    with pytest.raises(KdxError, match=r"`helpers\.py` leads out of the folder"):
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    (own_kernel / "helpers.py").unlink()
+    (own_kernel / "inside.py").write_text("def squared_distance(q, k): pass")
+    (own_kernel / "helpers.py").symlink_to("inside.py")
+    assert "pass" in find("kernel", "my_kernels.py:Cauchy", own_kernel).sources["helpers.py"]
+
+
+def test_a_link_to_itself_is_no_file(own_kernel):
+    (own_kernel / "loop.py").symlink_to("loop.py")
+    with pytest.raises(KdxError, match="cannot read the file: Too many levels"):
+        find("kernel", "loop.py:A", own_kernel)
+
+
+@pytest.mark.parametrize("name", ["kdx.py", "kdx.attention.interfaces.py"])
+def test_a_file_does_not_pass_for_a_module_of_kdx(own_kernel, name):
+    (own_kernel / name).write_text("class KernelFunction: pass")
+    with pytest.raises(KdxError, match="has the name of a module of kdx"):
+        find("kernel", f"{name}:KernelFunction", own_kernel)
+
+
+def test_an_import_of_what_no_file_can_be_called_is_of_somebody_else(own_kernel):
+    (own_kernel / "a.py").write_text(f"import {'x' * 300}")
+    assert sorted(find("kernel", "a.py:A", own_kernel).sources) == ["a.py"]
+
+
+@pytest.mark.parametrize("name", ["héllo", "x" * 101])
+def test_a_module_that_no_database_would_keep_is_refused(own_kernel, name):
+    (own_kernel / f"{name}.py").write_text("")
+    (own_kernel / "a.py").write_text(f"import {name}")
+    with pytest.raises(KdxError, match=f"`{name}.py` is no name of a module"):
+        find("kernel", "a.py:A", own_kernel)
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_does_not_count(own_kernel):
+    plain = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    file = own_kernel / "my_kernels.py"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert find("kernel", "my_kernels.py:Cauchy", own_kernel).sources == plain.sources
+
+
 @pytest.mark.parametrize(
     ("content", "place", "problem"),
     [
@@ -72,6 +117,15 @@ def test_a_fault_in_a_module_beside_it_is_told_there(own_kernel):
     with pytest.raises(KdxError) as caught:
         find("kernel", "my_kernels.py:Cauchy", own_kernel)
     assert str(caught.value.place) == "helpers.py:1:7"
+
+
+def test_modules_that_are_too_large_together_are_refused(own_kernel):
+    for name in ("my_kernels.py", "helpers.py"):
+        file = own_kernel / name
+        file.write_text(file.read_text() + "#" * 600_000)
+    with pytest.raises(KdxError, match=r"bytes after 600,\d+ of other modules") as caught:
+        find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert caught.value.place == "helpers.py"
 
 
 def test_too_many_modules_are_refused(own_kernel):

@@ -54,6 +54,30 @@ def test_it_goes_to_another_process_as_text(own_kernel):
         (KERNEL + "class A(KernelFunction):\n    b = option(-1.0, above=0)\n", "a.py:4:1", "option `b`"),
         (KERNEL + "class A(KernelFunction):\n    b = option(1.0, most=0)\n", "a.py:4:1", "option `b`"),
         (
+            KERNEL + "class A(KernelFunction):\n    takes = 'norm'\n",
+            "a.py:4:1",
+            "`takes` is something else than a tuple of texts",
+        ),
+        (KERNEL + "class A(KernelFunction):\n    takes = (1,)\n", "a.py:4:1", "`takes` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    formula = 5\n", "a.py:4:1", "something else than a text of one line"),
+        (KERNEL + "class A(KernelFunction):\n    formula = '\\x1b[2J'\n", "a.py:4:1", "`formula` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    source = '\\ud800'\n", "a.py:4:1", "`source` is something else"),
+        (KERNEL + "class A(KernelFunction):\n    b = option('c')\n", "a.py:4:1", "`b`: the default is a number"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(None, none=True)\n", "a.py:4:1", "the default is a number"),
+        (KERNEL + "class A(KernelFunction):\n    b = option('c', words='cd')\n", "a.py:4:1", "a tuple of texts"),
+        (
+            KERNEL + "class A(KernelFunction):\n    b = option(1, above='0')\n",
+            "a.py:4:1",
+            "above and below are numbers",
+        ),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1, above=-1e999)\n", "a.py:4:1", "numbers up to"),
+        (KERNEL + "class A(KernelFunction):\n    b = option(1, none=2)\n", "a.py:4:1", "True or False"),
+        (
+            "import kdx.attention.interfaces as i\nclass A(i.KernelFunction): pass\n",
+            "a.py:2:1",
+            "hint: base classes are read by their names: from kdx.attention.interfaces import KernelFunction",
+        ),
+        (
             KERNEL + "class A(KernelFunction):\n    temperature = option(9.0)\n",
             "a.py:1:1",
             "option `temperature` of `a.py:A` is another one than that of `exponential`",
@@ -67,9 +91,18 @@ def test_what_is_no_part_of_its_axis_is_told_at_its_line(own_parts, source, plac
     assert not list(at_hand())
 
 
+def test_what_every_word_of_an_axis_says_is_said(own_parts):
+    source = "from kdx.attention.interfaces import NormaliserFunction\nclass A(NormaliserFunction): pass\n"
+    with pytest.raises(KdxError, match=r"a\.py:2:1: class `A` lacks `cancels`"):
+        add(made(source, axis="normaliser"))
+
+
 def test_a_word_of_kdx_is_taken(own_parts):
     with pytest.raises(KdxError, match="kdx itself has a kernel `rbf`"):
         add(made(KERNEL + "class A(KernelFunction): pass\n", word="rbf"))
+    for word, axis in (("rotary", "position"), ("copy", "corpus")):
+        with pytest.raises(KdxError, match=f"kdx itself has a {axis} `{word}`"):
+            add(made(KERNEL + "class A(KernelFunction): pass\n", word=word))
 
 
 def test_it_may_be_a_variant_of_a_word_of_kdx_with_its_options(own_parts):

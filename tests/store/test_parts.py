@@ -1,9 +1,11 @@
 """Sources are kept once, with the plan that uses them."""
 
 from kdx.grid.load import load_grid
+from kdx.own_parts.part import LARGEST
 from kdx.store.check import check
 from kdx.store.parts import load_parts
 from kdx.store.recording import register
+from kdx.store.schema import part
 
 
 def test_a_plan_is_registered_with_the_sources_of_its_parts(database, own_kernel):
@@ -25,3 +27,21 @@ def test_a_source_that_is_there_stays_as_it_was(database, own_kernel):
     register(database, again, again.grid)
     (sha256,) = again.cells[0].spec.parts.values()
     assert "# a comment" not in load_parts(database, [sha256])[sha256].sources["my_kernels.py"]
+
+
+def test_the_largest_source_fits_into_a_database(database, own_kernel):
+    file = own_kernel / "my_kernels.py"
+    room = LARGEST - sum(len(one.read_bytes()) for one in own_kernel.glob("*.py"))
+    file.write_text(file.read_text() + f"# {chr(7) * (room - 2)}")  # of which JSON makes six characters each
+    plan = load_grid(own_kernel / "grid.yaml")
+    register(database, plan, plan.grid)
+    assert check(database).faults == ()
+
+
+def test_a_source_that_was_edited_is_found(database, own_kernel):
+    plan = load_grid(own_kernel / "grid.yaml")
+    register(database, plan, plan.grid)
+    (sha256,) = plan.cells[0].spec.parts.values()
+    with database.write() as connection:
+        connection.execute(part.update().values(sources={"my_kernels.py": "import os"}))
+    assert check(database).faults == (f"the source {sha256} of a part is not what that is the hash of",)
