@@ -49,6 +49,10 @@ def plan(
                 "action": decision.action.value,
                 "reason": decision.reason,
                 "evaluations": [dict(one.settings) for one in decision.missing],
+                "impossible_evaluations": [
+                    {"name": asked.name, "settings": asked.settings.asked, "reason": reason}
+                    for asked, reason in wanted.impossible_evaluations(decision.run.cell.id)
+                ],
             }
             for decision in decisions
         ]
@@ -56,13 +60,13 @@ def plan(
         return
     import shlex
 
-    from kdx.cli.wording import run_name
+    from kdx.cli.wording import impossible_evaluations, run_name
     from kdx.sanitize import sanitize
     from kdx.sweep.decide import Action
 
     for decision in decisions:
         out(f"{decision.action.value:8}  {run_name(decision.run)}  ({sanitize(decision.reason)})")
-    for note in (*notes, change and leaving(change, wanted, db)):
+    for note in (*notes, *impossible_evaluations(wanted), change and leaving(change, wanted, db)):
         if note:
             say(f"note: {note}")
     counts = Counter(decision.action.value for decision in decisions)

@@ -1,12 +1,16 @@
-"""By what the test of a generated corpus is told apart: how difficult its examples are in some respect."""
+"""How a test is divided into slices, by how difficult its targets are in some respect."""
+
+from bisect import bisect_left
+from functools import cache
 
 from kdx.data.corpora import DIFFICULTIES
 
-EDGES = (0, 1, *(2**power for power in range(1, 11)))
-"""The greatest value of each slice: a value and its neighbours are told together, the more of them the greater it is,
-so that there are never many slices."""
+EDGES = (0, 1, *(2**power for power in range(1, 31)))
+"""The greatest value of each slice: the greater values are, the more of them a slice has, so that a test has few. No
+corpus has as many tokens as the last edge."""
 
 
+@cache
 def slice_names(respect: str) -> tuple[str, ...]:
     """What the slices are called, in the order of `EDGES`: `pairs=0`, `pairs=1`, `pairs=2`, `pairs=3-4`, …"""
     below = (-1, *EDGES[:-1])
@@ -16,6 +20,11 @@ def slice_names(respect: str) -> tuple[str, ...]:
     )
 
 
+def slice_name(respect: str, value: int) -> str:
+    """What the slice of a value is called."""
+    return slice_names(respect)[bisect_left(EDGES, value)]
+
+
 def slices_of(corpus: str) -> tuple[str, ...]:
-    """In what respects its test examples are told apart; none where it has one difficulty, or nobody knows it."""
+    """The respects in which the test examples of a corpus differ; none where it has one difficulty or is not known."""
     return DIFFICULTIES.definition(corpus).slices if corpus in DIFFICULTIES else ()

@@ -25,6 +25,8 @@ class StreamCorpus:
     vocabulary: Vocabulary
     splits: Mapping[Split, Tokens]
     """The tokens of all lines, with one end token after each line, even an empty one."""
+    training: Tokens
+    """The tokens of the training text; of it too where an evaluation puts another text in the place of every split."""
     words: Mapping[Split, int]
     """Number of words and line ends in a split, by which perplexity per word divides for any vocabulary."""
     fingerprint: str
@@ -61,9 +63,11 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
 
     with cached(home, text_key(__name__, text, data), make) as cache:
         (words,) = vocabularies(text, data, cache.folder)
+        splits = {split: map_array(cache.folder / f"{split}.npy") for split in Split}
         return StreamCorpus(
             vocabulary=words,
-            splits={split: map_array(cache.folder / f"{split}.npy") for split in Split},
+            splits=splits,
+            training=splits[Split.TRAIN],
             words={split: cache.facts["words"][split] for split in Split},
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],

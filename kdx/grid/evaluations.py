@@ -52,6 +52,15 @@ class AskedEvaluation:
     node: Node | None = field(default=None, compare=False, repr=False)
     """Where the file has it; None where it does not come from a file."""
 
+    def __str__(self) -> str:
+        """Its name and its settings: `longer` (length 128)."""
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.asked.items())
+        return f"`{shortened(self.name)}`{f' ({settings})' if settings else ''}"
+
+    def is_of(self, task: str) -> bool:
+        """Whether an evaluation of the task has these settings; in a grid of two tasks it is meant for the other."""
+        return set(self.settings.asked) <= set(TASKS[task].evaluation_settings)
+
     def in_file(self, fault: KdxError) -> KdxError:
         """The fault, located in the file; its own place is a setting of this evaluation or none."""
         key = str(fault.place or "").removeprefix("evaluation.")

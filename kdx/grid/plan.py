@@ -113,7 +113,7 @@ class Plan:
         return self._evaluations.get(cell_id, ((), ()))[0]
 
     def impossible_evaluations(self, cell_id: str) -> tuple[tuple[AskedEvaluation, str], ...]:
-        """The evaluations that runs of a cell cannot have although runs of others can, each with the reason."""
+        """The evaluations of its task that runs of a cell cannot have although runs of others can, and the reasons."""
         return self._evaluations.get(cell_id, ((), ()))[1]
 
     @cached_property
@@ -127,7 +127,8 @@ class Plan:
             try:
                 able.append(resolve_evaluation(spec, asked))
             except KdxError as error:
-                impossible.append((asked, error.problem))
+                if asked.is_of(spec.task):
+                    impossible.append((asked, error.problem))
         return tuple(able), tuple(impossible)
 
     @property

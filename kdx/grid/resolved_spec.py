@@ -73,13 +73,17 @@ class ResolvedSpec:
     def test_metrics(self) -> Mapping[str, Direction]:
         """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
 
-        Accuracy is also measured for each slice of a corpus: `accuracy/pairs=5-8`.
+        Some are also measured by slice, such as `accuracy/pairs=5-8`: accuracy by the slices of a generated corpus,
+        others by those of the task.
         """
         if self.task not in TASKS:
             return {}
-        known = TASKS[self.task].test_metrics
-        names = (name for respect in slices_of(self.corpus) for name in slice_names(respect))
-        return {**known, **{f"accuracy/{name}": known["accuracy"] for name in names if "accuracy" in known}}
+        task = TASKS[self.task]
+        known = task.test_metrics
+        sliced = [(metric, one.respect) for one in task.slicings for metric in one.metrics]
+        sliced += [("accuracy", respect) for respect in slices_of(self.corpus) if "accuracy" in known]
+        by_slice = {f"{metric}/{name}": known[metric] for metric, respect in sliced for name in slice_names(respect)}
+        return {**known, **by_slice}
 
     def value(self, field: str) -> Any:
         """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""

@@ -43,8 +43,12 @@ class TableLayout:
 
 def reads_evaluations(table: TableSpec) -> bool:
     """Whether the table has a factor of evaluations, so that each of a cell's stands in a place of its own."""
-    factors = (*table.rows, *table.columns, *table.where)
-    return any(factor == EVALUATION or factor.startswith(f"{EVALUATION}.") for factor in factors)
+    return any(map(is_of_evaluation, (*table.rows, *table.columns, *table.where)))
+
+
+def is_of_evaluation(factor: str) -> bool:
+    """Whether a factor is the name of an evaluation or one of its settings."""
+    return factor == EVALUATION or factor.startswith(f"{EVALUATION}.")
 
 
 def evaluated(labels: Mapping[str, str], spec: ResolvedSpec, one: ResolvedEvaluation) -> Labelled:

@@ -41,6 +41,18 @@ class DataKind:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Slicing:
+    """A respect in which the targets of a test differ in difficulty, whatever the corpus (`kdx.data.difficulty`)."""
+
+    respect: str
+    """As metrics have it: `context` in `perplexity/context=5-8`."""
+    title: str
+    """What number of a target it is."""
+    metrics: tuple[str, ...]
+    """The metrics that a test measures by slice."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """One task. Everything that depends on the task, and is not in its own files, asks this."""
 
@@ -52,6 +64,8 @@ class Task:
     """What a validation can give, and which end of each is good; the first selects unless said otherwise."""
     only_test: Mapping[str, Direction] = field(default_factory=dict)
     """What a test gives beside them."""
+    slicings: tuple[Slicing, ...] = ()
+    """The respects by which a test gives some of its metrics by slice as well."""
     attentions: tuple[Attention, ...]
     spaces: tuple[Space, ...] = ()
     """In which its tokens may be seen, its own first; none: text, which is a sequence and nothing else."""

@@ -1,7 +1,7 @@
 """Translation: an encoder–decoder Transformer from one language to another."""
 
 from kdx.tasks.data_kinds import PARALLEL_TEXT
-from kdx.tasks.definition import Task
+from kdx.tasks.definition import Slicing, Task
 from kdx.vocabulary import Attention, Direction, Embeddings
 
 TASK = Task(
@@ -15,6 +15,13 @@ TASK = Task(
         "bits_per_byte": Direction.MIN,
     },
     only_test={"bleu_detokenised": Direction.MAX},
+    slicings=(
+        Slicing(
+            respect="source-words",
+            title="number of words in the source sentence",
+            metrics=("bleu", "perplexity"),
+        ),
+    ),
     attentions=tuple(Attention),
     embeddings=tuple(Embeddings),
     settings=(

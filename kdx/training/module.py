@@ -14,6 +14,7 @@ from kdx.models.former_names import todays_names
 from kdx.training.entropy import measured
 from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
+from kdx.training.slices import Slices
 from kdx.vocabulary import Split
 
 
@@ -59,6 +60,8 @@ class TaskModule(lightning.LightningModule):
         """Metrics of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
         self._nats = torch.zeros((), dtype=torch.float64)
         self._targets = 0
+        self.slices = Slices()
+        """What a test measures by slice."""
         self.entropies: dict[str, float] = {}
         """Entropies of the last validation: `entropy/encoder-self`, …"""
 
@@ -142,6 +145,7 @@ class TaskModule(lightning.LightningModule):
     def _start(self) -> None:
         self._nats.zero_()
         self._targets = 0
+        self.slices = Slices()
 
     def on_validation_epoch_start(self) -> None:
         self._start()

@@ -1,6 +1,7 @@
 """Sequence prediction: cross-entropy of the next token of a stream."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from kdx.data.batching import StreamBatch, StreamBatches
 from kdx.data.corpus import HELD_OUT
 from kdx.data.reading import extent
 from kdx.data.stream import StreamCorpus
-from kdx.data.vocabulary import END
+from kdx.data.vocabulary import END, PADDING
 from kdx.grid.reading import reading_of
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
@@ -32,6 +33,8 @@ class PredictionModule(TextModule):
         super().__init__(spec, LanguageModel(spec, corpus.vocabulary.size), corpus)
         # A validation in the midst of training must not touch what training remembers.
         self.remembered = {True: Memory(spec.memory), False: Memory(reading_of(spec).memory)}
+        self._tokens_before = 0
+        """Tokens of each stream that a test read before its next batch."""
 
     @classmethod
     def batches(cls, spec: CellSpec, corpus: StreamCorpus, seed: int) -> Batches:
@@ -58,7 +61,7 @@ class PredictionModule(TextModule):
         stream = [token for line in lines for token in (*self.corpus.vocabulary.encode(line), END)]
         self._start()
         for batch in StreamBatches(np.array(stream, np.int32), 1, reading_of(self.spec).length).in_order():
-            self.evaluate(batch, Split.TEST)
+            self.read(batch)
         return self._nats.item(), self._targets
 
     def hidden_and_targets(self, batch: StreamBatch) -> tuple[Tensor, Tensor]:
@@ -66,6 +69,20 @@ class PredictionModule(TextModule):
         if batch.begins:
             memory.layers = []
         return self.model.hidden(batch.inputs, memory if memory.length else None), batch.targets
+
+    def measure(self, batch: StreamBatch, nats: Tensor) -> None:
+        there, length = batch.targets != PADDING, batch.targets.size(1)
+        before = 0 if batch.begins else self._tokens_before
+        self._tokens_before = before + length
+        remembered = min(before, self.remembered[False].length)
+        context = (remembered + torch.arange(1, length + 1, device=there.device)).expand_as(there)
+        self.slices.add("context", context[there], nats[there])
+        self.slices.add("frequency", self._frequencies[batch.targets[there].cpu()], nats[there])
+
+    @cached_property
+    def _frequencies(self) -> Tensor:
+        """How often each token occurs in the training text, (V,)."""
+        return torch.from_numpy(np.bincount(self.corpus.training, minlength=self.corpus.vocabulary.size))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["memory"] = self.remembered[True].layers
@@ -87,9 +104,10 @@ class PredictionModule(TextModule):
         before = f"a memory of {read.memory}" if read.memory else "no memory"
         context = f"{reading.streams} streams in segments of {read.segment} tokens, {before}"
         loss = f"mean over {unit}s and one end mark a line of -ln p, in nats; {context}"
-        return {
+        whole = {
             "bits_per_byte": f"{super().definitions(split)['bits_per_byte']}; {context}",
             "loss": loss,
             "perplexity": f"exp of: {loss}",
             "word_perplexity": f"exp of (summed -ln p / words, one end mark a line counted as a word); {context}",
         }
+        return whole | self.definitions_by_slice(whole)

@@ -1,6 +1,7 @@
 """What the two tasks on text share: the next token of a vocabulary, by a softmax that may be adaptive."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -10,7 +11,8 @@ from kdx.data.stream import StreamCorpus
 from kdx.data.vocabulary import PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.softmax import Softmax
-from kdx.training.module import TaskModule
+from kdx.tasks import TASKS
+from kdx.training.module import TaskModule, exponential
 from kdx.vocabulary import Split
 
 
@@ -34,19 +36,43 @@ class TextModule(TaskModule):
     def loss(self, batch: Any) -> Tensor:
         return self._softmax.loss(*self.hidden_and_targets(batch), self.spec.training.label_smoothing)
 
-    def evaluate(self, batch: Any, split: Split) -> None:
+    def read(self, batch: Any) -> Tensor:
+        """Adds a batch to the sums of an evaluation; -ln p of each target (B, T), 0 for padding."""
         hidden, targets = self.hidden_and_targets(batch)
-        self.add(self._softmax.nats(hidden, targets), int((targets != PADDING).sum()))
+        nats = self._softmax.nats(hidden, targets)
+        self.add(nats, int((targets != PADDING).sum()))
+        return nats.view_as(targets)
+
+    def evaluate(self, batch: Any, split: Split) -> None:
+        nats = self.read(batch)
+        if split is Split.TEST:
+            self.measure(batch, nats)
+
+    def measure(self, batch: Any, nats: Tensor) -> None:
+        """Adds a batch of a test, its targets' -ln p (B, T), to what is measured by slice, if anything is."""
 
     def summarise(self, split: Split) -> dict[str, float]:
         # An evaluation reads every token of its split once, so these are the bytes of what was read.
         facts = self.corpus.facts
         nats = self._nats.item() + facts[f"{split}/spelling_nats"]
-        return super().summarise(split) | {"bits_per_byte": nats / math.log(2) / facts[f"{split}/bytes"]}
+        by_slice = {f"perplexity/{name}": exponential(loss) for name, loss in self.slices.means().items()}
+        whole = super().summarise(split) | {"bits_per_byte": nats / math.log(2) / facts[f"{split}/bytes"]}
+        return whole | by_slice
 
     def definitions(self, split: Split) -> dict[str, str]:
         return {
             "bits_per_byte": "(summed -ln p + nats that spell what each unknown token stands for) / ln 2 / bytes of "
             "the text, its words with one space between them and one line feed a line; spelled byte by byte with the "
             "frequencies in the training text's words, 256 bytes and an end mark, each count + 1"
+        }
+
+    def definitions_by_slice(self, whole: Mapping[str, str]) -> dict[str, str]:
+        """What each metric means of each slice that the last pass had, by what it means of the whole test."""
+        return {
+            f"{metric}/{name}": f"of targets with {name}, the {one.title}: {whole[metric]}"
+            for one in TASKS[self.spec.task].slicings
+            for name in self.slices.means()
+            if name.startswith(f"{one.respect}=")
+            for metric in one.metrics
+            if metric in whole
         }

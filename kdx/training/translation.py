@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from kdx.data.batching import ParallelBatch, ParallelBatches
 from kdx.data.corpus import HELD_OUT, token_lists
+from kdx.data.difficulty import slice_name
 from kdx.data.parallel import ParallelCorpus, ParallelText
-from kdx.data.vocabulary import END
+from kdx.data.vocabulary import END, PADDING
 from kdx.grid.spec import CellSpec
 from kdx.models.beam import Search
 from kdx.models.translation import TranslationModel
@@ -33,6 +35,8 @@ class TranslationModule(TextModule):
         super().__init__(spec, model, corpus)
         self.bleu = Bleu(tokenised=corpus.tokenised, language=corpus.target)
         self.translations: dict[int, str] = {}
+        self._words: dict[int, int] = {}
+        """Pair of a test → how many words its source sentence has."""
         self.selects_bleu = spec.selection[0] == "valid/bleu"
 
     @classmethod
@@ -66,7 +70,7 @@ class TranslationModule(TextModule):
         sources, targets = texts
         self._start()
         for batch in self._pairs(sources, targets).in_order():
-            TextModule.evaluate(self, batch, Split.TEST)
+            self.read(batch)
         return self._nats.item(), self._targets
 
     def _pairs(self, sources: Sequence[str], targets: Sequence[str]) -> ParallelBatches:
@@ -91,6 +95,7 @@ class TranslationModule(TextModule):
     def _start(self) -> None:
         super()._start()
         self.translations = {}
+        self._words = {}
 
     def _translates(self, split: Split) -> bool:
         return split is Split.TEST or self.selects_bleu
@@ -101,6 +106,15 @@ class TranslationModule(TextModule):
             found = self.model.translate(batch.source, batch.source_padding, self.search(split))
             for index, tokens in zip(batch.index.tolist(), found, strict=True):
                 self.translations[index] = self.corpus.target_vocabulary.decode(tokens)
+
+    def measure(self, batch: ParallelBatch, nats: Tensor) -> None:
+        # Words, not tokens, so that a sentence is in the same slice whatever the vocabulary.
+        decode = self.corpus.source_vocabulary.decode
+        words = [len(decode(tokens).split()) for tokens in batch.source.tolist()]
+        self._words |= zip(batch.index.tolist(), words, strict=True)
+        there = batch.target_out != PADDING
+        of_targets = torch.tensor(words)[:, None].expand(there.shape)
+        self.slices.add("source-words", of_targets[there.cpu()], nats[there])
 
     def outputs(self) -> Mapping[str, list[str]]:
         return {"translations": self.lines()}
@@ -117,7 +131,18 @@ class TranslationModule(TextModule):
             detokenised = self.bleu.score_detokenised(lines, references) if split is Split.TEST else None
             if detokenised is not None:
                 metrics["bleu_detokenised"] = detokenised
-        return metrics
+        return metrics | self._bleu_by_slice(split)
+
+    def _bleu_by_slice(self, split: Split) -> dict[str, float]:
+        """BLEU of the pairs of each slice of a test."""
+        references = self.corpus.splits[split].references
+        pairs: dict[str, list[int]] = {}
+        for index, words in sorted(self._words.items(), key=lambda pair: (pair[1], pair[0])):
+            pairs.setdefault(slice_name("source-words", words), []).append(index)
+        return {
+            f"bleu/{name}": self.bleu.score([self.translations[i] for i in its], [references[i] for i in its])
+            for name, its in pairs.items()
+        }
 
     def definitions(self, split: Split) -> dict[str, str]:
         unit = "word" if self.spec.data.vocabulary == "word" else "byte-pair token"
@@ -125,7 +150,8 @@ class TranslationModule(TextModule):
         defined = self.bleu.definitions(_described(self.search(split)))
         if split is not Split.TEST:
             defined.pop("bleu_detokenised", None)
-        return super().definitions(split) | {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
+        whole = super().definitions(split) | {"loss": loss, "perplexity": f"exp of: {loss}"} | defined
+        return whole | self.definitions_by_slice(whole)
 
 
 def _described(search: Search) -> str:

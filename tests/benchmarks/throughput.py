@@ -268,7 +268,9 @@ def _prediction() -> dict[str, float]:
     size, length = _vocabulary_size(spec), spec.training.length
     assert length is not None
     stream = np.random.default_rng(0).integers(SPECIAL, size, STREAM, dtype=np.int32)
-    corpus = StreamCorpus(_words(size), dict.fromkeys(Split, stream), dict.fromkeys(Split, len(stream)), "", 99.0, {})
+    corpus = StreamCorpus(
+        _words(size), dict.fromkeys(Split, stream), stream, dict.fromkeys(Split, len(stream)), "", 99.0, {}
+    )
     batches = StreamBatches(stream, spec.training.batch_tokens // length, length)
     ready = [batches.batch(step) for step in range(WARM + ROUNDS * STEPS)]
     plain = [((batch.inputs,), batch.targets) for batch in ready]

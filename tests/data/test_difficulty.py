@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from kdx.data.corpora import BUILT_IN, DIFFICULTIES, options_of_corpora
-from kdx.data.difficulty import EDGES, slice_names, slices_of
+from kdx.data.difficulty import EDGES, slice_name, slice_names, slices_of
 from kdx.data.examples import ExamplesOneByOne
 from kdx.definitions import options_of
 from kdx.grid.cell_selector import factors
@@ -17,6 +17,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
 from kdx.report.statistics.metric import Metric
+from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
 OTHERS = set(options_of_corpora())
@@ -112,9 +113,31 @@ def test_a_corpus_declares_the_slices_that_its_examples_have(corpus):
 def test_slices_are_few_and_every_value_is_in_one():
     names = slice_names("pairs")
     assert names[:6] == ("pairs=0", "pairs=1", "pairs=2", "pairs=3-4", "pairs=5-8", "pairs=9-16")
-    assert len(names) == len(EDGES) == 12
+    assert len(names) == len(EDGES) == len(set(names)) == 32
     ends = [[int(end) for end in name.removeprefix("pairs=").split("-")] for name in names]
-    assert [value for low, *_, high in (end * 2 for end in ends) for value in range(low, high + 1)] == list(range(1025))
+    assert [low for low, *_ in ends[1:]] == [high + 1 for *_, high in ends[:-1]]
+    assert (ends[0], ends[-1][-1]) == ([0], 2**30)
+    for value in range(1025):
+        low, *_, high = slice_ends(slice_name("pairs", value))
+        assert low <= value <= high
+
+
+def slice_ends(name: str) -> list[int]:
+    return 2 * [int(end) for end in name.removeprefix("pairs=").split("-")]
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS.values() if task.slicings], ids=lambda task: task.word)
+def test_a_task_of_text_has_the_slices_of_its_metrics_and_no_others(task):
+    data = {"corpus": "multi30k" if task.word == "translation" else "wikitext2"}
+    sizes = {"length": 32} if task.data.streams else {}
+    cell = ResolvedSpec.of(CellSpec.model_validate({"task": task.word, "data": data, "training": sizes}))
+    sliced = {name: good for name, good in cell.test_metrics.items() if "/" in name}
+    for one in task.slicings:
+        for metric in one.metrics:
+            assert sliced.pop(f"{metric}/{one.respect}=5-8") == task.test_metrics[metric]
+    respects = {one.respect for one in task.slicings}
+    assert {name.partition("/")[2].partition("=")[0] for name in sliced} == respects
+    assert not any(name.startswith(("loss/", "accuracy/")) for name in sliced)
 
 
 def test_a_table_may_have_a_slice_for_its_metric():

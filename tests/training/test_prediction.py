@@ -2,13 +2,17 @@
 
 import dataclasses
 import math
+from collections import Counter
 
 import pytest
 import torch
 from runs import VALIDATIONS, cell, run, same_bits
 
 from kdx.data.batching import StreamBatches
+from kdx.data.difficulty import slice_name
+from kdx.data.reading import longest_context
 from kdx.data.stream import StreamCorpus, load_stream
+from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
 from kdx.grid.spec import CellSpec
 from kdx.models.language import LanguageModel
@@ -156,3 +160,69 @@ def test_perplexities_over_other_vocabularies_do_not_compare_and_bits_per_byte_d
     assert 2 * bits["many"] < bits["few"] < bits["small"]
     # A letter has 8 bits in the text itself.
     assert max(bits.values()) < 4
+
+
+def by_slice(metrics: dict[str, float], metric: str, respect: str) -> dict[str, float]:
+    """Ends of each slice, such as `5-8`, → what the test gave."""
+    start = f"{metric}/{respect}="
+    return {name.removeprefix(start): value for name, value in metrics.items() if name.startswith(start)}
+
+
+@pytest.mark.parametrize("memory", [0, 9])
+def test_a_test_tells_the_perplexity_by_how_much_a_token_is_predicted_from(corpus, memory):
+    """Token by token, in streams of one text: the place in the segment, and what is remembered of those before."""
+    spec = xl(evaluation={"streams": 3, "length": 4, "memory": memory})
+    module = PredictionModule(spec, corpus).eval()
+    nats: dict[int, list[float]] = {}
+    with torch.no_grad():
+        for number, batch in enumerate(StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order()):
+            found = module.model.output.nats(*module.hidden_and_targets(batch)).view_as(batch.targets)
+            for place in range(batch.targets.size(1)):
+                its = found[:, place][batch.targets[:, place] != PADDING]
+                nats.setdefault(min(4 * number, memory) + place + 1, []).extend(its.tolist())
+        module._start()
+        for batch in StreamBatches(corpus.splits[Split.TEST], 3, 4).in_order():
+            module.evaluate(batch, Split.TEST)
+    told = by_slice(module.summarise(Split.TEST), "perplexity", "context")
+    assert list(told) == ["1", "2", "3-4", *(["5-8", "9-16"] if memory else [])]
+    assert max(nats) == longest_context(spec, corpus, Split.TEST)
+    for name, perplexity in told.items():
+        low, *_, high = 2 * [int(end) for end in name.split("-")]
+        its = [one for context, those in nats.items() if low <= context <= high for one in those]
+        assert perplexity == pytest.approx(math.exp(sum(its) / len(its)), rel=1e-6)
+
+
+def test_a_test_tells_the_perplexity_by_how_often_a_token_is_in_the_training_text(corpus):
+    module = PredictionModule(cell("prediction"), corpus)
+    told = by_slice(evaluated(module, Split.TEST), "perplexity", "frequency")
+    counts = Counter(corpus.splits[Split.TRAIN].tolist())
+    tokens = Counter(slice_name("frequency", counts[token]) for token in corpus.splits[Split.TEST].tolist())
+    assert {f"frequency={name}" for name in told} == tokens.keys() and len(told) > 2
+    # Weighed by their tokens, the slices make the whole.
+    loss = sum(tokens[f"frequency={name}"] * math.log(one) for name, one in told.items()) / module._targets
+    assert loss == pytest.approx(module.summarise(Split.TEST)["loss"])
+    # Another text in the place of every split leaves the frequencies those of the training text.
+    other = dict.fromkeys(Split, corpus.splits[Split.TEST])
+    moved = PredictionModule(cell("prediction"), dataclasses.replace(corpus, splits=other))
+    moved.model.load_state_dict(module.model.state_dict())
+    assert by_slice(evaluated(moved, Split.TEST), "perplexity", "frequency") == told
+
+
+def test_a_word_that_training_never_saw_is_in_the_slice_of_none(home):
+    data = cell("prediction").data.model_copy(update={"train_lines": 2})
+    few = load_stream(data, home)
+    metrics = evaluated(PredictionModule(cell("prediction").model_copy(update={"data": data}), few), Split.TEST)
+    assert "perplexity/frequency=0" in metrics
+
+
+def test_only_a_test_tells_slices_and_says_what_each_is(corpus):
+    module = PredictionModule(cell("prediction"), corpus)
+    assert not any("=" in name for name in (*evaluated(module, Split.VALID), *module.definitions(Split.VALID)))
+    metrics, defined = evaluated(module, Split.TEST), module.definitions(Split.TEST)
+    assert metrics.keys() == defined.keys()
+    assert defined["perplexity/context=3-4"] == (
+        "of targets with context=3-4, the number of tokens that a token is predicted from, memory included: "
+        f"{defined['perplexity']}"
+    )
+    module.nats(["a line ."])
+    assert module.slices.means() == {}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.metadata
+import math
 
 import pytest
 import sacrebleu
@@ -9,6 +10,7 @@ import torch
 from runs import VALIDATIONS, cell
 
 from kdx.data.batching import ParallelBatches
+from kdx.data.difficulty import slice_name
 from kdx.data.parallel import ParallelCorpus, load_parallel
 from kdx.grid.sections import Data
 from kdx.training.translation import TranslationModule
@@ -189,3 +191,47 @@ def test_the_loss_is_per_target_token_end_marks_included(corpus):
 def test_every_validation_of_a_run_gives_loss_and_perplexity(unbroken):
     for name in ("valid/loss", "valid/perplexity"):
         assert list(unbroken("translation").column(name)) == VALIDATIONS
+
+
+@pytest.mark.parametrize("vocabulary", [{"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}])
+def test_a_test_tells_its_metrics_by_the_words_of_the_source(vocabulary, home):
+    spec = cell("translation")
+    spec = spec.model_copy(update={"data": Data(**spec.data.model_dump() | vocabulary)})
+    corpus = load_parallel(spec.data, home)
+    module = TranslationModule(spec, corpus)
+    metrics = evaluated(module, Split.TEST)
+    text, lines = corpus.splits[Split.TEST], module.lines()
+    of_slices: dict[str, list[int]] = {}
+    for index in range(len(text.sources)):
+        words = len(corpus.source_vocabulary.decode(text.sources[index].tolist()).split())
+        of_slices.setdefault(slice_name("source-words", words), []).append(index)
+    assert len(of_slices) > 1
+    told = {name.removeprefix("bleu/"): value for name, value in metrics.items() if name.startswith("bleu/")}
+    assert told.keys() == of_slices.keys()
+    for name, its in of_slices.items():
+        references = [[text.references[index] for index in its]]
+        score = sacrebleu.corpus_bleu([lines[index] for index in its], references, tokenize="none", force=True).score
+        assert told[name] == score
+    tokens = {name: sum(len(text.targets[index]) for index in its) for name, its in of_slices.items()}
+    loss = sum(tokens[name] * math.log(metrics[f"perplexity/{name}"]) for name in tokens) / module._targets
+    assert loss == pytest.approx(metrics["loss"])
+    assert metrics.keys() == module.definitions(Split.TEST).keys()
+    assert module.definitions(Split.TEST)["bleu/source-words=5-8"].startswith(
+        "of targets with source-words=5-8, the number of words in the source sentence: sacrebleu, greedy"
+    )
+
+
+def test_a_source_is_as_long_whatever_its_vocabulary(home):
+    slices = []
+    for vocabulary in ({"vocabulary": "word"}, {"vocabulary": "subword-nmt", "merges": 30}):
+        spec = cell("translation")
+        spec = spec.model_copy(update={"data": Data(**spec.data.model_dump() | vocabulary)})
+        module = TranslationModule(spec, load_parallel(spec.data, home))
+        evaluated(module, Split.TEST)
+        slices.append(module._words)
+    assert slices[0] == slices[1] != {}
+
+
+def test_a_validation_tells_no_slices(corpus):
+    module = TranslationModule(cell("translation", select="bleu"), corpus)
+    assert not any("=" in name for name in (*evaluated(module, Split.VALID), *module.definitions(Split.VALID)))

@@ -12,6 +12,8 @@ from rich.text import Text
 from kdx.report.render.columns import Piece, are_words, column, fit, fold, of_listing
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.table import listings
+from kdx.report.render.over_length import over_length
+from kdx.report.render.text_figure import TextFigure
 from kdx.report.render.wording import CellText, beside_scores, caption, column_headers, sign, unless_repeated, words
 from kdx.report.table.comparisons import Mark
 from kdx.report.table.table import Table
@@ -38,7 +40,7 @@ class TextTable:
         self._columns = [_column(table, index) for index in range(len(table.layout.columns))]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The title, the body in as many pieces as the width needs, and the notes."""
+        """The title, the body in as many pieces as the width needs, the notes, and scores against a length."""
         title = Text(sanitize(self.table.layout.name), style="bold")
         if self.table.layout.caption:
             title.append(f": {sanitize(self.table.layout.caption)}", style="not bold")
@@ -48,6 +50,9 @@ class TextTable:
             widest = max(widest, _total(piece))
             yield from _ruled(self._grid(piece), piece)
         yield from _notes(caption(self.table, best="* and bold", full=self.full), widest)
+        for metric, series in over_length(self.table).items():
+            yield Text("")
+            yield TextFigure(self.table.layout.name, metric, series)
         for listing in listings(self.table, statistics=self.statistics):
             yield Text("")
             yield TextListing(listing)

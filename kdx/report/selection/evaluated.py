@@ -34,23 +34,34 @@ class EvaluatedCell:
         return {run: {f"test/{name}": value for name, value in one.metrics.items()} for run, one in self.made.items()}
 
 
-def evaluated_cells(sweep: SweepRecord) -> tuple[EvaluatedCell, ...]:
-    """Those that the sweep asks for and its cells can have, cell by cell."""
+@dataclass(frozen=True)
+class ImpossibleEvaluation:
+    """One evaluation that the runs of a cell cannot have, although an evaluation of its task has these settings."""
+
+    record: CellRecord
+    asked: AskedEvaluation
+    reason: str
+
+
+def evaluated_cells(sweep: SweepRecord) -> tuple[tuple[EvaluatedCell, ...], tuple[ImpossibleEvaluation, ...]]:
+    """Those that the sweep asks for and its cells can have, cell by cell; and those that its cells cannot have."""
     asked = [
         AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
         for one in sweep.grid.get("evaluations", ())
     ]
-    found = []
+    found, impossible = [], []
     for cell in sweep.cells if asked else ():
         known = cell.spec.without_parts
         for each in asked if known else ():
             assert known is not None
             try:
                 one = resolve_evaluation(known, each)
-            except KdxError:
-                continue  # this cell goes without
+            except KdxError as error:
+                if each.is_of(known.task):
+                    impossible.append(ImpossibleEvaluation(cell, each, error.problem))
+                continue
             labels, spec = evaluated(cell.labels, cell.spec, one)
             made = {run: there[one.id] for run, there in sweep.evaluations.items() if one.id in there}
             record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
             found.append(EvaluatedCell(record, cell.id, one, made))
-    return tuple(found)
+    return tuple(found), tuple(impossible)

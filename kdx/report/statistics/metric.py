@@ -25,6 +25,11 @@ class Metric:
         return name if split in tuple(Split) else self.name
 
     @property
+    def whole(self) -> str:
+        """The unit without its slice, such as accuracy."""
+        return self.unit.partition("/")[0]
+
+    @property
     def recorded(self) -> str:
         """The name under which runs record it, such as test/bleu."""
         return self.name if self.unit != self.name else f"test/{self.name}"
@@ -32,7 +37,7 @@ class Metric:
     @cached_property
     def in_nats(self) -> bool:
         """Whether scores are compared by their logarithm, since a model gains ratios of perplexities."""
-        return self.unit.endswith("perplexity")
+        return self.whole.endswith("perplexity")
 
     def on_scale(self, score: float) -> float | None:
         """A score on the scale on which it is compared; None if that is not defined, as for an infinite score."""

@@ -106,7 +106,7 @@ def _not_compared(
                 if len({trait.key for trait in by_place.values()}) > 1 or len(by_place) < len(places):
                     for at, trait in by_place.items():
                         by_topic.setdefault(topic, {}).setdefault(trait.text, {})[at] = None
-        bytewise = metric.unit != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
+        bytewise = metric.unit == metric.whole != BITS_PER_BYTE and by_topic.keys() <= {"vocabulary", "tokenisation"}
         instead = BITS_PER_BYTE if bytewise and compares_by_bytes(those, sweep) else ""
         for topic, values in by_topic.items():
             yield UnequalFact(topic, task, metric, _commonest_first(values), compared=False, instead=instead)

@@ -103,18 +103,22 @@ def _of_facts(metric: Metric, facts: Mapping[str, Any], spec: ResolvedSpec) -> t
             )
 
     unknown = facts.get(f"{split}/unknown_rate") or 0.0
-    if metric.unit in _PER_TOKEN or (metric.unit == "word_perplexity" and unknown):
+    if metric.whole in _PER_TOKEN or (metric.whole == "word_perplexity" and unknown):
         size = facts.get("vocabulary_size") or 0
         add(
             "vocabulary",
             "vocabulary",
             text=f"{size:,} tokens ({facts.get('vocabulary', '')[:6]}), {unknown:.1%} of the {split} unknown",
         )
-    if metric.unit in _PER_TOKEN or metric.unit.startswith("bleu"):
+    if metric.whole in _PER_TOKEN or metric.whole.startswith("bleu"):
         add("tokenisation", "tokenisation")
     add(f"{split} text", f"{split}/text")
     add(f"{split} source text", f"{split}/source_text")
     add(f"{split} examples", f"{split}/content")
+    if metric.unit.startswith(f"{metric.whole}/frequency="):
+        # A token may be rare in one training text and frequent in another of the same vocabulary.
+        trained = "/".join(str(spec.value(f"data.{name}")) for name in ("corpus", "train_lines", "seed"))
+        found.append(Trait("training text", trained, trained))
     return (*found, *_reading(spec))
 
 

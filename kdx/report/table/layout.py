@@ -1,14 +1,21 @@
 """The layout of a table: headers, cells and metrics, without comparisons."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.table_layout import Address, LayoutBuilder, TableLayout, reads_evaluations
+from kdx.grid.table_layout import (
+    Address,
+    LayoutBuilder,
+    TableLayout,
+    factor_value,
+    is_of_evaluation,
+    reads_evaluations,
+)
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
-from kdx.report.selection.evaluated import EvaluatedCell, evaluated_cells
+from kdx.report.selection.evaluated import EvaluatedCell, ImpossibleEvaluation, evaluated_cells
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, RunRecord, SweepRecord
 
@@ -37,6 +44,8 @@ class Layout:
     """Cell id → the cell as the sweep planned it."""
     evaluations: Mapping[str, EvaluatedCell] = field(default_factory=dict)
     """Cell id → the evaluation whose scores stand in its place; none where the scores are those of tests."""
+    impossible: tuple[ImpossibleEvaluation, ...] = ()
+    """The evaluations of the table that some of its cells cannot have."""
 
     @property
     def body(self) -> tuple[tuple[Cell | None, ...], ...]:
@@ -82,11 +91,11 @@ def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
     own = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
-    read = evaluated_cells(sweep)
+    read, impossible = evaluated_cells(sweep)
     of_evaluations = LayoutBuilder([(one.record.labels, one.record.spec) for one in read])
     runs = by_cell(sweep.runs)
     return tuple(
-        _filled(of_evaluations.build(one), one, sweep, runs, read)
+        _filled(of_evaluations.build(one), one, sweep, runs, read, impossible)
         if read and reads_evaluations(one)
         else _filled(own.build(one), one, sweep, runs)
         for one in asked
@@ -99,6 +108,7 @@ def _filled(
     sweep: SweepRecord,
     runs: Mapping[str, list[RunRecord]],
     read: Sequence[EvaluatedCell] = (),
+    impossible: Sequence[ImpossibleEvaluation] = (),
 ) -> Layout:
     places: dict[Address, Cell] = {}
     records: dict[str, CellRecord] = {}
@@ -129,7 +139,22 @@ def _filled(
         places=places,
         records=records,
         evaluations=evaluations,
+        impossible=tuple(_meant(asked, impossible, evaluations)),
     )
+
+
+def _meant(
+    table: TableSpec, impossible: Iterable[ImpossibleEvaluation], evaluations: Mapping[str, EvaluatedCell]
+) -> Iterator[ImpossibleEvaluation]:
+    """Those of which the table shows the same evaluation of another cell, and which are of its cells."""
+    shown = {(one.evaluation.asked.name, one.evaluation.asked.settings) for one in evaluations.values()}
+    where = {factor: word for factor, word in table.where.items() if not is_of_evaluation(factor)}
+    for one in impossible:
+        labels, spec = one.record.labels, one.record.spec
+        if (one.asked.name, one.asked.settings) in shown and all(
+            factor_value(labels, spec, factor) == word for factor, word in where.items()
+        ):
+            yield one
 
 
 def _only(metrics: Iterable[Metric]) -> Metric | None:

@@ -1,8 +1,9 @@
 """The notes below a table's numbers: the selection rule, n, the splits, and what its words mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kdx.grid.plan import Shown
+from kdx.grid.table_layout import factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
@@ -27,6 +28,8 @@ _UNDERTRAINED = (
 )
 
 
+_MOST_NAMED = 4
+"""A note names up to so many cells; where there are more, it gives their number."""
 _EVALUATED = (
     "Scores are those of evaluations, made of the trained weights; weights and seeds were chosen within the training."
 )
@@ -55,6 +58,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
         ]
     if layout.evaluations:
         sentences.append(_EVALUATED)
+    sentences += _impossible(layout)
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
@@ -63,6 +67,19 @@ def notes(layout: Layout) -> tuple[str, ...]:
     sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
     sentences += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
     return tuple(sentences)
+
+
+def _impossible(layout: Layout) -> Iterator[str]:
+    """Which evaluations some cells go without, and why."""
+    factors = [factor for factor in (*layout.row_factors, *layout.column_factors) if not is_of_evaluation(factor)]
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for one in layout.impossible:
+        words = [factor_value(one.record.labels, one.record.spec, factor) for factor in factors]
+        name = " / ".join(filter(None, words)) or one.record.spec.task
+        found.setdefault((str(one.asked), one.reason), {})[name] = None
+    for (asked, reason), cells in found.items():
+        of = ", ".join(cells) if len(cells) <= _MOST_NAMED else f"{len(cells)} cells"
+        yield f"Evaluation {asked} cannot be made of {of}: {reason}."
 
 
 def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.data.batching import ExampleBatch, ExampleBatches
 from kdx.data.corpus import HELD_OUT
-from kdx.data.difficulty import EDGES, slice_names
 from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
@@ -27,8 +25,6 @@ class ExamplesModule(TaskModule):
     def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
         super().__init__(spec, type(self).built(spec, corpus))
         self._right = 0
-        self._slices: dict[str, Tensor] = {}
-        """Respect → (2, slices): the number of right targets, and the number of targets."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
@@ -59,17 +55,13 @@ class ExamplesModule(TaskModule):
     def _start(self) -> None:
         super()._start()
         self._right = 0
-        self._slices = {}
 
     def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
         """Adds to the further counts of the task: logits (B, T, V), targets (B, T)."""
         right, asked = logits.argmax(-1) == targets, targets != NO_ANSWER
         self._right += int(right.sum())
         for respect, values in batch.slices.items():
-            edges = torch.tensor(EDGES, device=values.device)
-            found = [torch.bucketize(values[which], edges) for which in (right & asked, asked)]
-            counted = torch.stack([torch.bincount(one, minlength=len(EDGES)) for one in found]).cpu()
-            self._slices[respect] = self._slices.get(respect, 0) + counted
+            self.slices.add(respect, values[asked], 100 * right[asked])
 
     def summarise(self, split: Split) -> dict[str, float]:
         whole = {"loss": super().summarise(split)["loss"], "accuracy": 100 * self._right / self._targets}
@@ -77,12 +69,7 @@ class ExamplesModule(TaskModule):
 
     def _accuracy_by_slice(self) -> dict[str, float]:
         """The accuracy of each slice that has targets."""
-        return {
-            f"accuracy/{name}": 100 * right / there
-            for respect, counted in self._slices.items()
-            for name, right, there in zip(slice_names(respect), *counted.tolist(), strict=True)
-            if there
-        }
+        return {f"accuracy/{name}": percent for name, percent in self.slices.means().items()}
 
     def definitions(self, split: Split) -> dict[str, str]:
         whole = {

@@ -1,6 +1,7 @@
 """The terminal's table: looks like a paper's, keeps its shape whatever the names and the width."""
 
 import io
+import json
 import unicodedata
 
 import pytest
@@ -10,8 +11,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from sweeps import cell, run, scored, seeded, sweep
 
+from kdx.report.render.csv import to_csv
+from kdx.report.render.json import to_json
+from kdx.report.render.latex.writer import to_latex
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.table import listings
+from kdx.report.render.markdown import to_markdown
 from kdx.report.render.text import TextListing, TextTable
 from kdx.report.render.wording import caption
 from kdx.report.table.build import tables
@@ -264,3 +269,16 @@ def test_any_names_leave_no_control_character_and_the_shape_of_the_table(
 
 def test_a_sweep_without_cells_still_draws() -> None:
     assert drawn(tables(sweep([], [], name="empty"))[0]).splitlines()[0] == "empty"
+
+
+def test_scores_against_a_length_follow_the_table_and_no_other_format_has_them() -> None:
+    lengths = (128, 256)
+    cells = [cell(f"{at}", "prediction", labels={}, evaluation={"length": at}) for at in lengths]
+    runs = [one for each in cells for one in seeded(each.id, 20.0, 21.0)]
+    asked = {"name": "t", "rows": ["evaluation.length"]}
+    found = sweep(cells, runs, tables=[asked])
+    (table,) = tables(found)
+    (title,) = [line for line in drawn(table).splitlines() if line.endswith("against the length")]
+    assert drawn(table).index(title) > drawn(table).index("Per cell")
+    others = (to_markdown(table), to_latex(table), to_csv([table], found), json.dumps(to_json(table)))
+    assert not any("against the length" in other or "●" in other for other in others)

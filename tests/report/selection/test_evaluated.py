@@ -71,7 +71,7 @@ def test_the_name_of_an_evaluation_is_a_factor_too():
     record = made(SCORES, columns=["evaluation"], rows=["evaluation.length"], where={})
     (table,) = tables(record)
     assert table.layout.columns == (("longer",), ("valid",))
-    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)} == {"test", "valid"}
+    assert {one.record.labels["evaluation.split"] for one in evaluated_cells(record)[0]} == {"test", "valid"}
 
 
 @pytest.mark.parametrize(("scores", "figures"), [(SCORES, 1), ({(1, 128): 7.5}, 0)])

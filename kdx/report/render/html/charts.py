@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, log10
 from typing import Any
 
 import vl_convert
 
 from kdx.report.render.html.curves import Band
+from kdx.report.render.over_length import Series
+from kdx.report.render.scale import Scale, is_logarithmic, scale, share
 from kdx.sanitize import sanitize
 
-Scale = tuple[float, float]
-"""From the lowest to the highest value of an axis."""
-
-_DECADES = 3
-"""An axis over more of them is logarithmic."""
 MANY, _SPOT = 2000, 4
 """Up to so many points are all links with labels. Where there are more, only the selected ones are links, and points
 within one square of so many pixels are drawn as one."""
@@ -75,12 +71,6 @@ class Point:
     high: float = 0.0
     group: str = ""
     """The group that a scatter shows by colour and shape."""
-
-
-def scale(values: Sequence[float]) -> Scale | None:
-    """The range that an axis has to span; None where no value is finite."""
-    finite = [value for value in values if isfinite(value)]
-    return (min(finite), max(finite)) if finite else None
 
 
 def learning_curve(band: Band, title: str, span: Scale, steps: Scale, best: tuple[float, float] | None) -> str:
@@ -155,15 +145,6 @@ def scatter(points: Sequence[Point], x: str, y: str) -> str:
     return _drawn({"width": width, "height": height, "layer": layers})
 
 
-@dataclass(frozen=True)
-class Series:
-    """One line of a chart over a setting, with the band of its seeds."""
-
-    group: str
-    points: tuple[tuple[float, float, float, float], ...]
-    """(setting, score, the lowest of any seed, the highest), from the lowest setting."""
-
-
 def over_setting(series: Sequence[Series], x: str, y: str) -> str:
     """Scores against the values of a setting, a line and a band for each group, which differ by colour and shape."""
     rows: list[dict[str, Any]] = [
@@ -195,12 +176,8 @@ def over_setting(series: Sequence[Series], x: str, y: str) -> str:
 
 def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:
     """The square of the plot in which a point lies."""
-    spot = []
-    for value, (low, high), pixels in zip((one.x, one.y), spans, _SCATTER, strict=True):
-        if _logarithmic((low, high)):
-            value, low, high = log10(value), log10(low), log10(high)
-        spot.append(int(pixels / _SPOT * (value - low) / (high - low or 1.0)))
-    return tuple(spot)
+    at = zip((one.x, one.y), spans, _SCATTER, strict=True)
+    return tuple(int(pixels / _SPOT * share(value, span)) for value, span, pixels in at)
 
 
 def forest(points: Sequence[Point], title: str) -> str:
@@ -235,15 +212,10 @@ def _linked(one: Point) -> dict[str, Any]:
 
 def _scaled(span: Scale) -> Mapping[str, Any]:
     low, high = span
-    if _logarithmic(span):
+    if is_logarithmic(span):
         return {"domain": [low, high], "type": "log"}
     around = 0.0 if low < high else abs(low) / 10 or 1.0
     return {"domain": [low - around, high + around], "zero": False, "nice": True}
-
-
-def _logarithmic(span: Scale) -> bool:
-    low, high = span
-    return low > 0 and log10(high) - log10(low) > _DECADES
 
 
 def _drawn(chart: Mapping[str, Any]) -> str:

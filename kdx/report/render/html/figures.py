@@ -7,14 +7,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kdx.grid.table_layout import EVALUATION, Address
-from kdx.report.render.html.charts import MANY, Point, Series, forest, over_setting, scatter
+from kdx.grid.table_layout import Address
+from kdx.report.render.html.charts import MANY, Point, forest, over_setting, scatter
+from kdx.report.render.over_length import AXIS, over_length
 from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.table import Table
 
-_LENGTHS = "tokens of a stream in one segment"
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
 
@@ -55,29 +55,9 @@ def scatters(table: Table) -> Iterator[dict[str, Any]]:
         yield {"caption": text, "svgs": svgs, "narrow": True}
 
 
-LENGTH = f"{EVALUATION}.length"
-
-
 def lengths(table: Table) -> Iterator[dict[str, Any]]:
     """Scores against the length of the evaluation, where the table has it and cells have several."""
-    layout = table.layout
-    if LENGTH not in (*layout.row_factors, *layout.column_factors):
-        return
-    found: dict[Metric, dict[str, list[tuple[float, float, float, float]]]] = {}
-    for at, cell in layout.places.items():
-        words = dict(layout.header(at))
-        length, scores = words.pop(LENGTH), [one.score for one in cell.seeds if one.score is not None]
-        if length.isdigit() and cell.value is not None and all(map(isfinite, (cell.value, *scores))):
-            group = LEVELS.join(word_of(factor, word) for factor, word in words.items())
-            point = (float(length), cell.value, min(scores), max(scores))
-            found.setdefault(cell.metric, {}).setdefault(group, []).append(point)
-    svgs = [
-        Markup(
-            over_setting([Series(group, tuple(sorted(its))) for group, its in groups.items()], _LENGTHS, str(metric))
-        )
-        for metric, groups in found.items()
-        if any(len(its) > 1 for its in groups.values())
-    ]
+    svgs = [Markup(over_setting(series, AXIS, str(metric))) for metric, series in over_length(table).items()]
     if svgs:
         caption = "The score against the length that was read; the band is from the lowest to the highest of all seeds."
         yield {"caption": caption, "svgs": svgs, "narrow": True}

@@ -7,8 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kdx.report.render.html.charts import learning_curve, overlay, scale
+from kdx.report.render.html.charts import learning_curve, overlay
 from kdx.report.render.html.curves import Band, band
+from kdx.report.render.scale import scale
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CurveRecord, RunRecord, SweepRecord

@@ -3,10 +3,10 @@
 import random
 import re
 from dataclasses import replace
-from math import log10, nan
+from math import log10
 from xml.etree import ElementTree
 
-from kdx.report.render.html.charts import Point, forest, learning_curve, overlay, scale, scatter
+from kdx.report.render.html.charts import Point, forest, learning_curve, overlay, scatter
 from kdx.report.render.html.curves import Band
 
 HOSTILE = '</script><b> & "q" \' \x1b \u202e javascript:alert(1)'
@@ -111,8 +111,3 @@ def test_hostile_names_stay_text() -> None:
     ):
         links(svg)
         assert "<b>" not in svg and "</script" not in svg and "\u202e" not in svg and "\x1b" not in svg
-
-
-def test_a_scale_spans_what_is_finite() -> None:
-    assert scale([3.0, nan, 1.0]) == (1.0, 3.0)
-    assert scale([nan]) is None
