@@ -5,7 +5,7 @@ What depends on another field is settled by `kdx.grid.rules`; what a word takes 
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.kernels import KERNELS
@@ -34,6 +34,13 @@ def _one_or_many(value: Any) -> Any:
     """A lone word is a list of one; `none` is the empty list."""
     words = value if isinstance(value, list | tuple) else (value,)
     return () if tuple(words) == ("none",) else tuple(words)
+
+
+class Hashes(dict[str, str]):
+    """Word → SHA-256, never changed, so that a cell can be looked up by all that it is."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
 
 
 class CellFields(WithOptions):
@@ -67,7 +74,7 @@ class CellFields(WithOptions):
     output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
-    parts: Annotated[dict[str, str], Neutral({})] = Field(default_factory=dict)
+    parts: Annotated[dict[str, str], AfterValidator(Hashes), Neutral({})] = Field(default_factory=lambda: Hashes())
     """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""
     data: Data
     model: Model = Field(default_factory=Model)

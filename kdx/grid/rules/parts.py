@@ -1,7 +1,7 @@
 """The sources of a cell's own parts, by their hashes: they belong to what the cell is."""
 
 from kdx.data.corpora import DIFFICULTIES
-from kdx.grid.fields import CellFields
+from kdx.grid.fields import CellFields, Hashes
 from kdx.grid.rules.options import words_of
 from kdx.grid.sections import refuse
 from kdx.grid.words import words_in
@@ -16,4 +16,4 @@ def resolve_parts(cell: CellFields) -> None:
         if cell.parts.get(word, part.sha256) != part.sha256:
             problem = f"the source of `{word}` at hand is not the one that the cell was made with"
             raise refuse("parts", problem, hint="kdx export --parts FOLDER writes that one out")
-    cell.settle(parts={word: part.sha256 for word, part in sorted(used.items())})
+    cell.settle(parts=Hashes({word: part.sha256 for word, part in sorted(used.items())}))
