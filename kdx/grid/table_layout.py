@@ -62,6 +62,13 @@ def evaluated(labels: Mapping[str, str], spec: ResolvedSpec, one: ResolvedEvalua
     return {**labels, EVALUATION: one.asked.name, **words}, ResolvedSpec({**spec.plain, "evaluation": section})
 
 
+def _shown(metrics: Sequence[str], asked: str) -> list[str]:
+    """Metrics for a message: of slices, which are many, all those of the respect that was asked for, or one of each."""
+    respect, is_slice, _ = asked.partition("=")
+    of_respect = [name for name in metrics if is_slice and name.startswith(f"{respect}=")]
+    return of_respect or [name for name in metrics if "=" not in name or name.endswith("=5-8")]
+
+
 class LayoutBuilder:
     """Lays the same cells out as one table after another; what it looked up for one serves the next."""
 
@@ -147,7 +154,7 @@ class LayoutBuilder:
                 if known and name not in known:
                     raise KdxError(
                         f"table `{shortened(table.name)}`: unknown {what} `{shortened(name)}`",
-                        allowed=known,
+                        allowed=_shown(known, name),
                         hint=did_you_mean(name.rpartition("/")[2], known),
                     )
 

@@ -363,9 +363,9 @@ def test_a_table_may_have_a_slice_that_its_corpus_tells_and_no_other(tmp_path):
     plan = load_grid(write(tmp_path, text.format(metric="accuracy/pairs=5-8")))
     assert plan.tables[0].metric == "accuracy/pairs=5-8"
     (fault,) = faults_of(tmp_path, text.format(metric="accuracy/pairs=5-7"))
-    assert "table `t`: unknown metric `accuracy/pairs=5-7`" in fault and "accuracy/distance=9-16" in fault
+    assert "table `t`: unknown metric `accuracy/pairs=5-7`" in fault and "accuracy/pairs=5-8" in fault
     (fault,) = faults_of(tmp_path, text.format(metric="accuracy/digits=1"))
-    assert "table `t`: unknown metric `accuracy/digits=1`" in fault
+    assert "table `t`: unknown metric `accuracy/digits=1`" in fault and "accuracy/distance=5-8" in fault
 
 
 def test_difficulty_is_refused_where_it_stands(tmp_path):
