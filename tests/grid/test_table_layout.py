@@ -156,7 +156,8 @@ def test_a_section_is_no_factor() -> None:
 def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
     assert str(refusal([cell()], rows=("kernel",), metric=metric)) == (
         f"table `main`: unknown metric `{metric}`\n"
-        "  allowed: bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8, valid/bleu\n"
+        "  allowed: bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8,"
+        " perplexity/source-words=5-8, valid/bleu\n"
         "  hint: did you mean `bleu`?"
     )
 
@@ -164,7 +165,8 @@ def test_a_metric_that_no_task_has_is_refused(metric: str) -> None:
 def test_a_validation_metric_that_selects_no_cell_is_refused() -> None:
     fault = refusal([cell(), cell(select={"metric": "loss"})], rows=("kernel",), metric="valid/perplexity")
     assert fault.allowed == (
-        "bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8, valid/bleu, valid/loss"
+        "bleu, loss, perplexity, bits_per_byte, bleu_detokenised, bleu/source-words=5-8,"
+        " perplexity/source-words=5-8, valid/bleu, valid/loss"
     )
 
 
