@@ -133,7 +133,7 @@ class ResolvedSpec:
     def parts(self) -> Mapping[str, str]:
         """Word → SHA-256 of the source of each of its parts that came from outside kdx."""
         parts = self.plain.get("parts")
-        return parts if isinstance(parts, dict) else {}
+        return {word: one for word, one in parts.items() if isinstance(one, str)} if isinstance(parts, dict) else {}
 
     @property
     def missing_parts(self) -> Mapping[tuple[str, str], str]:

@@ -36,7 +36,8 @@ def try_parts(plan: Plan, within: int = WITHIN) -> None:
     specs = [canonical(cell.spec) for cell in cells.values()]
     asked = {"parts": [part.text for part in parts], "cells": specs, "within": within}
     words = ", ".join(f"`{part.word}`" for part in parts)
-    command = [sys.executable, "-m", "kdx.training.trial"]
+    # -P: no module is looked for in the folder of the user, where another one may have its name.
+    command = [sys.executable, "-P", "-m", "kdx.training.trial"]
     limit = IMPORTING + len(cells) * within
     try:
         done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, timeout=limit)

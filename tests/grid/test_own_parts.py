@@ -1,5 +1,6 @@
 """A grid names parts of one's own as it names any word; what is wrong with one is told before anything starts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,10 @@ def test_a_recorded_cell_is_known_as_it_was_recorded(own_kernel, request):
         assert elsewhere.word("kernel") == WORD
     finally:
         KERNELS._outside[WORD] = part
+
+
+@pytest.mark.parametrize("parts", [{WORD: ["a"]}, {WORD: 5}, {WORD: {"a": "b"}}, [WORD], WORD, None])
+def test_what_is_no_hash_of_a_recorded_cell_is_none(own_kernel, parts):
+    (cell,) = load_grid(own_kernel / "grid.yaml").cells
+    plain = json.loads(canonical(cell.spec)) | {"parts": parts}
+    assert ResolvedSpec.read(json.dumps(plain)).parts == {}

@@ -23,6 +23,14 @@ def test_a_part_that_works_is_let_through(own_kernel):
     try_parts(plan)
 
 
+def test_what_a_part_writes_is_no_answer_and_what_lies_where_the_user_is_does_not_run(own_kernel, monkeypatch):
+    helpers = own_kernel / "helpers.py"
+    helpers.write_text("import os\nprint('{')\nos.write(1, b'{')\n" + helpers.read_text())
+    (own_kernel / "json.py").write_text("raise SystemExit('not asked for')")
+    monkeypatch.chdir(own_kernel)
+    try_parts(load_grid("grid.yaml"))
+
+
 def test_what_fails_in_the_trial_is_one_message(own_kernel):
     (own_kernel / "helpers.py").write_text("def squared_distance(query, key):\n    return query @ key\n")
     with pytest.raises(KdxError) as caught:

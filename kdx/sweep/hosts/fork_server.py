@@ -81,8 +81,10 @@ class ForkServer:
             environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_BY_PROCESS)
             try:
+                module = "kdx.sweep.hosts.fork_server_process"
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "kdx.sweep.hosts.fork_server_process", str(process_end.fileno())],
+                    # -P: no module is looked for in the folder of the user, where another one may have its name.
+                    [sys.executable, "-P", "-m", module, str(process_end.fileno())],
                     pass_fds=[process_end.fileno()],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,

@@ -40,6 +40,12 @@ def test_a_run_is_started_and_told_of_to_its_end_and_no_process_is_left(host, cl
     assert process.poll() == 0
 
 
+def test_a_file_where_kdx_is_started_runs_in_the_place_of_no_module(host, claimed, tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('not asked for')")
+    monkeypatch.chdir(tmp_path)
+    assert host.start(claimed, 30.0) and host.listen(60.0)["event"] == "trouble"
+
+
 def test_it_waits_as_long_as_it_is_told_or_until_it_is_woken(host):
     begun = time.monotonic()
     assert host.listen(0.2) is None
