@@ -315,7 +315,8 @@ def test_a_label_out_of_range_is_refused(label: int) -> None:
         ({"labels": 0}, "labels: 0; allowed: 1 or more"),
         (
             {"filter": "causal"},
-            "filter: not in this space; allowed: kernel, symmetry, normaliser, head_width, bias, dropout, path, and "
+            "filter: not in this space; allowed: kernel, symmetry, normaliser, head_width, qk_norm, "
+            "kv_heads, output_gate, bias, dropout, path, and "
             "options of parts",
         ),
         ({"relations": ("query",)}, "relations: 'query'; allowed: key, value"),
