@@ -30,7 +30,7 @@ def resume(
     from kdx.data.plan_corpora import prepare_data
     from kdx.store import evaluations, reading, recording
     from kdx.store.database import open_database
-    from kdx.store.plan_from_records import plan_of
+    from kdx.store.plan_from_records import plan_of, plan_to_decide_with
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
 
@@ -45,7 +45,8 @@ def resume(
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             over = not unfinished & {each.state for each in record.runs}
-            if over and not (record.grid.get("evaluations") and lacks_evaluations(database, plan_of(record, parts))):
+            asked = record.grid.get("evaluations")
+            if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record, parts)

@@ -1,5 +1,6 @@
 """Rebuilds the plan of a sweep from its records."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -7,6 +8,7 @@ from pydantic import ValidationError
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
+from kdx.grid.spec import CellSpec
 from kdx.own_parts.needed import bring
 from kdx.store.records import SweepRecord
 
@@ -25,10 +27,25 @@ def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
     bring(missing, parts, f"sweep {sweep.name}")
     if unknown := list(dict.fromkeys(word for cell in sweep.cells for word in cell.spec.unknown)):
         raise _written_by_another(sweep, f"it has what this kdx does not know: {', '.join(unknown)}")
+    return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
+
+
+def plan_to_decide_with(sweep: SweepRecord) -> Plan:
+    """The same plan without the code of parts, whose cells have common words in their place: nothing is run by it.
+
+    Cells that this kdx does not know are left out.
+
+    Raises:
+        KdxError: the plan has a table or an evaluation that this kdx does not know.
+    """
+    return _planned(sweep, {cell.id: cell.spec.without_parts for cell in sweep.cells})
+
+
+def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
     if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
         raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
     cells = tuple(
-        PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := cell.spec.known)
+        PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := specs[cell.id])
     )
     try:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])

@@ -1,6 +1,7 @@
 """A kernel from a file beside the grid, from the grid to the table, and in the hands of somebody without the file."""
 
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,16 @@ def test_a_part_that_fails_starts_nothing(own_kernel, data_home):
     _, said = kdx("sweep", "grid.yaml", folder=own_kernel, code=2)
     assert "error: helpers.py:1:1: `my_kernels.py:Cauchy` fails: ModuleNotFoundError: No module named 'absent'" in said
     assert not (own_kernel / "runs.db").exists()
+
+
+def test_a_finished_sweep_asks_for_no_code(own_kernel, data_home):
+    with (own_kernel / "grid.yaml").open("a") as grid:
+        grid.write("evaluations: {again: {split: valid}}\n")
+    kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
+    _, said = kdx("resume", folder=own_kernel)
+    assert "nothing is unfinished" in said
+    with sqlite3.connect(own_kernel / "runs.db") as connection:
+        connection.execute("DELETE FROM evaluation_metric")
+        connection.execute("DELETE FROM evaluation")
+    _, said = kdx("resume", folder=own_kernel, code=2)
+    assert "whose code this command would run" in said
