@@ -33,8 +33,8 @@ def text() -> str:
     lines += [
         "## task",
         "",
-        "A test measures some metrics by slice as well, such as `perplexity/context=5-8`, which a table may have for its",
-        "`metric`: what number of a target a slice is of stands behind it.",
+        "A test measures some metrics by slice as well, such as `perplexity/context=5-8`, which a table may have for",
+        "its `metric`; the table says what is counted.",
         "",
         "| word | what is learned | data | metrics, the first selects | by slice | keys of its own |",
         "|---|---|---|---|---|---|",

@@ -70,8 +70,6 @@ PER_TOKEN = ["vocabulary", "tokenisation", "test text"]
         ("translation", "bleu", ["tokenisation", "test text", "test source text"]),
         ("translation", "bleu_detokenised", ["tokenisation", "test text", "test source text"]),
         ("prediction", "word_perplexity", ["vocabulary", "test text"]),
-        ("prediction", "perplexity/context=5-8", PER_TOKEN),
-        ("translation", "bleu/source-words=5-8", ["tokenisation", "test text", "test source text"]),
         ("prediction", "valid/perplexity", ["vocabulary", "tokenisation", "valid text"]),
     ],
 )
@@ -121,7 +119,13 @@ def test_a_perplexity_per_word_asks_for_the_vocabulary_where_words_are_unknown()
 
 def test_words_of_a_frequency_are_the_same_only_in_one_training_text() -> None:
     assert topics("perplexity/frequency=5-8", FACTS)[-1] == "training text"
-    assert "training text" not in topics("perplexity/context=5-8", FACTS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "whole"), [("perplexity/context=5-8", "perplexity"), ("bleu/source-words=1", "bleu")]
+)
+def test_a_metric_of_a_slice_asks_for_what_the_metric_of_the_whole_does(metric: str, whole: str) -> None:
+    assert topics(metric, FACTS) == topics(whole, FACTS) != topics("bits_per_byte", FACTS)
 
 
 def test_generated_examples_have_to_be_the_same() -> None:
@@ -142,8 +146,6 @@ def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
         return [one.instead for one in made(record).audit if not one.compared]
 
     other = {**FACTS, "vocabulary": "f"}
-    sliced = recorded(FACTS, other, metric="perplexity/context=5-8")
-    assert {one.instead for one in made(sliced).audit if not one.compared} <= {""}, "there are none by slice"
     assert proposed(recorded(FACTS, other)) == ["bits_per_byte"]
     assert proposed(recorded(FACTS, {**other, "tokenisation": "bytes"})) == ["bits_per_byte"] * 2
     assert proposed(recorded(FACTS, {**other, "test/text": "f"})) == ["", ""], "of other text they would not, either"
