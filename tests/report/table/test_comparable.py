@@ -28,7 +28,8 @@ FACTS = {
     "test/source_text": "d" * 32,
     "test/content": "e" * 32,
 }
-METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised")
+SLICE = "test/perplexity/context=5-8"
+METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised", SLICE)
 
 
 def recorded(*facts: dict[str, Any] | None, task: str = "prediction", **asked: Any) -> SweepRecord:
@@ -147,6 +148,8 @@ def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
 
     other = {**FACTS, "vocabulary": "f"}
     assert proposed(recorded(FACTS, other)) == ["bits_per_byte"]
+    by_slice = recorded(FACTS, other, metric=SLICE.removeprefix("test/"))
+    assert proposed(by_slice) == [""], "they are not told by slice"
     assert proposed(recorded(FACTS, {**other, "tokenisation": "bytes"})) == ["bits_per_byte"] * 2
     assert proposed(recorded(FACTS, {**other, "test/text": "f"})) == ["", ""], "of other text they would not, either"
     assert proposed(replace(recorded(FACTS, other), metrics={})) == [""], "nobody recorded them"
