@@ -33,14 +33,18 @@ def text() -> str:
     lines += [
         "## task",
         "",
-        "| word | what is learned | data | metrics, the first selects | keys of its own |",
-        "|---|---|---|---|---|",
+        "A test measures some metrics by slice as well, such as `perplexity/context=5-8`, which a table may have for",
+        "its `metric`; the table says what is counted.",
+        "",
+        "| word | what is learned | data | metrics, the first selects | by slice | keys of its own |",
+        "|---|---|---|---|---|---|",
     ]
     for task in TASKS.values():
         own = [f"`{key}`" for key in task.settings]
         own += [f"`{option.name}`" for option in task.options]
         metrics = ", ".join(task.metrics)
-        lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {', '.join(own)} |")
+        sliced = "; ".join(f"{' and '.join(one.metrics)} by `{one.respect}`, {one.title}" for one in task.slicings)
+        lines.append(f"| `{task.word}` | {task.title} | {task.data.word} | {metrics} | {sliced} | {', '.join(own)} |")
     lines += [
         "",
         "## keys of words and tasks",

@@ -1,8 +1,13 @@
 """Makes the evaluations of one completed run in the process of its worker: from the kept weights to recorded rows."""
 
+import fcntl
 import json
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from kdx.data.corpus import load_corpus
 from kdx.errors import AccessError, DatabaseError, KdxError, StorageError
@@ -16,14 +21,17 @@ from kdx.store.records import RunState
 from kdx.sweep.messages import SignsOfLife, Work, describe_error
 from kdx.training.checkpoint import unpacked
 from kdx.training.evaluation import Evaluator
-from kdx.training.stopping import StopRequest
+from kdx.training.stopping import Stopped, StopRequest
+
+_PAUSE = 0.2
+"""Seconds between two looks at whether another process is done."""
 
 
 def make_evaluations(work: Work, channel: socket.socket, database: Database, stop: StopRequest) -> None:
     """Make the evaluations that are asked for and are not there; each is recorded as soon as it is made.
 
-    Another process may make the same evaluations at the same time, which does no harm. An evaluation that cannot be
-    made is recorded with the reason; where the weights are gone, nothing is recorded.
+    A process that another supervisor has started for the same run waits until this one is done, and finds them made.
+    An evaluation that cannot be made is recorded with the reason; where the weights are gone, nothing is recorded.
 
     Raises:
         Stopped: it was asked to stop; what was made until then is recorded.
@@ -37,8 +45,9 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
     spec = CellSpec.model_validate(json.loads(work.spec))
     asked = [resolve_evaluation(spec, _asked(text)) for text in work.evaluations]
     evaluator: Evaluator | None = None
-    for one in {each.id: each for each in asked}.values():
-        if one.id not in evaluations.of_runs(database, [work.run_id]).get(work.run_id, {}):
+    with _alone_with(Path(work.folder).parent / weights.folder / weights.name, stop, signs):
+        there = evaluations.of_runs(database, [work.run_id]).get(work.run_id, {})
+        for one in {each.id: each for each in asked if each.id not in there}.values():
             try:
                 evaluator = evaluator or _evaluator(spec, work, weights, origin.data, stop, signs)
                 made = _made(evaluator, one, weights)
@@ -48,7 +57,32 @@ def make_evaluations(work: Work, channel: socket.socket, database: Database, sto
                 made = Made(one.id, one.settings, weights.sha256, error=describe_error(error))
                 signs.note(f"cannot be evaluated ({_described(one)}): {made.error}")
             evaluations.record(database, work.run_id, made)
-        signs.alive()
+            signs.alive()
+
+
+@contextmanager
+def _alone_with(weights: Path, stop: StopRequest, signs: SignsOfLife) -> Iterator[None]:
+    """Holds the lock on a file of weights, which ends with the process; waits for another process that holds it.
+
+    Where there are no locks, nothing is waited for: an evaluation that is made twice is recorded once.
+    """
+    with ExitStack() as held:
+        with suppress(OSError):
+            file = held.enter_context(weights.open("rb"))
+            while not _locked(file):
+                if stop.asked:
+                    raise Stopped
+                signs.alive()
+                time.sleep(_PAUSE)
+        yield
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _asked(text: str) -> AskedEvaluation:

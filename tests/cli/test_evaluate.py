@@ -99,3 +99,23 @@ def test_resume_goes_on_with_evaluations_alone(ran):
     typed("evaluate", "grid.yaml")
     assert typed("resume").exit_code == 0
     assert [trains for _, trains in ran] == [False, True]
+
+
+def test_a_plan_says_why_some_cells_go_without_an_evaluation():
+    Path("grid.yaml").write_text(
+        "name: far\ntask: prediction\nposition: direct-sum\ndata: {corpus: synthetic-language}\n"
+        "training: {length: 16, batch_tokens: 64}\naxes: {encoding: [sinusoidal, learned]}\n"
+        "evaluations: {far: {length: [32, 1500], streams: 1}}\n"
+    )
+    told = typed("plan", "grid.yaml")
+    reason = "a learned table has 1024 positions, and 1500 are in sight"
+    assert told.stderr.splitlines()[0] == (
+        f"note: evaluation `far` (streams 1, length 1500) cannot be made of 1 of 2 cells (learned): {reason}"
+    )
+    assert told.stderr.count("note: ") == 1
+    runs = json.loads(typed("plan", "grid.yaml", "--json").stdout)["runs"]
+    found = {one["choices"]["encoding"]: one["impossible_evaluations"] for one in runs}
+    assert found == {
+        "sinusoidal": [],
+        "learned": [{"name": "far", "settings": {"streams": 1, "length": 1500}, "reason": reason}],
+    }

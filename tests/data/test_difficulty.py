@@ -143,3 +143,6 @@ def test_a_task_of_text_has_the_slices_of_its_metrics_and_no_others(task):
 def test_a_table_may_have_a_slice_for_its_metric():
     metric = Metric("accuracy/pairs=5-8", Direction.MAX)
     assert (metric.unit, metric.recorded) == ("accuracy/pairs=5-8", "test/accuracy/pairs=5-8")
+    assert metric.whole == "accuracy" and not metric.in_nats
+    sliced = Metric("perplexity/context=5-8", Direction.MIN)
+    assert sliced.in_nats and (sliced.whole, Metric("valid/perplexity", Direction.MIN).whole) == ("perplexity",) * 2

@@ -1,7 +1,10 @@
 """Evaluations are made at the end of a run or long afterwards, of the same weights, with the same bits."""
 
+import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +16,12 @@ from kdx.run_files.files import final_weights
 from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.records import EvaluationRecord, RunState
-from kdx.sweep import worker
+from kdx.sweep import evaluating, worker
 from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.supervisor import Supervisor
-from kdx.training.stopping import Stopped
+from kdx.training.stopping import Stopped, StopRequest
 
 STREAMS = """
 name: streams
@@ -228,3 +231,64 @@ def test_a_worker_that_is_asked_to_stop_keeps_what_it_has_made(database, data_ho
     assert worker.work(work, Nobody()) == worker.STOPPED
     assert len(made(database)[1]) == 2
     assert Path(work.folder).is_dir()
+
+
+# In a worker: each evaluation that is computed is noted, and none is before both supervisors have planned theirs.
+COUNTING = """
+import os, sys, time
+if any("fork_server_process" in word for word in sys.orig_argv):
+    from kdx.training.evaluation import Evaluator
+    whole = Evaluator.evaluate
+    def counted(self, one):
+        while not os.path.exists("both"):
+            time.sleep(0.05)
+        with open("counted", "a") as file:
+            print(self._seed, one.id, file=file)
+        time.sleep(0.2)
+        return whole(self, one)
+    Evaluator.evaluate = counted
+"""
+
+
+def test_two_supervisors_at_once_make_each_evaluation_once(database, data_home, tmp_path):
+    ran(database, f"{STREAMS}seeds: 2\n")
+    (tmp_path / "grid.yaml").write_text(f"{STREAMS}seeds: 2\n{LONGER}")
+    (tmp_path / "sitecustomize.py").write_text(COUNTING)
+    code = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    command = [sys.executable, "-m", "kdx", "evaluate", "grid.yaml", "--workers", "2"]
+    both = [
+        subprocess.Popen(
+            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": code}, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for one in both:
+        assert "8 evaluations of completed runs to make" in one.stderr.readline()
+    (tmp_path / "both").touch()
+    said = [one.communicate()[1] for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    computed = (tmp_path / "counted").read_text().splitlines()
+    assert sorted(computed) == sorted(set(computed)) and len(computed) == 8
+    assert [len(its) for its in made(database).values()] == [4, 4]
+    assert all(one.error is None and one.metrics for its in made(database).values() for one in its.values())
+    assert not any("cannot be evaluated" in words for words in said)
+
+
+def test_a_worker_that_waits_for_another_shows_that_it_lives_and_can_be_stopped(tmp_path):
+    weights, stop = tmp_path / "weights", StopRequest()
+    weights.write_bytes(b"")
+    looks = []
+
+    class Signs:
+        def alive(self):
+            looks.append(1)
+            stop.asked = len(looks) == 2
+
+    first, second = (evaluating._alone_with(weights, stop, Signs()) for _ in range(2))
+    with first, pytest.raises(Stopped), second:
+        raise AssertionError("two at once")
+    assert len(looks) == 2
+    with evaluating._alone_with(weights, StopRequest(), Signs()):
+        pass
+    with evaluating._alone_with(tmp_path / "gone", StopRequest(), Signs()):
+        pass

@@ -127,3 +127,45 @@ def test_what_seeds_can_show_is_said_of_each_length_by_its_name() -> None:
     (line,) = [one for one in caption(table, best="*") if one.startswith("The smallest difference")]
     assert line.count("(length 128), n = 2") == line.count("(length 256), n = 2") == 1
     assert "(prediction)" not in line
+
+
+def two_encodings(**table: object) -> SweepRecord:
+    """A sinusoid, which can be read far, and a learned table, which cannot, both with the shorter length."""
+    spec = {"task": "prediction", "position": "direct-sum"}
+    cells = [cell(word, **spec, encoding=word) for word in ("sinusoidal", "learned")]
+    runs = [*scored("sinusoidal", (9.0, 9.5)), *(one._replace(id=1) for one in scored("learned", (9.0, 9.5)))]
+    asked = [{"name": "longer", "settings": {"length": length}} for length in (128, 2000)]
+    asked.append({"name": "wide", "settings": {"beam": 3}})
+    shown = {"name": "t", "rows": ["encoding"], "columns": ["evaluation.length"], **table}
+    record = sweep(cells, runs, tables=[shown])
+    return replace(record, grid={**record.grid, "evaluations": asked})
+
+
+WITHOUT = (
+    "Evaluation `longer` (length 2000) cannot be made of learned: "
+    "a learned table has 1024 positions, and 2000 are in sight."
+)
+
+
+def test_a_table_tells_which_evaluations_its_cells_go_without_and_why():
+    record = two_encodings()
+    # The beam is of another task and no reason to tell.
+    assert [(one.record.id, one.asked.settings.length) for one in evaluated_cells(record)[1]] == [("learned", 2000)]
+    (table,) = tables(record)
+    assert [note for note in table.notes if note.startswith("Evaluation")] == [WITHOUT]
+
+
+@pytest.mark.parametrize(
+    "where", [{"encoding": "sinusoidal"}, {"evaluation.length": "128"}], ids=["other cells", "other evaluations"]
+)
+def test_what_a_table_does_not_show_it_does_not_explain(where):
+    (table,) = tables(two_encodings(where=where))
+    assert not [note for note in table.notes if note.startswith("Evaluation")]
+    (own,) = tables(two_encodings(columns=[]))
+    assert not [note for note in own.notes if note.startswith("Evaluation")]
+
+
+def test_a_cell_that_can_have_no_evaluation_is_explained_too():
+    (table,) = tables(two_encodings(where={"evaluation.length": "2000"}))
+    assert table.layout.rows == (("sinusoidal",),)
+    assert WITHOUT in table.notes

@@ -28,7 +28,8 @@ FACTS = {
     "test/source_text": "d" * 32,
     "test/content": "e" * 32,
 }
-METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised")
+SLICE = "test/perplexity/context=5-8"
+METRICS = ("test/bits_per_byte", "test/loss", "test/word_perplexity", "test/bleu_detokenised", SLICE)
 
 
 def recorded(*facts: dict[str, Any] | None, task: str = "prediction", **asked: Any) -> SweepRecord:
@@ -117,6 +118,17 @@ def test_a_perplexity_per_word_asks_for_the_vocabulary_where_words_are_unknown()
     assert topics("word_perplexity", {**FACTS, "test/unknown_rate": None})[0] == "test text"
 
 
+def test_words_of_a_frequency_are_the_same_only_in_one_training_text() -> None:
+    assert topics("perplexity/frequency=5-8", FACTS)[-1] == "training text"
+
+
+@pytest.mark.parametrize(
+    ("metric", "whole"), [("perplexity/context=5-8", "perplexity"), ("bleu/source-words=1", "bleu")]
+)
+def test_a_metric_of_a_slice_asks_for_what_the_metric_of_the_whole_does(metric: str, whole: str) -> None:
+    assert topics(metric, FACTS) == topics(whole, FACTS) != topics("bits_per_byte", FACTS)
+
+
 def test_generated_examples_have_to_be_the_same() -> None:
     assert topics("accuracy", {"test/content": "e" * 32}) == ["test examples"]
 
@@ -136,6 +148,8 @@ def test_bits_per_byte_are_proposed_only_where_they_would_compare() -> None:
 
     other = {**FACTS, "vocabulary": "f"}
     assert proposed(recorded(FACTS, other)) == ["bits_per_byte"]
+    by_slice = recorded(FACTS, other, metric=SLICE.removeprefix("test/"))
+    assert proposed(by_slice) == [""], "they are not told by slice"
     assert proposed(recorded(FACTS, {**other, "tokenisation": "bytes"})) == ["bits_per_byte"] * 2
     assert proposed(recorded(FACTS, {**other, "test/text": "f"})) == ["", ""], "of other text they would not, either"
     assert proposed(replace(recorded(FACTS, other), metrics={})) == [""], "nobody recorded them"
