@@ -10,6 +10,7 @@ import pytest
 
 import kdx
 from kdx.errors import DatabaseError, Faults, KdxError
+from kdx.store.version import REVISION
 
 EXAMPLE = Path(__file__).parents[1] / "runs.db.example"
 
@@ -59,7 +60,7 @@ def test_the_selected_run_has_the_best_validation_score_of_its_cell():
 def test_evaluations_are_records(tmp_path):
     assert not kdx.evaluations("quickstart", EXAMPLE)
     old = tmp_path / "runs.db"
-    shutil.copy(Path(__file__).parent / "store" / "sqlite" / "databases" / "0007.db", old)
+    shutil.copy(Path(__file__).parent / "store" / "sqlite" / "databases" / f"{REVISION}.db", old)
     (one,) = kdx.evaluations("tiny", old)
     assert (one.run, one.settings["beam"], dict(one.metrics), one.error) == (1, 4, {"loss": 1.25}, None)
     (row,) = one.rows()

@@ -44,4 +44,7 @@ def find(grid: str | Path, beside: Path = Path()) -> Path:
         return folder() / f"{grid}.yaml"
     problem = f"`{shortened(grid)}` is {what}, not a grid" if what else f"no grid `{shortened(grid)}`"
     hint = did_you_mean(str(grid), known) or "`kdx init` copies the shipped grids here"
-    raise Faults([KdxError(problem, allowed=f"a YAML file, or one of {', '.join(known)}", hint=hint)])
+    # Whoever names a file wants no list of others.
+    is_file = what is not None or Path(grid).suffix in (".yaml", ".yml")
+    shipped = "the name of a shipped one" if is_file else f"one of {', '.join(known)}"
+    raise Faults([KdxError(problem, allowed=f"a YAML file, or {shipped}", hint=hint)])
