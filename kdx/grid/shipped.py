@@ -45,6 +45,6 @@ def find(grid: str | Path, beside: Path = Path()) -> Path:
     problem = f"`{shortened(grid)}` is {what}, not a grid" if what else f"no grid `{shortened(grid)}`"
     hint = did_you_mean(str(grid), known) or "`kdx init` copies the shipped grids here"
     # Whoever names a file wants no list of others.
-    is_file = what is not None or Path(grid).suffix in (".yaml", ".yml")
+    is_file = Path(grid).suffix in (".yaml", ".yml")
     shipped = "the name of a shipped one" if is_file else f"one of {', '.join(known)}"
     raise Faults([KdxError(problem, allowed=f"a YAML file, or {shipped}", hint=hint)])
