@@ -127,7 +127,8 @@ def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(termi
 
 
 def test_a_sweep_that_is_told_twice_ends_at_once(terminal, figure):
-    terminal.write("grid.yaml", LONG)
+    # Far more steps than it comes to, however fast the machine is.
+    terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
     sweep = terminal.start("sweep", "grid.yaml", "--db", DATABASE, "--workers", "2")
     wait_until(lambda: at_work(terminal))
     sweep.send_signal(signal.SIGTERM)

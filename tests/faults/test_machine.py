@@ -23,7 +23,7 @@ HANGS = """
 import sys, time
 from pathlib import Path
 
-if sys.orig_argv[2:3] == ["kdx.sweep.hosts.fork_server_process"]:
+if "kdx.sweep.hosts.fork_server_process" in sys.orig_argv:
     from kdx.training.module import TaskModule
 
     step, hung = TaskModule.training_step, Path(__file__).with_name("hung")

@@ -19,6 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
+from kdx.own_parts.part import OwnPart
 from kdx.store import evaluations, leases, reading, recording
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
@@ -38,6 +39,7 @@ def scripts() -> ScriptDirectory:
 METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89, "0007": 89, "0008": 89}
 
 
+PART = OwnPart("kernel", "a.py:A", "a", "A", {"a.py": "class A: pass\n"}).sha256
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 
@@ -66,7 +68,7 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         made = evaluations.of_runs(database, [run.id for run in tiny.runs])
         found = [one.metrics for of_run in made.values() for one in of_run.values()]
         assert found == ([{"loss": 1.25}] if old.stem >= "0007" else [])
-        kept = [part.sources for part in load_parts(database, ["a" * 64]).values()]
+        kept = [part.sources for part in load_parts(database, [PART]).values()]
         assert kept == ([{"a.py": "class A: pass\n"}] if old.stem >= "0008" else [])
         (attempt,) = reading.attempts(database, 4)
         assert "do not fill 32768 streams" in attempt.traceback
