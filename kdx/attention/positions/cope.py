@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, upcast
+from kdx.attention.interfaces import Part, Settings, TokenPositions, upcast
+from kdx.attention.positions.by_part import ByPart
 from kdx.definitions import option
 
 
-class CoPE(PositionScheme):
+class CoPE(ByPart):
     """A learned vector for each number of tokens that the query counts since the key."""
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨f_q W_q, e[Σ_l σ(⟨q, k_l⟩ / √D)]⟩ / √D), l = j … i"
@@ -32,10 +33,6 @@ class CoPE(PositionScheme):
         super().__init__(settings, **options)
         self.weight = nn.Parameter(torch.empty(self.counted, settings.head_width))
         nn.init.normal_(self.weight, std=settings.head_width**-0.5)
-
-    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(query, *everything)
 
     def by_part(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions

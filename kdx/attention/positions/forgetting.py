@@ -16,16 +16,16 @@ from kdx.attention import columns
 from kdx.attention.interfaces import (
     DotProduct,
     Part,
-    PositionScheme,
     Settings,
     TokenFeatures,
     TokenPositions,
     taken,
     upcast,
 )
+from kdx.attention.positions.by_part import ByPart
 
 
-class Forgetting(PositionScheme):
+class Forgetting(ByPart):
     """A gate at every token, by which what came before it is forgotten."""
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(Σ_l log f_l), f_l = σ(w_h x_l + b_h), l = j + 1 … i"
@@ -43,10 +43,6 @@ class Forgetting(PositionScheme):
 
     def of_tokens(self, features: Tensor) -> Tensor:
         return F.logsigmoid(upcast(self.gate(features))).transpose(1, 2).unsqueeze(-1)
-
-    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(query, *everything)
 
     def by_part(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions

@@ -9,14 +9,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from kdx.attention.interfaces import DotProduct, Part, PositionScheme, Settings, TokenPositions, taken
+from kdx.attention.interfaces import DotProduct, Part, Settings, TokenPositions, taken
+from kdx.attention.positions.by_part import ByPart
 
 # Forward and backward on one CPU core, the bias takes 0.75 of the columns' time at 32 × 32 and 128 × 128 positions and
 # 0.9 at 512 × 512, but 1.2 to 1.6 times theirs at 1024 × 1024, and memory of Tq × Tk for every row of the batch.
 LARGEST_BIAS = 256 * 256
 
 
-class Product(PositionScheme):
+class Product(ByPart):
     """A symmetric exponential kernel on positions."""
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(⟨t_q W_T, t_k W_T⟩ / √D)"
@@ -30,10 +31,6 @@ class Product(PositionScheme):
         self.shape = (settings.heads, settings.head_width)
         self.projection = nn.Linear(settings.width, settings.heads * settings.head_width, bias=False)
         nn.init.xavier_uniform_(self.projection.weight)
-
-    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(query, *everything)
 
     def by_part(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions

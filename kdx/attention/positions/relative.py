@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from kdx.attention.distances import known, of_pairs, skew
 from kdx.attention.encodings.sinusoidal import Sinusoidal
 from kdx.attention.interfaces import Part, PositionScheme, Settings, TokenPositions, taken
+from kdx.attention.positions.by_part import ByPart
 from kdx.definitions import option
 
 
-class Relative(PositionScheme):
+class Relative(ByPart):
     """Transformer-XL's relative position."""
 
     formula = "k(x_q, x_k) = k_F(q + u, k) · exp(⟨q + v, R_(i-j) W_R⟩ / √D)"
@@ -53,10 +54,6 @@ class Relative(PositionScheme):
 
     def query(self, query: Tensor, place: TokenPositions) -> Tensor:
         return query if self.u is None else query + self.u.unsqueeze(1).to(query.dtype)
-
-    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
-        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
-        return self.by_part(query, at_query, at_key)(query, *everything)
 
     def by_part(
         self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions

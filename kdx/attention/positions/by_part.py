@@ -1,0 +1,20 @@
+"""What schemes share that give their factor for a part of the queries and of the keys."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from kdx.attention.interfaces import Part, PositionScheme, TokenPositions
+
+
+class ByPart(PositionScheme):
+    """A factor of which any part is as easily had as the whole."""
+
+    def by_part(
+        self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions
+    ) -> Callable[[Tensor, slice, Part], Tensor]:
+        raise NotImplementedError
+
+    def log_weight(self, query: Tensor, at_query: TokenPositions, at_key: TokenPositions) -> Tensor:
+        everything = slice(0, at_query.positions.size(-1)), slice(0, at_key.positions.size(-1))
+        return self.by_part(query, at_query, at_key)(query, *everything)

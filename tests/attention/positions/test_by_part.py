@@ -1,0 +1,25 @@
+"""A scheme that gives parts gives the whole by the same computation."""
+
+import pytest
+import torch
+
+from kdx.attention.interfaces import Settings, TokenPositions
+from kdx.attention.positions.by_part import ByPart
+
+
+class Counted(ByPart):
+    def by_part(self, query, at_query, at_key):
+        seen = at_key.positions.float()
+        return lambda query, asked, others: at_query.positions.float()[asked, None] - seen[others]
+
+
+def test_the_whole_is_the_part_of_all_queries_and_all_keys():
+    scheme = Counted(Settings(4, 1, 4))
+    at_query, at_key = (TokenPositions(torch.arange(count), None) for count in (3, 5))
+    whole = scheme.log_weight(torch.zeros(1, 1, 3, 4), at_query, at_key)
+    assert whole.tolist() == [[float(i - j) for j in range(5)] for i in range(3)]
+
+
+def test_one_without_parts_is_no_scheme():
+    with pytest.raises(NotImplementedError):
+        ByPart(Settings(4, 1, 4)).log_weight(torch.zeros(1, 1, 1, 4), *[TokenPositions(torch.arange(1), None)] * 2)
