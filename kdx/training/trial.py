@@ -21,8 +21,7 @@ from kdx.data.corpora import DIFFICULTIES
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
 from kdx.own_parts.faults import fault_of
-from kdx.own_parts.part import OwnPart
-from kdx.own_parts.registry import FAMILY_OF, add, parts_of
+from kdx.own_parts.registry import at_hand, parts_of, take
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Space, Split
 
@@ -36,17 +35,15 @@ def main() -> None:
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     signal.signal(signal.SIGALRM, _end)
-    parts = [OwnPart.read(text) for text in asked["parts"]]
-    for part in parts:
-        add(part)
+    take(asked["parts"])
     fault: dict[str, Any] = {}
     for text in asked["cells"]:
-        now = _Now()
+        cell = json.loads(text)
         signal.alarm(asked["within"])
         try:
-            _try(CellSpec.model_validate(json.loads(text)), now)
+            _try(CellSpec.model_validate(cell))
         except BaseException as error:
-            found = fault_of(error, now.word, parts)
+            found = fault_of(error, ", ".join(cell["parts"]), at_hand())
             fault = {"problem": found.problem, "place": found.place and astuple(found.place)}  # type: ignore[arg-type]
             break
         signal.alarm(0)
@@ -58,16 +55,9 @@ def _end(signum: int, frame: FrameType | None) -> None:
     raise TimeoutError("it does not come to an end on a few tokens")
 
 
-class _Now:
-    word = ""
-
-
-def _try(spec: CellSpec, now: _Now) -> None:
-    own = parts_of(spec.parts)
-    for part in own:
-        now.word = part.word
-        FAMILY_OF[part.axis][part.word]
-    now.word = ", ".join(part.word for part in own)
+def _try(spec: CellSpec) -> None:
+    for part in parts_of(spec.parts):
+        part.load()
     if spec.data.corpus in DIFFICULTIES.outside:
         corpus = DIFFICULTIES[spec.data.corpus](**spec.data.options)
         corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
