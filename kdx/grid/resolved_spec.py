@@ -138,6 +138,8 @@ class ResolvedSpec:
     @property
     def missing_parts(self) -> Mapping[tuple[str, str], str]:
         """(axis, word) → hash of those whose source is not at hand. Keys that nobody knows are their options."""
+        if not self.parts:  # as nearly every cell
+            return {}
         known = {part.word: part.sha256 for part in at_hand()}
         chosen = [(family.axis, word) for family, word in chosen_in(self.plain)] + [("corpus", self.corpus)]
         return {

@@ -91,7 +91,7 @@ class OneOf:
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
     def _check(self, value: Any) -> str:
-        if isinstance(value, str) and value in self.words:
+        if isinstance(value, str) and (value in self._words or value in self._others):
             return value
         raise PydanticCustomError("enum", "{expected}", {"expected": ", ".join(f"'{word}'" for word in self.words)})
 
