@@ -111,6 +111,8 @@ class TokenPositions:
 
     def part(self, part: Part) -> "TokenPositions":
         """The place of some of the tokens."""
+        if isinstance(part, slice) and part == slice(0, self.positions.size(-1)):
+            return self
         known = self.start is not None and isinstance(part, slice)
         start = self.start + (part.start or 0) if known else None  # type: ignore[operator, union-attr]
         tokens = None if self._tokens is None else self._tokens.part(part)

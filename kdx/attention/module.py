@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import torch
@@ -32,6 +33,7 @@ from kdx.attention.interfaces import (
     taken,
 )
 from kdx.attention.kernels import KERNELS
+from kdx.attention.linear_attention import linear_attention
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
 from kdx.attention.qk_norm import norms_of
@@ -45,16 +47,20 @@ W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
-# Pairs from which on sums over the keys are quicker than a kernel of each pair, forward and backward with 64 features.
-FEWEST_PAIRS = 128 * 128
-# Weights (B × H × queries × Tk) in a block: some 8 MiB, which an outer cache holds.
-BLOCK = 2**21
+# Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: at least so many,
+# and so many for each feature where a kernel has many more of them than a head has, as Taylor's has.
+FEWEST_TOKENS = 128
+FEWEST_TOKENS_PER_FEATURE = 2.5
+# Under a causal filter a sum is one of each chunk: from so many times as many tokens on.
+CAUSAL = 1.75
+# Weights (B × H × queries × Tk) in a block: some 4 MiB, which an outer cache holds.
+BLOCK = 2**20
 SMALLEST_BLOCK = 128  # queries
 # Queries in one call where a mask of all pairs would be too large: of 64 to 512 the quickest for a window of 256 keys.
 CALL = 128
-# Pairs up to which what blocks need for the gradient is kept: computing it again saves 6 MiB a head, for a fifth of
-# the time.
-LARGEST_KEPT = 512 * 512
+# Pairs up to which what blocks need for the gradient is kept: computing it again saves some 8 MiB a head at this size,
+# for a fifth of the time.
+LARGEST_KEPT = 1024 * 1024
 
 
 class ForwardArguments(TypedDict, total=False):
@@ -460,33 +466,44 @@ class KernelAttention(ContextMixer):
         sink = self.normaliser.sink()
         if sink is not None and self.kernel.leaves_factors:
             return None
-        of_key = self.kernel.feature_map(key, Side.KEY)
-        if of_key is None or query.size(2) * key.size(2) < FEWEST_PAIRS:
+        pairs, more = query.size(2) * key.size(2), CAUSAL if causal else 1
+        if pairs < (FEWEST_TOKENS * more) ** 2 or (none := self.kernel.feature_map(key[:, :, :0], Side.KEY)) is None:
             return None
+        if none.size(-1) > 2 * query.size(-1) and pairs < (FEWEST_TOKENS_PER_FEATURE * none.size(-1) * more) ** 2:
+            return None
+        of_key = self.kernel.feature_map(key, Side.KEY)
+        assert of_key is not None
         if padding is not None:
             of_key = of_key.masked_fill(padding[:, None, :, None], 0.0)
         of_query = self.kernel.feature_map(query, Side.QUERY)
         assert of_query is not None
-        return smoother.linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
+        return linear_attention(of_query, of_key, projected.value, causal=causal, sink=sink)
 
     def _smooth_in_blocks(self, projected: _Projected) -> Tensor:
         """Some queries at a time, with those keys only that the filter may leave them."""
         raw, query, key, value, at_query, at_key, masks = projected
         rows, heads, queries, width = query.shape
         size = max(BLOCK // (rows * heads * key.size(2)), SMALLEST_BLOCK)
-        # Each head's rows together, once, where each product of each block would do it again. Queries in slices, once,
-        # because the gradient of a slice is as long as what it is of.
-        key, value = key.contiguous(), value.contiguous()
+        several = size < queries
+
+        def in_parts(rows: Tensor) -> Sequence[Tensor]:
+            # Of queries, once, because the gradient of a slice is as long as what it is of.
+            return torch.split(rows.contiguous(), size, 2) if several else (rows,)
+
+        def taken_often(rows: Tensor) -> Callable[[Part], Tensor]:
+            # Of keys: each head's rows together, once, where each product of each block would do it again.
+            return slices_of(rows.contiguous()) if several else partial(taken, rows)
+
         dot_product = self.kernel.dot_product(query, key)
         whole = not self.normaliser.cancels or self.normaliser.sink() is not None
         left_out = self.kernel.left_out(query) if whole and dot_product is not None else None
-        terms = None if left_out is None else torch.split(left_out, size, 2)
-        compared = torch.split(query.contiguous(), size, 2)
-        features = slices_of(self.kernel.of_keys(key))
+        terms = None if left_out is None else in_parts(left_out)
+        features = taken_often(self.kernel.of_keys(key))
+        compared = query
         if dot_product is not None:
-            compared, key = torch.split(dot_product[0] / math.sqrt(width), size, 2), dot_product[1]
-        weighed = torch.split(raw, size, 2)
-        keys, values = slices_of(key), slices_of(value)
+            compared, key = dot_product[0] / math.sqrt(width), dot_product[1]
+        asking, weighed = in_parts(compared), in_parts(raw)
+        keys, values = taken_often(key), taken_often(value)
         factors = [scheme.by_part(raw, at_query, at_key) for scheme in self._schemes if scheme.weighs]
 
         def block(asked: slice) -> Tensor:
@@ -494,11 +511,11 @@ class KernelAttention(ContextMixer):
             at_asked, at_seen = at_query.part(asked), at_key.part(seen)
             weight = None
             if dot_product is not None:
-                log_weight: Tensor | None = compared[here] @ keys(seen).transpose(-2, -1)
+                log_weight: Tensor | None = asking[here] @ keys(seen).transpose(-2, -1)
                 log_weight = log_weight if terms is None else _sum(log_weight, terms[here])
             else:
-                log_weight = self.kernel.log_weight(compared[here], keys(seen))
-                weight = self.kernel.weight_of(compared[here], features(seen))
+                log_weight = self.kernel.log_weight(asking[here], keys(seen))
+                weight = self.kernel.weight_of(asking[here], features(seen))
             for factor in factors:
                 # In place where no gradient needs the product itself: new memory costs more than the sum.
                 added = factor(weighed[here], asked, seen)

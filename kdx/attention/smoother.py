@@ -73,8 +73,8 @@ def quick(
     of_pairs: Callable[[Tensor], Tensor] | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """`literal` with fewer passes over the pairs: it divides the sum, not each weight, or takes torch's softmax."""
-    total = None
+    """`literal` with less work: it divides the smaller of sum and weights, or takes torch's softmax."""
+    total = unseeing = None
     if not normaliser.divides:
         kept = normaliser.weights(log_weight, weight, visible)
     elif weight is None and normaliser.cancels and normaliser.sink() is None:
@@ -85,11 +85,12 @@ def quick(
             # key is not NaN; what it gives is taken away below.
             hidden = torch.zeros_like(visible, dtype=log_weight.dtype)
             log_weight = log_weight + hidden.masked_fill_(~visible, torch.finfo(log_weight.dtype).min / 2)
+            unseeing = ~visible.any(-1, keepdim=True)
         kept = log_weight.softmax(-1)
     else:
         kept, total = _raw(log_weight, weight, normaliser, visible)
-        if torch.is_autocast_enabled(value.device.type):
-            # Which would make the products below narrow, so the weights are made small before.
+        # Autocast would make the products below narrow, so the weights are made small before.
+        if kept.size(-1) <= value.size(-1) or torch.is_autocast_enabled(value.device.type):
             kept, total = kept / total, None
     # The sum of many raw weights has no bound: before it is divided, it stays wide.
     kept = F.dropout(kept, dropout).to(value.dtype if total is None else kept.dtype)
@@ -97,8 +98,8 @@ def quick(
     if of_pairs is not None:
         output = output + of_pairs(kept)
     if total is not None:
-        return (output / total).to(value.dtype)
-    return output if visible is None else output.masked_fill(~visible.any(-1, keepdim=True), 0.0)
+        output = (output / total).to(value.dtype)
+    return output if unseeing is None else output.masked_fill(unseeing, 0.0)
 
 
 def fused(
@@ -178,44 +179,6 @@ def _with_sink(query: Tensor, key: Tensor, product: Tensor, row: bool) -> DotPro
     return F.pad(query, (0, 0, 1, 0)) if row else query, key
 
 
-def linear_attention(
-    query: Tensor, key: Tensor, value: Tensor, *, causal: bool, sink: Tensor | None = None, chunk: int = 64
-) -> Tensor:
-    """Eq. 2 for a kernel that is a dot product of features: (Σ_k φ(k) v)ᵀ φ(q) over (Σ_k φ(k))ᵀ φ(q).
-
-    Under a causal filter what lies before a chunk of the tokens is such a sum, and only pairs within the chunk are gone
-    through [Katharopoulos et al. 2020, Sec. 3.2; Hua et al. 2022, Sec. 3.2].
-
-    Args:
-        query, key: φ of them, (B, H, Tq, C) and (B, H, Tk, C); zeros for a key that must not be seen.
-        value: (B, H, Tk, D)
-        causal: the keys seen are the lower triangle; Tq = Tk.
-        sink: log-weight of one more key, whose value is 0; broadcasts to (B, H, Tq, 1).
-        chunk: tokens; 64 was the quickest of 16 to 256, at 256 to 4096 tokens with 64 features.
-
-    Returns:
-        (B, H, Tq, D)
-    """
-    with torch.autocast(value.device.type, enabled=False):
-        # Sums over all keys, of which half precision has not the digits. The last column is the row sum.
-        query, key = upcast(query), upcast(key)
-        summed = F.pad(upcast(value), (0, 1), value=1.0)
-        if not causal:
-            sums = query @ (key.transpose(-2, -1) @ summed)
-        else:
-            tokens = query.size(2)
-            query, key, summed = (
-                F.pad(rows, (0, 0, 0, -tokens % chunk)).reshape(*rows.shape[:2], -1, chunk, rows.size(-1))
-                for rows in (query, key, summed)
-            )
-            within = (query @ key.transpose(-2, -1)).tril() @ summed
-            until = (key.transpose(-2, -1) @ summed).cumsum(2)
-            before = F.pad(until[:, :, :-1], (0, 0, 0, 0, 1, 0))
-            sums = (within + query @ before).flatten(2, 3)[:, :, :tokens]
-        total = sums[..., -1:] if sink is None else sums[..., -1:] + upcast(sink).exp()
-        return (sums[..., :-1] / total.masked_fill(total == 0, 1.0)).to(value.dtype)
-
-
 def in_blocks(
     block: Callable[[slice], Tensor], queries: int, size: int, *, again: bool = True, random: bool = False
 ) -> Tensor:
@@ -229,7 +192,9 @@ def in_blocks(
         random: whether a block draws random numbers, which are then to be drawn again.
     """
     slices = [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
-    if not again or len(slices) == 1 or not torch.is_grad_enabled():
+    if len(slices) == 1:
+        return block(slices[0])
+    if not again or not torch.is_grad_enabled():
         return torch.cat([block(some) for some in slices], 2)
     # The last first: under a causal filter it is the largest, and leaves holes in the heap into which all others fit.
     blocks = [checkpoint(block, some, use_reentrant=False, preserve_rng_state=random) for some in reversed(slices)]

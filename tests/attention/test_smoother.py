@@ -54,23 +54,6 @@ def test_paths_are_the_definition(scores: list[list[float]], hidden: int, sign: 
     assert ((output[0, 0] - expected).abs() <= allowed).all()
 
 
-@settings(deadline=None)
-@given(tokens=st.integers(1, 9), chunk=st.integers(1, 5), causal=st.booleans())
-def test_sums_over_keys_are_those_of_pairs(tokens: int, chunk: int, causal: bool) -> None:
-    query, key = draw(2, 3, tokens, 4).exp(), draw(2, 3, tokens, 4, seed=1).exp()
-    key[1, :, tokens // 2] = 0  # a key that must not be seen
-    value, visible = draw(2, 3, tokens, 2, seed=2), torch.ones(tokens, tokens, dtype=torch.bool)
-    expected = smoother.literal(
-        None, query @ key.transpose(-2, -1), RowSum(SETTINGS), value, visible=visible.tril() if causal else visible
-    )
-    torch.testing.assert_close(smoother.linear_attention(query, key, value, causal=causal, chunk=chunk), expected)
-
-
-def test_a_query_without_any_key_gets_zeros_of_sums_too() -> None:
-    query, nothing = draw(1, 1, 3, 4), torch.zeros(1, 1, 3, 4, dtype=torch.float64)
-    assert not smoother.linear_attention(query, nothing, draw(1, 1, 3, 2), causal=True).any()
-
-
 @pytest.mark.parametrize("normaliser", [RowSum(SETTINGS), Length(SETTINGS)], ids=["row-sum", "length"])
 @pytest.mark.parametrize("weight", [None, draw(1, 2, 4, 5)], ids=["positive", "signed"])
 def test_quick_is_literal(normaliser: NormaliserFunction, weight: Tensor | None) -> None:
