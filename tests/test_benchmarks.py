@@ -36,6 +36,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "SHORT": 16,
             "MIDDLE": 16,
             "LONG": 32,
+            "LENGTHS": (4, 8),
             "ROUNDS": 1,
             "LINEAR_IN_MEMORY": ["rbf", "lookup", "linear"],
         },

@@ -97,7 +97,7 @@ class _ChunkByChunk(torch.autograd.Function):
 
 
 def _chunks(rows: Tensor) -> tuple[Tensor, ...]:
-    return rows.split(CHUNK, 1)
+    return torch.split(rows, CHUNK, 1)
 
 
 def _future(like: Tensor) -> Tensor:

@@ -47,8 +47,8 @@ W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
-# Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: at least so many,
-# and so many for each feature where a kernel has many more of them than a head has, as Taylor's has.
+# Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: so many, and so
+# many for each feature where a kernel has many more than a head has, as Taylor's has.
 FEWEST_TOKENS = 128
 FEWEST_TOKENS_PER_FEATURE = 2.5
 # Under a causal filter a sum is one of each chunk: from so many times as many tokens on.
@@ -421,6 +421,13 @@ class KernelAttention(ContextMixer):
         if large and not causal and (self.filter.limits or mask is not None):
             return self._smooth_in_calls(projected, smoother.side_by_side(dot_products, value), sink)
         visible = None if causal else self._visible(*projected[4:])
+        if bias is not None and bias.requires_grad and sink is None and value.device.type == "cpu":
+            # No kernel on a CPU gives the gradient of a bias; torch's way without one takes more passes than ours.
+            query, key = smoother.side_by_side(dot_products, value)
+            log_weight = (query / math.sqrt(self.shape[1])) @ key.transpose(-2, -1)
+            return smoother.quick(
+                log_weight.add_(bias), None, self.normaliser, value, visible=visible, dropout=self._dropout
+            )
         return smoother.fused(
             dot_products,
             value,

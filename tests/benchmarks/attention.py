@@ -17,6 +17,7 @@ from kdx.attention import KernelAttention
 
 WIDTH, HEADS, BATCH = 512, 8, 2
 SHORT, MIDDLE, LONG = 512, 1024, 4096  # tokens
+LENGTHS = (32, 64, 150, 300, 512, 1024)
 ROUNDS = 2
 
 # Softmax-form and positive: to be twice as fast as Eq. 2 as printed.
@@ -45,6 +46,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "elu": {"kernel": "elu"},
     "relu-squared": {"kernel": "relu-squared"},
 }
+# Kernels that run without pairs.
+FEATURE_MAPS = ("linear", "elu", "favor", "hedgehog", "cosformer")
 LINEAR_IN_MEMORY = ["exponential", "rbf", "direct-sum", "product", "lookup", "relative", "polynomial", "linear"]
 
 
@@ -60,7 +63,10 @@ class Theirs(nn.Module):
 
 
 def measure() -> dict[str, object]:
-    """Ratios of time at SHORT, MIDDLE and LONG, and MiB of extra memory at MIDDLE, twice as many tokens and LONG."""
+    """Ratios of time at SHORT, MIDDLE and LONG, and MiB of extra memory at MIDDLE, twice as many tokens and LONG.
+
+    Memory is linear from twice MIDDLE on: up to MIDDLE what backward needs of the pairs is kept.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -71,6 +77,9 @@ def measure() -> dict[str, object]:
                 "positive": _literal_over_fused(POSITIVE, MIDDLE),
                 "positive, causal": _literal_over_fused(POSITIVE, MIDDLE, filter="causal", rounds=1),
                 "others": _literal_over_fused(OTHERS, MIDDLE),
+            },
+            "literal over fused, by tokens, the lowest first": {
+                str(length): _lowest_first(length) for length in LENGTHS
             },
             f"over nn.MultiheadAttention at {SHORT}": _ratios(
                 {"theirs": _pass(Theirs(), SHORT), "exponential": _pass(_attention(), SHORT)}, "theirs"
@@ -88,6 +97,13 @@ def measure() -> dict[str, object]:
                     for name in ("causal", "strided", "fixed", "window")
                 },
                 "causal",
+            ),
+            f"feature maps over causal softmax at {LONG}": _ratios(
+                {
+                    kernel: _pass(_attention(filter="causal", kernel=kernel, horizon=2 * LONG), LONG)
+                    for kernel in ("exponential", *FEATURE_MAPS)
+                },
+                "exponential",
             ),
             f"over causal at {LONG}, without the projections": _ratios(
                 {name: _smoothing(_attention(filter=name, left=256), LONG) for name in ("causal", "window")}, "causal"
@@ -147,6 +163,18 @@ def _literal_over_fused(
     return ratios
 
 
+def _lowest_first(length: int) -> dict[str, float]:
+    """As many tokens in all at each length; full and causal."""
+    ratios = {
+        f"{name} {filter}": ratio
+        for filter in ("full", "causal")
+        for name, ratio in _literal_over_fused(
+            {**POSITIVE, **OTHERS, "table": {"value": "table"}}, length, 2 * ROUNDS, filter=filter
+        ).items()
+    }
+    return dict(sorted(ratios.items(), key=lambda one: one[1]))
+
+
 def _paths(length: int) -> dict[str, float]:
     """Of Definition 1 alone: queries, keys and values in each head are given."""
     ratios: dict[str, float] = {}
@@ -174,7 +202,7 @@ def _smoothing(module: KernelAttention, length: int) -> Callable[[], None]:
 def _memory(name: str) -> list[int]:
     """MiB held at most at MIDDLE, twice as many tokens and LONG, causal, beyond inputs and weights.
 
-    They double with the tokens where memory is linear.
+    The last doubles the one before where memory is linear.
 
     What is allocated, not the resident memory, which the heap's holes make up to three times as large.
     """
