@@ -19,14 +19,17 @@ _LONGEST_WORD = 100  # characters; nobody mistypes a longer one
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where in a file a value stands; line and column count from 1, as editors do."""
+    """Where in a file a value stands; line and column count from 1, as editors do.
+
+    Line 0 is that of a value which stands in no file, such as one of the command line.
+    """
 
     file: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 class KdxError(Exception):

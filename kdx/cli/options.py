@@ -3,7 +3,7 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +65,15 @@ Parts = Annotated[
         # Not in the environment, since the code in it is run.
         metavar="FOLDER",
         help="Where the files of the sweep's own kernels and other parts lie; their code is run.",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        # Not in the environment, where it would change every grid.
+        metavar="KEY=VALUE",
+        help="Lay a value over what the grid says, such as training.steps=100 or seeds=5; any number of times.",
     ),
 ]
 Workers = Annotated[
@@ -130,6 +139,11 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 def in_database(db: str) -> str:
     """The option of a suggested command that names the database; empty for the default."""
     return "" if db == DATABASE else f" --db {shlex.quote(db)}"
+
+
+def set_words(given: Sequence[str] | None) -> tuple[str, ...]:
+    """The words of a command that set what this one sets."""
+    return tuple(word for one in given or () for word in ("--set", one))
 
 
 def seeds_of(text: str | None) -> tuple[int, ...] | None:

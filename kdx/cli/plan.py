@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, Json, MaxRuns, Replace, Seeds, in_database, seeds_of
+from kdx.cli.options import (
+    DATABASE,
+    MOST_RUNS,
+    Db,
+    Json,
+    MaxRuns,
+    Replace,
+    Seeds,
+    Set,
+    in_database,
+    seeds_of,
+    set_words,
+)
 
 if TYPE_CHECKING:
     from kdx.grid.difference import Difference
@@ -16,6 +28,7 @@ def plan(
     grid: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped grid.")],
     db: Db = DATABASE,
     seeds: Seeds = None,
+    set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
     json: Json = False,
@@ -31,7 +44,7 @@ def plan(
     from kdx.store.database import open_database
     from kdx.sweep.decisions import decisions_in
 
-    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs)
+    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     notes = prepare_data(wanted, large=False)
     change = None
     if backend_of(db).exists():
@@ -75,6 +88,7 @@ def plan(
         actions += f"; {to_make} evaluations to make"
     shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
     options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
+    options += "".join(f" {shlex.quote(word)}" for word in set_words(set_))
     options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
     options += " --replace" if replace else ""
     say(f"{len(decisions)} runs of {shape}: {actions}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")

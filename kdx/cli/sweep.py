@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, MOST_RUNS, Db, MaxRuns, Replace, Seeds, Workers, seeds_of, with_run_options
+from kdx.cli.options import (
+    DATABASE,
+    MOST_RUNS,
+    Db,
+    MaxRuns,
+    Replace,
+    Seeds,
+    Set,
+    Workers,
+    seeds_of,
+    set_words,
+    with_run_options,
+)
 from kdx.run_options import RunOptions
 
 
@@ -15,6 +27,7 @@ def sweep(
     db: Db = DATABASE,
     workers: Workers = None,
     seeds: Seeds = None,
+    set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
     options: RunOptions = RunOptions(),
     replace: Replace = False,
@@ -31,7 +44,7 @@ def sweep(
     from kdx.cli.plan import plan as say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, max_runs, replace)
+        say_plan(grid, db, seeds, set_, max_runs, replace)
         return
     import shlex
     from dataclasses import replace as replaced
@@ -45,8 +58,9 @@ def sweep(
     from kdx.store.recording import register
     from kdx.sweep.trial import try_parts
 
-    command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ())))
-    wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs), command=command)
+    command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
+    wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
+    wanted = replaced(wanted, command=command)
     announce(wanted)
     try_parts(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.

@@ -52,6 +52,26 @@ def _ordered(factor: str, choice: Any) -> Any:
     return sorted(choice, key=lambda one: order.index(one) if one in order else len(order))
 
 
+def as_word(factor: str, value: Any) -> str:
+    """A choice as a grid writes it, in the word that a resolved cell has: `product+lookup` is `lookup+product`."""
+    if isinstance(value, str) and factor in _ORDER:
+        value = [] if value == "none" else re.split("[+/]", value)
+    return word(factor, _ordered(factor, value))
+
+
+@cached_over_words
+def default_word(factor: str) -> str | None:
+    """The word of a factor that a cell does not set, before its other words settle it; None: it must be set."""
+    if factor in _options():
+        return word(factor, _options()[factor][0].default)
+    model: type[BaseModel] = CellSpec
+    for step in factor.split("."):
+        info = next(info for name, info in model.model_fields.items() if step in (name, info.alias))
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            model = info.annotation
+    return None if info.is_required() else word(factor, info.get_default(call_default_factory=True))
+
+
 CellSelector = Annotated[dict[str, str], BeforeValidator(_worded)]
 """Factor → word; in YAML a word, a number or a list, as in a grid."""
 

@@ -2,11 +2,13 @@
 
 A cell is the grid's settings with one bundle of each dimension laid over them, the last dimension's on top. Axes,
 approaches and tasks are all dimensions: a bundle of an axis over a factor sets that factor, a bundle of a named axis or
-of approaches sets several. A preset lies under all that the grid sets; a bundle's preset replaces the grid's.
+of approaches sets several. A preset lies under all that the grid sets; a bundle's preset replaces the grid's. Of the
+combinations some may be excluded, before anybody asks whether there is such a cell; then overrides are laid over those
+that they are for; and combinations from beside the product are included.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 from math import prod
@@ -14,7 +16,8 @@ from math import prod
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, by_place
-from kdx.grid.cell_selector import choice, without_effect
+from kdx.grid.cell_selector import choice, factors, without_effect
+from kdx.grid.conditions import Combination, Condition
 from kdx.grid.faults import located
 from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
@@ -33,6 +36,8 @@ class Bundle:
     settings: Node
     preset: Node | None = None
     """Settings that lie under all that the grid sets."""
+    inner: Mapping[str, str] = field(default_factory=dict)
+    """Further axes that vary with it, or only under it, and their choices."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,23 @@ class Dimension:
 
     name: str
     bundles: tuple[Bundle, ...]
+    when: Condition | None = None
+    """It varies only in combinations that fulfil this; in others it sets nothing."""
+    baseline: str | None = None
+    """The choice that all others are to be compared with."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own axis, and those of its bundles."""
+        return tuple(dict.fromkeys([self.name, *(name for bundle in self.bundles for name in bundle.inner)]))
+
+
+@dataclass(frozen=True)
+class Override:
+    """Settings laid over the combinations that fulfil a condition."""
+
+    when: Condition
+    settings: Node
 
 
 @dataclass(frozen=True)
@@ -51,11 +73,15 @@ class SubGrid:
     dimensions: tuple[Dimension, ...]
     preset: Node | None = None
     """Settings that lie under all that the grid sets, unless a bundle has its own."""
+    exclude: tuple[Condition, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    include: tuple[tuple[Bundle, ...], ...] = ()
+    """Combinations beside the product: the bundles of its named axes, and one of the other settings."""
 
     @property
     def size(self) -> int:
-        """Cells of the product."""
-        return prod(len(dimension.bundles) for dimension in self.dimensions)
+        """Combinations, those that are excluded among them."""
+        return prod(len(dimension.bundles) for dimension in self.dimensions) + len(self.include)
 
     @property
     def values(self) -> int:
@@ -63,15 +89,79 @@ class SubGrid:
         largest = (max(map(_values, dimension.bundles), default=0) for dimension in self.dimensions)
         return self.size * (_count(self.base) + sum(largest))
 
-    def choices(self) -> Iterator[tuple[Bundle, ...]]:
-        """Every combination, the last dimension running fastest."""
-        return product(*(dimension.bundles for dimension in self.dimensions))
+    @property
+    def conditions(self) -> Iterator[Condition]:
+        """All that combinations are asked."""
+        yield from self.exclude
+        yield from (override.when for override in self.overrides)
+        yield from (dimension.when for dimension in self.dimensions if dimension.when is not None)
+
+    def combinations(self) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
+        """Axis → choice of every combination that is not excluded, and what it sets, each over the ones before.
+
+        The last dimension runs fastest; what is included comes last.
+        """
+        for chosen in product(*(dimension.bundles for dimension in self.dimensions)):
+            bundles = dict(zip((dimension.name for dimension in self.dimensions), chosen, strict=True))
+            if self._varies(bundles):
+                yield from self._unless_excluded(bundles)
+        named = [dimension.name for dimension in self.dimensions if dimension.name not in factors()]
+        for included in self.include:
+            *own, others = included
+            heads = [dimension.name for dimension in self.dimensions[: len(named) - len(own)]]
+            bundles = {name: self.dimensions[index].bundles[0] for index, name in enumerate(heads)}
+            bundles |= dict(zip((name for name in named if name not in heads), own, strict=True))
+            yield from self._unless_excluded({**bundles, "": others}, excluded=False)
+
+    def _varies(self, bundles: dict[str, Bundle]) -> bool:
+        """Takes out the bundles of dimensions that do not vary here; false for all but the first of those."""
+        for dimension in self.dimensions:
+            if dimension.when is None:
+                continue
+            others = {name: bundle for name, bundle in bundles.items() if name != dimension.name}
+            if dimension.when.holds(self._combination(others)):
+                continue
+            if bundles[dimension.name] is not dimension.bundles[0]:
+                return False
+            del bundles[dimension.name]
+        return True
+
+    def _unless_excluded(
+        self, bundles: Mapping[str, Bundle], *, excluded: bool = True
+    ) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
+        settings = self._settings(bundles)
+        labels = {
+            axis: label
+            for name, bundle in bundles.items()
+            if name
+            for axis, label in {name: bundle.label, **bundle.inner}.items()
+        }
+        if self.exclude or self.overrides:
+            combination = self._combination(bundles)
+            # All of them are asked, so that each learns which words there are.
+            hidden = [condition.holds(combination) for condition in self.exclude]
+            if excluded and any(hidden):
+                return
+            settings += tuple(one.settings for one in self.overrides if one.when.holds(combination))
+        yield labels, settings
+
+    def _combination(self, bundles: Mapping[str, Bundle]) -> Combination:
+        labels = {name: bundle.label for name, bundle in bundles.items()}
+        labels |= {name: label for bundle in bundles.values() for name, label in bundle.inner.items()}
+        return Combination(labels, reduce(Node.overlaid, self._settings(bundles)).plain())
+
+    def _settings(self, bundles: Mapping[str, Bundle]) -> tuple[Node, ...]:
+        presets = [preset for preset in (self.preset, *(bundle.preset for bundle in bundles.values())) if preset]
+        return (*presets[-1:], self.base, *(bundle.settings for bundle in bundles.values()))
 
 
-def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
+def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError], on_top: Node | None = None) -> list[PlannedCell]:
     """Every cell; each fault goes to `faults` once.
 
     Two choices that give the same cell are both kept: they share its id and its runs.
+
+    Args:
+        on_top: settings that are laid over all that a grid sets, in every cell.
 
     Raises:
         Faults: so many cells are wrong, even if in the same places, that the others are not checked.
@@ -80,10 +170,10 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
     seen: set[str] = set()
     found = 0
     for sub_grid in sub_grids:
-        names = [dimension.name for dimension in sub_grid.dimensions]
-        for bundles in sub_grid.choices():
-            presets = [preset for preset in (sub_grid.preset, *(bundle.preset for bundle in bundles)) if preset]
-            settings = (*presets[-1:], sub_grid.base, *(bundle.settings for bundle in bundles))
+        axes = [name for dimension in sub_grid.dimensions for name in dimension.names]
+        before = len(cells), len(faults)
+        for chosen, settings in sub_grid.combinations():
+            settings = settings if on_top is None else (*settings, on_top)
             node = reduce(Node.overlaid, settings)
             try:
                 spec = CellSpec.model_validate(node.plain())
@@ -96,15 +186,50 @@ def cells_of(sub_grids: Iterable[SubGrid], faults: list[KdxError]) -> list[Plann
                 if found > MOST_LOOKED_AT:
                     raise by_place(faults, all_found=False) from error
                 continue
-            labels = {name: _label(spec, name, bundle) for name, bundle in zip(names, bundles, strict=True)}
+            labels = {name: word for name in axes if (word := _label(spec, name, chosen.get(name))) is not None}
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
+        _check_conditions(sub_grid, faults, empty=(len(cells), len(faults)) == before)
+        _check_baselines(sub_grid, cells[before[0] :], faults)
     return cells
 
 
-def _label(spec: CellSpec, axis: str, bundle: Bundle) -> str:
-    """The choice in the words of the grid. A choice of an option that no word of the cell has is not shown."""
-    word = choice({}, axis) if without_effect(spec, axis) else None
-    return bundle.label if word is None else word
+def _check_conditions(sub_grid: SubGrid, faults: list[KdxError], *, empty: bool) -> None:
+    for condition in sub_grid.conditions:
+        faults.extend(condition.faults())
+    if empty and sub_grid.exclude:
+        place = sub_grid.exclude[0].node.place
+        faults.append(KdxError("`exclude` leaves no combination", place=place, hint="exclude less"))
+
+
+def _check_baselines(sub_grid: SubGrid, cells: Sequence[PlannedCell], faults: list[KdxError]) -> None:
+    """A change that leaves the baseline's cell as it is would be compared with itself."""
+    for dimension in sub_grid.dimensions:
+        if dimension.baseline is None:
+            continue
+        axis, ids = dimension.name, {}
+        for cell in cells:
+            others = tuple((name, label) for name, label in cell.labels.items() if name != axis)
+            ids[others, cell.labels.get(axis)] = cell.id
+        for bundle in dimension.bundles:
+            pairs = [
+                (ids.get((others, dimension.baseline)), one) for (others, at), one in ids.items() if at == bundle.label
+            ]
+            if bundle.label != dimension.baseline and pairs and all(one == other for one, other in pairs):
+                problem = f"the change `{bundle.label}` gives the baseline itself"
+                faults.append(KdxError(problem, place=bundle.settings.place, hint="remove it"))
+
+
+def _label(spec: CellSpec, axis: str, chosen: str | None) -> str | None:
+    """The choice in the words of the grid; None where the cell lacks the axis.
+
+    A choice of an option that no word of the cell has is not shown; of a factor that the combination does not set, the
+    cell's own word is.
+    """
+    if without_effect(spec, axis):
+        return choice({}, axis) or chosen
+    if chosen is not None or axis not in factors():
+        return chosen
+    return choice(spec.model_dump(mode="json", by_alias=True), axis)
 
 
 def _values(bundle: Bundle) -> int:

@@ -126,6 +126,28 @@ def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = 
     return _Reader(name, text, faults, what).document()
 
 
+def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
+    """A value as a file would have it, from the command line; all of it stands at `place`. None: it is faulty."""
+    own: list[KdxError] = []
+    try:
+        # As the value of a key, so that it is read as in a grid.
+        node = _Reader(place.file, f"value: {text}", own, "value").document().value.get("value")
+    except Faults as error:
+        own = [*error.faults]
+        node = None
+    if "\n" in text:
+        own.append(KdxError("a value of several lines", place=place, allowed="one line"))
+    faults.extend(KdxError(one.problem, place=place, allowed=one.allowed, hint=one.hint) for one in own)
+    return None if node is None or own else _at(node, place)
+
+
+def _at(node: Node, place: Place) -> Node:
+    if isinstance(node.value, dict):
+        inner = {key: _at(one, place) for key, one in node.value.items()}
+        return Node(place, inner, dict.fromkeys(inner, place))
+    return Node(place, [_at(one, place) for one in node.value] if isinstance(node.value, list) else node.value)
+
+
 class _Reader:
     """Builds nodes from the parser's events; a recursive composer would follow aliases before it could be stopped."""
 

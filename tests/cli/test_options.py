@@ -61,6 +61,7 @@ ACTS = {
     "--parts",
     "--keep",
     "--replace",
+    "--set",
     "--unknown",
     "--unplanned",
     "kdx trace --grid",  # of kdx init it says which

@@ -1,0 +1,86 @@
+"""A grid's file over those that it extends, and the presets that lie under a grid."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from kdx.errors import Faults, KdxError, did_you_mean
+from kdx.grid.settings import settings_of
+from kdx.grid.shipped import find, names
+from kdx.grid.source import LARGEST_FILE, Node, read
+
+MOST_FILES = 20
+"""Grids that extend each other."""
+
+
+def extended(path: Path, faults: list[KdxError]) -> Node:
+    """The file over those that it extends: mappings merge key by key, anything else replaces."""
+    nodes: list[Node] = []
+    seen: set[Path] = set()
+    left = LARGEST_FILE
+    while True:
+        node = read(path, faults, most=left)
+        left -= path.stat().st_size
+        nodes.append(node)
+        seen.add(path.resolve())
+        if "extends" not in node.value:
+            break
+        path = _parent(node.value["extends"], path, seen)
+    root = nodes.pop()
+    for node in reversed(nodes):
+        base = Node(node.place, {key: value for key, value in root.value.items() if key != "name"}, root.keys)
+        values = {key: value for key, value in node.value.items() if key != "extends"}
+        root = base.overlaid(Node(node.place, values, node.keys))
+    return root
+
+
+def preset_of(node: Node, task: Node | None) -> Node | None:
+    """The settings of the preset that `node` names, a grid under `presets/`; None where it names none.
+
+    Raises:
+        KdxError: there is no such preset, or it is for another task.
+    """
+    name = node.value.get("preset")
+    if name is None:
+        return None
+    known = tuple(_presets(names()))
+    if name.value not in known:
+        hint = did_you_mean(str(name.value), known)
+        raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
+    root = _shipped_preset(name.value)
+    preset = Node(node.place, settings_of(root).value, root.keys)
+    other = preset.value.get("task")
+    if task and other and task.value != other.value:
+        problem = f"preset `{name}` is for {other}, not for {task}"
+        raise KdxError(problem, place=name.place, hint="take another preset")
+    return preset
+
+
+def _presets(grids: Iterable[str]) -> Iterable[str]:
+    return (grid.removeprefix("presets/") for grid in grids if grid.startswith("presets/"))
+
+
+@cache
+def _shipped_preset(name: str) -> Node:
+    return extended(find(f"presets/{name}"), [])
+
+
+def _parent(parent: Node, child: Path, seen: set[Path]) -> Path:
+    """The file that `extends:` names.
+
+    Raises:
+        Faults: there is none, it was seen before, or it is one too many.
+    """
+    if not isinstance(parent.value, str):
+        raise Faults([KdxError(f"`{parent}` is no path of a grid", place=parent.place)])
+    try:
+        found = find(parent.value, child.parent)
+    except Faults as error:
+        hint = error.faults[0].hint
+        raise Faults([KdxError(f"cannot extend `{parent}`: no such grid", place=parent.place, hint=hint)]) from error
+    if found.resolve() in seen:
+        raise Faults([KdxError("a grid that extends itself", place=parent.place, hint="remove `extends:`")])
+    if len(seen) == MOST_FILES:
+        allowed = f"at most {MOST_FILES} of them"
+        raise Faults([KdxError("too many grids that extend each other", place=parent.place, allowed=allowed)])
+    return found

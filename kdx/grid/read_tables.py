@@ -1,0 +1,111 @@
+"""The tables that a grid asks for, and whether its cells fit into them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.grid.faults import located
+from kdx.grid.plan import Plan, Shown, TableSpec
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.source import Node, shortened
+from kdx.grid.table_layout import LayoutBuilder, evaluated, factor_value, reads_evaluations
+
+MOST_TABLES = 100
+
+
+def read_tables(root: Node, plan: Plan, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
+    """Each table with the node that asks for it.
+
+    Args:
+        plan: with the cells of which they are, but without tables.
+    """
+    node = root.value.get("tables")
+    if node is None:
+        return []
+    if not isinstance(node.value, list) or not node.value:
+        faults.append(KdxError(f"`{node}` under `tables`", place=node.place, allowed="a list of tables"))
+        return []
+    if len(node.value) > MOST_TABLES:
+        problem = f"{len(node.value):,} tables"
+        faults.append(KdxError(problem, place=node.place, allowed=f"at most {MOST_TABLES}"))
+        return []
+    tables: list[tuple[TableSpec, Node]] = []
+    seen: set[str] = set()
+    for inner in node.value:
+        try:
+            plain = inner.plain()
+            if isinstance(plain, dict):
+                for key in ("rows", "columns"):
+                    if isinstance(plain.get(key), str):
+                        plain[key] = [plain[key]]
+                _name_baseline(plain, inner, plan)
+            table = TableSpec.model_validate(plain)
+        except ValidationError as error:
+            faults.extend(located(error, inner, TableSpec))
+            continue
+        except KdxError as error:
+            faults.append(error)
+            continue
+        if table.name in seen:
+            faults.append(KdxError(f"two tables named `{shortened(table.name)}`", place=inner.at(("name",))))
+        seen.add(table.name)
+        tables.append((table, inner))
+    return tables
+
+
+def _name_baseline(plain: dict[str, Any], node: Node, plan: Plan) -> None:
+    """A baseline that is a word becomes a factor and its word, where one factor of the table alone has it.
+
+    Raises:
+        KdxError: none has it, or several.
+    """
+    word = plain.get("baseline")
+    if word is None or isinstance(word, dict | list):
+        return
+    word = str(word)
+    names = [name for key in ("rows", "columns") for name in plain.get(key) or () if isinstance(name, str)]
+    known = {
+        name: {factor_value(cell.labels, ResolvedSpec.of(cell.spec), name) for cell in plan.cells}
+        for name in dict.fromkeys(names)
+    }
+    owners = [name for name, words in known.items() if word in words]
+    place = node.at(("baseline",))
+    if len(owners) > 1:
+        choices = " or ".join(f"{{{name}: {word}}}" for name in owners)
+        raise KdxError(f"`{shortened(word)}` is a word of {' and of '.join(owners)}", place=place, allowed=choices)
+    if not owners and plan.cells:
+        words = sorted({one for found in known.values() for one in found if one is not None})
+        problem = f"no row or column of the table is `{shortened(word)}`"
+        raise KdxError(problem, place=place, allowed=words, hint=did_you_mean(word, words))
+    plain["baseline"] = dict.fromkeys(owners, word)
+
+
+def table_of_ablation(axis: str, baseline: str, axes: Sequence[str]) -> TableSpec:
+    """What is reported of an ablation unless the grid asks for tables: each change with its difference."""
+    columns = tuple(name for name in axes if name != axis)
+    return TableSpec(
+        name="ablation",
+        caption="A baseline, and each single change of it",
+        rows=(axis,),
+        columns=columns,
+        cell=Shown.MEAN,
+        baseline={axis: baseline},
+    )
+
+
+def check_tables(plan: Plan, tables: Sequence[tuple[TableSpec, Node]], faults: list[KdxError]) -> None:
+    """Lays the cells out as each table asks, and its evaluations where it asks for these."""
+    own = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+    read = [
+        evaluated(cell.labels, spec, one)
+        for cell, (_, spec) in zip(plan.cells, own, strict=True)
+        for one in plan.evaluations_of(cell.id)
+    ]
+    builders = {False: LayoutBuilder(own), True: LayoutBuilder(read)}
+    for table, node in tables:
+        try:
+            builders[bool(read) and reads_evaluations(table)].build(table)
+        except KdxError as error:
+            faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))

@@ -1,0 +1,232 @@
+"""The grid language: what varies together, under conditions, one by one, or not at all; each fault with its place."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdx.errors import Faults
+from kdx.grid.load import load_grid
+from kdx.grid.plan import Plan
+
+SMALL = """
+task: translation
+data: {corpus: synthetic-translation}
+"""
+
+
+def plan_of(tmp_path: Path, text: str, **options: Any) -> Plan:
+    file = tmp_path / "grid.yaml"
+    file.write_text(SMALL + textwrap.dedent(text))
+    return load_grid(file, **options)
+
+
+def faults_of(tmp_path: Path, text: str, **options: Any) -> list[str]:
+    with pytest.raises(Faults) as refusal:
+        plan_of(tmp_path, text, **options)
+    return [str(fault).replace(f"{tmp_path}/", "") for fault in refusal.value.faults]
+
+
+def labels(plan: Plan) -> list[tuple[str, ...]]:
+    return [tuple(cell.labels.values()) for cell in plan.cells]
+
+
+def test_an_axis_may_be_a_range(tmp_path):
+    plan = plan_of(tmp_path, "axes: {training.learning_rate: {from: 1e-4, to: 1e-2, log: 3}}\n")
+    assert [cell.spec.training.learning_rate for cell in plan.cells] == [1e-4, 1e-3, 1e-2]
+
+
+def test_zipped_factors_vary_together(tmp_path):
+    plan = plan_of(tmp_path, "zip:\n- {model.width: [64, 128], model.heads: [2, 4]}\naxes: {kernel: [rbf, linear]}\n")
+    found = [(cell.spec.kernel, cell.spec.model.width, cell.spec.model.heads) for cell in plan.cells]
+    assert found == [("rbf", 64, 2), ("rbf", 128, 4), ("linear", 64, 2), ("linear", 128, 4)]
+    assert plan.axes == ("kernel", "model.width", "model.heads")
+    assert plan.cells[1].labels == {"kernel": "rbf", "model.width": "128", "model.heads": "4"}
+
+
+def test_a_zip_of_unequal_lengths_is_refused(tmp_path):
+    (fault,) = faults_of(tmp_path, "zip: {model.width: [64, 128], model.heads: [2]}\n")
+    assert fault.startswith("grid.yaml:4:6: a zip of unequal lengths: model.width has 2, model.heads has 1")
+
+
+def test_an_approach_may_have_axes_of_its_own(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        approaches:
+          none: {position: none}
+          table: {position: lookup, axes: {clip: [2, 4]}}
+        """,
+    )
+    assert [(cell.labels["approach"], cell.spec.option("clip")) for cell in plan.cells] == [
+        ("none", None),
+        ("table", 2),
+        ("table", 4),
+    ]
+    assert plan.axes == ("approach", "clip")
+
+
+def test_an_axis_may_depend_on_a_condition(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        axes:
+          kernel: [exponential, linear]
+          training.warmup: {values: [10, 20], when: {kernel: exponential}}
+        """,
+    )
+    assert [(cell.spec.kernel, cell.spec.training.warmup) for cell in plan.cells] == [
+        ("exponential", 10),
+        ("exponential", 20),
+        ("linear", 200),
+    ]
+    assert plan.cells[2].labels == {"kernel": "linear", "training.warmup": "200"}
+
+
+def test_two_conditional_axes_do_not_repeat_a_cell(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        axes:
+          kernel: [exponential, linear]
+          training.warmup: {values: [10, 20], when: {kernel: exponential}}
+          training.steps: {values: {from: 100, to: 300, step: 100}, when: {kernel: exponential, training.warmup: 10}}
+        """,
+    )
+    assert labels(plan) == [
+        ("exponential", "10", "100"),
+        ("exponential", "10", "200"),
+        ("exponential", "10", "300"),
+        ("exponential", "20", "1000"),
+        ("linear", "200", "1000"),
+    ]
+
+
+def test_an_illegal_combination_may_be_excluded_before_it_is_judged(tmp_path):
+    axes = "axes: {model.width: [64, 96], model.heads: [4, 5]}\n"
+    assert "does not divide" in faults_of(tmp_path, axes)[0]
+    plan = plan_of(tmp_path, axes + "exclude: {model.heads: 5}\n")
+    assert labels(plan) == [("64", "4"), ("96", "4")]
+
+
+def test_a_condition_knows_defaults_lists_and_not(tmp_path):
+    axes = "axes: {kernel: [rbf, linear, cosine], symmetry: [asymmetric, symmetric]}\n"
+    plan = plan_of(tmp_path, axes + "exclude: [{kernel: [rbf, linear], not: {symmetry: symmetric}, norm: post}]\n")
+    assert labels(plan) == [
+        ("rbf", "symmetric"),
+        ("linear", "symmetric"),
+        ("cosine", "asymmetric"),
+        ("cosine", "symmetric"),
+    ]
+
+
+def test_a_condition_that_nothing_fulfils_is_a_typo_or_contradicts_itself(tmp_path):
+    axes = "axes: {kernel: [rbf, linear]}\n"
+    (fault,) = faults_of(tmp_path, axes + "exclude: {kernel: rfb}\n")
+    assert fault.startswith("grid.yaml:5:19: no combination has kernel = rfb") and "did you mean `rbf`" in fault
+    (fault,) = faults_of(tmp_path, axes + "exclude: {kernl: rbf}\n")
+    assert fault.startswith("grid.yaml:5:11: unknown factor `kernl`")
+    (fault,) = faults_of(tmp_path, axes + "exclude: {kernel: rbf, not: {kernel: rbf}}\n")
+    assert "no combination fulfils all of this condition" in fault
+    (fault,) = faults_of(tmp_path, axes + "exclude: {norm: pre}\n")
+    assert "no combination has norm = pre" in fault
+
+
+def test_an_exclusion_of_everything_is_refused(tmp_path):
+    (fault,) = faults_of(tmp_path, "axes: {kernel: [rbf, linear]}\nexclude: {norm: post}\n")
+    assert "`exclude` leaves no combination" in fault
+
+
+def test_overrides_set_what_some_cells_need(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        axes: {kernel: [rbf, linear]}
+        overrides:
+        - {when: {kernel: linear}, set: {training.learning_rate: 1e-4, training: {warmup: 3}}}
+        """,
+    )
+    assert [(cell.spec.training.learning_rate, cell.spec.training.warmup) for cell in plan.cells] == [
+        (3e-3, 200),
+        (1e-4, 3),
+    ]
+
+
+def test_what_is_included_stands_beside_the_product(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        approaches: {a: {position: none}, b: {position: product}}
+        axes: {kernel: [rbf, linear]}
+        exclude: {kernel: linear}
+        include:
+        - {approach: b, kernel: cosine, training.steps: 7}
+        """,
+    )
+    assert labels(plan) == [("a", "rbf"), ("b", "rbf"), ("b", "cosine")]
+    assert plan.cells[2].spec.training.steps == 7
+    (fault,) = faults_of(tmp_path, "approaches: {a: {}}\ninclude: [{approach: c}]\n")
+    assert "unknown approach `c`" in fault
+    (fault,) = faults_of(tmp_path, "approaches: {a: {}}\ninclude: [{kernel: rbf}]\n")
+    assert "without a choice of `approach`" in fault
+
+
+def test_several_grids_in_one_file(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        training: {steps: 5}
+        grids:
+          kernels: {axes: {kernel: [rbf, linear]}}
+          positions: {axes: {position: [none, product]}, training: {steps: 6}}
+        """,
+    )
+    assert [(cell.labels["grid"], cell.spec.training.steps) for cell in plan.cells] == [
+        ("kernels", 5),
+        ("kernels", 5),
+        ("positions", 6),
+        ("positions", 6),
+    ]
+    assert plan.axes == ("grid", "kernel", "position")
+    (fault,) = faults_of(tmp_path, "grids: {a: {}}\ntasks: {prediction: {}}\n")
+    assert "exclude each other" in fault
+
+
+def test_n_changes_are_n_and_one_cells_with_a_table_of_differences(tmp_path):
+    text = "ablate: [kernel: rbf, symmetry: symmetric, {position: none, training.steps: 7}]\n"
+    plan = plan_of(tmp_path, text + "position: product\n")
+    assert [cell.labels["ablation"] for cell in plan.cells] == [
+        "baseline",
+        "kernel = rbf",
+        "symmetry = symmetric",
+        "position = none, training.steps = 7",
+    ]
+    (table,) = plan.tables
+    assert (table.rows, table.columns, table.baseline) == (("ablation",), (), {"ablation": "baseline"})
+    named = plan_of(tmp_path, "ablate: {no warm-up: {training: {warmup: 1}}}\n")
+    assert [cell.labels["ablation"] for cell in named.cells] == ["baseline", "no warm-up"]
+
+
+def test_a_change_that_changes_nothing_is_refused(tmp_path):
+    (fault,) = faults_of(tmp_path, "ablate: [kernel: exponential, kernel: rbf]\n")
+    assert "the change `kernel = exponential` gives the baseline itself" in fault
+    (fault,) = faults_of(tmp_path, "ablate: [kernl: rbf]\n")
+    assert "unknown factor `kernl`" in fault
+
+
+def test_a_factor_varies_once(tmp_path):
+    (fault,) = faults_of(tmp_path, "axes: {kernel: [rbf]}\nzip: {kernel: [rbf, linear], norm: [pre, post]}\n")
+    assert "`kernel` varies twice" in fault
+
+
+def test_a_baseline_may_be_a_word(tmp_path):
+    axes = "axes: {kernel: [rbf, linear], position: [none, product]}\n"
+    table = "tables: [{name: t, rows: kernel, columns: position, baseline: %s}]\n"
+    assert plan_of(tmp_path, axes + table % "rbf").tables[0].baseline == {"kernel": "rbf"}
+    (fault,) = faults_of(tmp_path, axes + table % "rfb")
+    assert fault.startswith("grid.yaml:5:63: no row or column of the table is `rfb`")
+    filters = "axes: {filter.encoder-self: [full, strided], filter.encoder-decoder: [full, strided]}\n"
+    twice = "tables: [{name: t, rows: filter.encoder-self, columns: filter.encoder-decoder, baseline: full}]\n"
+    (fault,) = faults_of(tmp_path, filters + twice)
+    assert "`full` is a word of filter.encoder-self and of filter.encoder-decoder" in fault
