@@ -73,7 +73,7 @@ TOP_K = {"filter": {"encoder-self": "top-k", "decoder-self": "top-k"}, "top_k": 
         {"kernel": "favor", **ROTARY, "rotary_scaling": "interpolation", "rotary_factor": 4.0},
         {"kernel": "hedgehog", **ROTARY, "rotary_base": 500.0},
     ],
-    ids=lambda axes: "+".join(axes),
+    ids=lambda axes: "+".join(str(word) for word in axes.values() if not isinstance(word, dict)),
 )
 def test_todays_words_of_attention_go_on_as_if_never_broken(task, axes, home, tmp_path, monkeypatch, figure):
     with monkeypatch.context() as patch:
