@@ -1,7 +1,7 @@
-"""Labelled directed graphs without cycles, for questions on how one node is related to another.
+"""Labelled directed graphs, for questions on how one node is related to another.
 
 Edges have several kinds; only chains of one kind, from parent to child, decide who descends from whom. Nodes are all
-alike, so that only the edges carry information.
+alike but for those that the question names, so that only the edges carry information.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from kdx.errors import KdxError
 
 KINDS = 3
 """The first kind leads from parent to child."""
+CHILD = 1
+"""The label of an edge along which a parent sees its child."""
 LABELS = 1 + 2 * KINDS
 """One label for a node to itself, and for each kind one for the edge from a node and one for the edge to it."""
 NO_EDGE = -1
@@ -27,7 +29,10 @@ Graph = list[list[int]]
 
 
 def draw_graph(random: Random, nodes: int) -> Graph:
-    """Draws a graph: in a random order, each node but the first has an edge from one or two nodes before it."""
+    """Draws a graph without cycles, whose edges are seen from both ends.
+
+    In a random order, each node but the first has an edge from one or two nodes before it.
+    """
     order = random.sample(range(nodes), nodes)
     graph = [[0 if one == other else NO_EDGE for other in range(nodes)] for one in range(nodes)]
     for place, node in enumerate(order[1:], 1):
@@ -43,7 +48,7 @@ def descendants(graph: Graph, node: int) -> dict[int, int]:
     left = [node]
     for one in left:
         for child, label in enumerate(graph[one]):
-            if label == 1 and child not in found:
+            if label == CHILD and child not in found:
                 found[child] = found[one] + 1
                 left.append(child)
     del found[node]
@@ -74,10 +79,24 @@ def draw_pair(random: Random, nodes: int, lengths: Sequence[int]) -> tuple[Graph
             return graph, *random.choice(pairs), wanted
 
 
-def asked(graph: Graph, one: int, other: int, answer: int, distance: int) -> Example:
-    """An example with `edges` (n, n), labels from 0 on and -1 for no edge, and `nodes` (2,), the two in question."""
+def draw_one_way(random: Random, nodes: int, seen: int) -> Graph:
+    """Draws a graph in which each node sees `seen` others, one of them as its child, and not itself.
+
+    An edge is seen from one end only, so that nobody learns from it what others are to them.
+    """
+    graph = [[NO_EDGE] * nodes for _ in range(nodes)]
+    for one, row in enumerate(graph):
+        others = random.sample([other for other in range(nodes) if other != one], seen)
+        for other in others:
+            row[other] = random.randrange(CHILD + 1, LABELS)
+        row[others[0]] = CHILD
+    return graph
+
+
+def asked(graph: Graph, named: Sequence[int], answer: int, **difficulty: int) -> Example:
+    """An example with `edges` (n, n), labels from 0 on and -1 for no edge, and `nodes` (N,), those that are named."""
     return Example(
-        {"edges": np.array(graph, np.int8), "nodes": np.array([one, other], np.int16)},
+        {"edges": np.array(graph, np.int8), "nodes": np.array(named, np.int16)},
         np.array([answer], np.int16),
-        {"distance": np.array([distance], np.int64)},
+        {respect: np.array([value], np.int64) for respect, value in difficulty.items()},
     )

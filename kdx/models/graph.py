@@ -1,4 +1,6 @@
-"""A Transformer over the nodes of a labelled directed graph (Shaw et al. 2018, Sec. 3.1), asked about two of them."""
+"""A Transformer over the nodes of a labelled directed graph (Shaw et al. 2018, Sec. 3.1), asked about one of them."""
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -11,18 +13,22 @@ from kdx.models.set import set_attention_of
 from kdx.models.transformer import Stack, embedding_of, features_of, initialise, linear_of
 from kdx.vocabulary import Attention, Space
 
-_ASKED_ABOUT = 2
+_PADDING_AND_NAMELESS = 2
 
 
 class GraphModel(nn.Module):
-    """Edges to the logits of what the first node that is asked about is to the second, which gathers the answer."""
+    """Edges and the nodes that a question names to the logits of the answer, which the last of these nodes gathers.
 
-    def __init__(self, spec: CellSpec, classes: int) -> None:
+    Args:
+        named: how many nodes a question names.
+    """
+
+    def __init__(self, spec: CellSpec, classes: int, named: int) -> None:
         super().__init__()
         self.sees_edges = spec.space is Space.GRAPH
         attention = _attention_of if self.sees_edges else set_attention_of
-        # What a node is in the question: nothing, the first or the second.
-        self.input = embedding_of(1 + _ASKED_ABOUT + 1, spec.model.width)
+        # What a node is in the question: nothing, the first, the second, and so on.
+        self.input = embedding_of(_PADDING_AND_NAMELESS + named, spec.model.width)
         self.scale = spec.model.width**0.5
         self.dropout = nn.Dropout(spec.model.dropout)
         self.encoder = Stack(spec, spec.model.encoder_layers, Attention.ENCODER_SELF, attention=attention)
@@ -30,12 +36,18 @@ class GraphModel(nn.Module):
         initialise(self, spec.model.initialisation)
 
     def forward(self, edges: Tensor, nodes: Tensor) -> Tensor:
-        """edges (B, T, T), labels, -1 where there is none; nodes (B, 2) → logits (B, 1, V)."""
+        """edges (B, T, T), labels, -1 where there is none; nodes (B, N), those named → logits (B, 1, V)."""
         roles = torch.ones(edges.shape[:2], dtype=torch.long, device=edges.device)
-        roles = roles.scatter(1, nodes, torch.arange(2, 2 + _ASKED_ABOUT, device=edges.device).expand_as(nodes))
+        names = torch.arange(nodes.size(1), device=edges.device) + _PADDING_AND_NAMELESS
+        roles = roles.scatter(1, nodes, names.expand_as(nodes))
         x = self.dropout(self.input(roles) * self.scale)
         x = self.encoder(x, edges=edges if self.sees_edges else None)
         return self.output(x[torch.arange(len(x), device=x.device), nodes[:, -1]][:, None])
+
+    @classmethod
+    def of_weights(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> "GraphModel":
+        """The model whose weights these are."""
+        return cls(spec, len(state["output.weight"]), len(state["input.weight"]) - _PADDING_AND_NAMELESS)
 
 
 def _attention_of(spec: CellSpec, which: Attention) -> nn.Module:

@@ -33,7 +33,7 @@ def with_heads_of_their_own(module: KernelAttention, **choices: object) -> Kerne
 @pytest.mark.parametrize("shared", [1, 2])
 def test_it_is_the_definition_token_by_token(shared: int) -> None:
     module, x = attention(kv_heads=shared, filter="causal"), by_hand.draw(7, 16)
-    by_hand.same(module, x, by_hand.attention(module, x, sees=lambda i, j: j <= i))
+    by_hand.same(module, x, by_hand.smoothed(module, x, sees=lambda i, j: j <= i))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -95,7 +95,7 @@ def gated(module: KernelAttention, x: Tensor, smoothed: np.ndarray) -> np.ndarra
 @pytest.mark.parametrize("shared", [4, 1])
 def test_a_gate_reads_the_querys_token(shared: int) -> None:
     module, x = attention(output_gate="sigmoid", kv_heads=shared, filter="causal"), by_hand.draw(7, 16)
-    expected = gated(module, x, by_hand.attention(module, x, sees=lambda i, j: j <= i))
+    expected = gated(module, x, by_hand.smoothed(module, x, sees=lambda i, j: j <= i))
     for module.path in ("literal", "fused"):
         np.testing.assert_allclose(module(x[None])[0].detach().numpy(), expected, rtol=0, atol=1e-10)
     cache = Cache()

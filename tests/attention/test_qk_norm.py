@@ -34,7 +34,7 @@ def test_l2_brings_queries_and_keys_to_one_learned_length() -> None:
         # So that ⟨q, k⟩ / √4 is the scale times the cosine.
         return projected / np.sqrt((projected**2).sum(-1, keepdims=True)) * math.sqrt(scale * 2)
 
-    by_hand.same(module, x, by_hand.attention(module, x, normalise=unit, sees=lambda i, j: j <= i))
+    by_hand.same(module, x, by_hand.smoothed(module, x, normalise=unit, sees=lambda i, j: j <= i))
 
 
 def test_the_scale_of_l2_starts_where_vectors_of_unit_variance_are() -> None:
@@ -53,7 +53,7 @@ def test_rms_has_a_gain_for_queries_and_one_for_keys_unless_they_are_alike(symme
     def rms(projected: np.ndarray) -> np.ndarray:
         return projected / np.sqrt((projected**2).mean(-1, keepdims=True) + EPSILON) * next(calls)
 
-    by_hand.same(module, x, by_hand.attention(module, x, normalise=rms))
+    by_hand.same(module, x, by_hand.smoothed(module, x, normalise=rms))
 
 
 @pytest.mark.parametrize("word", ["l2", "rms"])

@@ -115,6 +115,8 @@ FROZEN = {
     "synthetic-tours": "fd74742545359a3711516efecab53becabaaa05c3e80eb77156ef4715b32490d",
     "ancestor": "cf3f85701e799deff5a87ffc248e12eba4fdbe69f555899d5d15632774601d35",
     "relation": "bca37acf630c16367b8d469c5a55f77fb347e5311bf04ca38b1a67f354a94231",
+    "edge-label": "05b2ccb7f42ac749124f8564b2d8afc06a40aab5885bc48420a3bd88273ef4c1",
+    "neighbour": "0d7fe1086291b78e217c6d3076349e416e4a7e7edf590f46f44582bbe15cda7b",
     "recall": "d0f2c05bd1d21d317038cdadb4c0f844734aafa7f7a5bf1b6157b373dcf8900a",
     "induction": "ad659cdbbc9a4e13f56e3c02cda5920735d7bcc8c035cf315b7f65bf93272336",
     "copy": "bf398abde5466458d88b2182bd6dbffe63b7a05c524fda6c227e53e4e3bb917c",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdx.data.corpora import BUILT_IN
-from kdx.data.graphs import KINDS, LABELS, NO_EDGE, draw_graph, rare
+from kdx.data.graphs import CHILD, KINDS, LABELS, NO_EDGE, draw_graph, draw_one_way, rare
 
 SEED = st.integers(0, 2**40)
 
@@ -35,6 +35,15 @@ def test_an_edge_is_seen_from_both_ends_and_no_way_leads_back(seed, nodes):
     assert not np.linalg.matrix_power(out_of, nodes).any()
     # Every node but the first has an edge that leads to it.
     assert (out_of.sum(0) == 0).sum() == 1
+
+
+@given(SEED, st.integers(2, 20), st.data())
+def test_one_way_each_node_sees_so_many_others_and_one_of_them_as_its_child(seed, nodes, data):
+    seen = data.draw(st.integers(1, nodes - 1))
+    edges = np.array(draw_one_way(Random(seed), nodes, seen))
+    assert (edges.diagonal() == NO_EDGE).all() and edges.max() < LABELS
+    assert ((edges >= CHILD).sum(1) == seen).all() and ((edges == CHILD).sum(1) == 1).all()
+    assert ((edges == NO_EDGE).sum(1) == nodes - seen).all()
 
 
 @pytest.mark.parametrize("corpus", ["ancestor", "relation"])

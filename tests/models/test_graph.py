@@ -11,13 +11,13 @@ from kdx.grid.spec import CellSpec
 from kdx.models.graph import GraphModel
 
 SMALL = {"width": 16, "heads": 2, "encoder_layers": 2, "inner": 16, "dropout": 0.0}
-NODES, CLASSES = 7, 4
+NODES, CLASSES, NAMED = 7, 4, 2
 
 
-def model_of(**axes) -> GraphModel:
+def model_of(named: int = NAMED, **axes) -> GraphModel:
     fields = {"task": "graph", "data": {"corpus": "relation"}, "model": SMALL, **axes}
     torch.manual_seed(0)
-    return GraphModel(CellSpec.model_validate(fields), CLASSES).eval()
+    return GraphModel(CellSpec.model_validate(fields), CLASSES, named).eval()
 
 
 def batch(count: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -77,3 +77,29 @@ def test_which_node_is_which_matters():
     edges, nodes = batch()
     model = model_of(position="lookup")
     assert not torch.allclose(model(edges, nodes.flip(1)), model(edges, nodes), atol=1e-5)
+
+
+@pytest.mark.parametrize("named", [1, NAMED, NODES])
+def test_weights_know_how_many_nodes_are_named(named):
+    state = model_of(named, value="table").state_dict()
+    spec = CellSpec.model_validate(
+        {"task": "graph", "data": {"corpus": "relation"}, "model": SMALL, "value": "table"},
+    )
+    GraphModel.of_weights(spec, state).load_state_dict(state)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("named", [1, NODES])
+def test_a_question_may_name_one_node_or_all_and_the_last_gathers_the_answer(named):
+    model = model_of(named, position="lookup")
+    edges = torch.full((1, NODES, NODES), -1)
+    edges[0, 3, 5] = 1
+    others = [node for node in range(NODES) if node != 3]
+    nodes = torch.tensor([[*others[: named - 1], 3]])
+    logits = model(edges, nodes)
+    assert logits.shape == (1, 1, CLASSES)
+    # What the last one sees matters, and what others see does not.
+    elsewhere, more = edges.clone(), edges.clone()
+    elsewhere[0, 4, 2], more[0, 3, 2] = 1, 2
+    torch.testing.assert_close(model(elsewhere, nodes), logits)
+    assert named == 1 or not torch.allclose(model(more, nodes), logits, atol=1e-5)

@@ -265,6 +265,14 @@ def test_the_effect_of_common_seeds_is_the_f_test_of_the_two_way_table() -> None
     assert seed_effect([{0: 1.0, 1: 1.0}, {0: 1.0, 1: 2.0}]) is None
 
 
+@pytest.mark.parametrize("rows", [[(17.2, 17.2, 16.1), (17.2, 17.2, 16.3)], [(0.1, 0.2, 0.4), (50.3, 50.6, 51.2)]])
+def test_cells_that_move_in_the_same_proportions_have_an_infinite_effect(rows: list[tuple[float, ...]]) -> None:
+    found = seed_effect([dict(enumerate(row)) for row in rows])
+    assert found and (found.f, found.p) == (inf, 0.0)
+    nearly = seed_effect([dict(enumerate(rows[0])), {**dict(enumerate(rows[1])), 1: rows[1][1] + 1e-9}])
+    assert nearly and 1e10 < nearly.f < inf
+
+
 @pytest.mark.filterwarnings("error")
 def test_numbers_too_large_to_square_have_no_effect_of_common_seeds() -> None:
     for size in (1e200, 1.7e308):

@@ -55,6 +55,7 @@ def test_a_run_resumed_from_any_step_ends_as_if_it_had_never_been_broken(
 
 
 WINDOW = {"filter": {"encoder-self": "window", "decoder-self": "window"}, "left": 4, "right": 2, "sinks": 2}
+ROTARY = {"position": "rotary", "rotary_share": 0.5}
 TOP_K = {"filter": {"encoder-self": "top-k", "decoder-self": "top-k"}, "top_k": 3}
 
 
@@ -67,8 +68,12 @@ TOP_K = {"filter": {"encoder-self": "top-k", "decoder-self": "top-k"}, "top_k": 
         {"normaliser": "sigmoid", "position": "alibi", "kv_heads": 1},
         {"normaliser": "entmax", **TOP_K},
         {"maps": "differential", "qk_norm": "rms", "output_gate": "sigmoid", "kv_heads": 1, "position": "rotary"},
+        {"kernel": "cosformer", **ROTARY, "rotary_scaling": "yarn", "rotary_factor": 4.0, "original_length": 100},
+        {"kernel": "taylor", **ROTARY, "rotary_scaling": "ntk", "rotary_factor": 4.0},
+        {"kernel": "favor", **ROTARY, "rotary_scaling": "interpolation", "rotary_factor": 4.0},
+        {"kernel": "hedgehog", **ROTARY, "rotary_base": 500.0},
     ],
-    ids=lambda axes: "+".join(axes),
+    ids=lambda axes: "+".join(str(word) for word in axes.values() if not isinstance(word, dict)),
 )
 def test_todays_words_of_attention_go_on_as_if_never_broken(task, axes, home, tmp_path, monkeypatch, figure):
     with monkeypatch.context() as patch:

@@ -2,7 +2,7 @@
 
 Each head has its own directions ω, drawn once, in blocks of D that are orthogonal, each as long as a vector of D normal
 numbers. They are no parameters: they stand in the checkpoint and are never drawn again, where Choromanski et al. may
-redraw them while they train.
+redraw them while they train. Nothing is added to the features, as their code does for fear of a row sum of 0.
 """
 
 import math

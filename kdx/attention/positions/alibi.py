@@ -1,5 +1,9 @@
 """Attention with linear biases: a weight that falls with the distance, at a fixed rate for each head.
 
+The rates are the geometric series that Press et al. print for any number of heads (Sec. 3). For numbers that are no
+power of two their code has another: the rates for the next smaller power, and every other one of those for the next
+larger power.
+
 For keys that do not stand after the query, |i - j| is i - j, whose term of the query cancels in the row sum. What is
 left is one column of the keys.
 """
@@ -18,7 +22,7 @@ class ALiBi(ByDistance):
     """A weight that falls with the distance, at a fixed rate for each head."""
 
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-m_h |i - j|), m_h = 2^(-8h/H), h = 1 … H"
-    source = "Press et al. 2022"
+    source = "Press et al. 2022, Sec. 3"
 
     slopes: Tensor
 

@@ -1,8 +1,9 @@
 """A position that each query counts for itself: how many of the tokens since the key it finds alike.
 
 g_il = σ(⟨q_i, k_l⟩ / √D) says how much token l counts, and between two whole numbers the vectors of both are mixed. q
-and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D). The code of Golovneva et
-al. has √D under the gate's product and not under that of e; here both have it, as the formula adds e to k. A key after
+and k are those that the kernel compares. e is one table for all heads, drawn from N(0, 1/D) as the tables of other
+schemes are, where that of Golovneva et al. begins at 0. The listing in their paper has √D under the gate's product and
+not under that of e; here both have it, as in the code that they published, since the formula adds e to k. A key after
 the query has position 0, which they do not need. Padding counts nothing. Keys that only a filter or a mask hides count.
 """
 

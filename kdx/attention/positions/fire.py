@@ -2,8 +2,8 @@
 
 Up to position L the proportion is to L, and beyond it to the position, so that no row is longer than what was learned.
 ψ's c and L are learned, as are the weights of f_θ: one input, 32 rectified units, one output for each head. c begins at
-0.1. For a key after the query the distance is |i - j|, in proportion to the later of the two positions, which Li et al.
-do not need.
+0.1. Both stay positive as exponentials of what is learned, where the code of Li et al. takes absolute values. For a key
+after the query the distance is |i - j|, in proportion to the later of the two positions, which Li et al. do not need.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Conditionally positive definite kernels of the distance, whose exponential is a positive definite kernel.
 
-a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip.
+a and p are learned for each head, at least 0.01; as smooth functions of the parameters, where Chi et al. clip. They
+begin as in the code of Chi et al.: a between 0 and 1, p between 0 and 2, any number as likely as any other.
 """
 
 from typing import Any
@@ -20,8 +21,12 @@ class KERPLE(ByDistance):
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(settings, **options)
-        self.scale = nn.Parameter(torch.randn(settings.heads))
-        self.power = nn.Parameter(torch.randn(settings.heads))
+        self.scale = nn.Parameter(_inverse_softplus(_drawn(settings)))
+        self.power = nn.Parameter(self._power_that_gives(2 * _drawn(settings)))
+
+    def _power_that_gives(self, p: Tensor) -> Tensor:
+        """The parameter of p, which the least value is added to."""
+        return _inverse_softplus(p)
 
     def _each(self, values: Tensor, distance: Tensor) -> Tensor:
         return (LEAST + values).view(-1, *[1] * distance.dim())
@@ -44,7 +49,19 @@ class KERPLEPower(KERPLE):
     formula = "k(x_q, x_k) = k_F(f_q, f_k) · exp(-a |i - j|^p), p ≤ 2"
     source = "Chi et al. 2022"
 
+    def _power_that_gives(self, p: Tensor) -> Tensor:
+        return (p / 2).logit()
+
     def bias(self, distance: Tensor) -> Tensor:
         a = self._each(F.softplus(self.scale), distance)
         p = self._each((2 - LEAST) * self.power.sigmoid(), distance)
         return -a * distance.abs().to(p.dtype).pow(p)
+
+
+def _drawn(settings: Settings) -> Tensor:
+    """A number between 0 and 1 for each head, (H,); never 0, which no parameter gives."""
+    return torch.rand(settings.heads).clamp(min=torch.finfo(torch.float32).eps)
+
+
+def _inverse_softplus(value: Tensor) -> Tensor:
+    return value.expm1().log()

@@ -8,7 +8,9 @@ interpolation    θ_p / s                                                       
 ntk              θ_p with the base b s^(R/(R - 2))                             [NTK-aware; Peng et al. 2024, Sec. 3.1]
 yarn             (1 - γ) θ_p / s + γ θ_p, γ = (L/λ_p - 1) / (32 - 1) in 0 … 1  [Peng et al. 2024, Sec. 3.2]
 
-yarn also multiplies queries and keys by 0.1 ln s + 1, the root of its inverse temperature (Sec. 3.4 there).
+yarn also multiplies queries and keys by 0.1 ln s + 1, the root of its inverse temperature (Sec. 3.4 there). Its γ rises
+with the number of turns L/λ_p, as printed; in the code of Peng et al. it rises with p, from the pair that turns once to
+the one that turns 32 times, both rounded outward.
 """
 
 import math

@@ -36,9 +36,11 @@ RELATIVE = tuple(scheme for scheme in POSITIONS if scheme not in ABSOLUTE)
 # Their gradient jumps where a count passes a whole number, which float32 passes elsewhere.
 WITH_JUMPS = ("cope",)
 TOLERANCES_ON_LONG_ROWS = {
-    # In one call a column holds sums over the whole row, whose rounding grows with the row; 180 roundings were found.
+    # A dot product adds the sums over the whole row to the rest and takes them away again, and is rounded at their size
+    # in between. Counted from the middle they are at most 252 here; 180 roundings were found.
     "forgetting": 16 * ROUNDINGS,
-    # Where rectification leaves a query one feature, its gradient is 0 as a difference of large numbers; 64 were found.
+    # Where rectification leaves a query one feature, that cancels, and its gradient is 0 as a difference of two numbers
+    # that are the larger the smaller the feature is; 64 were found.
     "cosformer": 8 * ROUNDINGS,
 }
 BLIND_TO_QUERY_NORM = ("linear", "polynomial", "cosformer")

@@ -26,6 +26,8 @@ DIFFICULTIES: Family[Any, CorpusDefinition] = Family(
     {
         "ancestor": "kdx.data.corpora.ancestor:Ancestor",
         "relation": "kdx.data.corpora.relation:Relation",
+        "edge-label": "kdx.data.corpora.edge_label:EdgeLabel",
+        "neighbour": "kdx.data.corpora.neighbour:Neighbour",
         "recall": "kdx.data.corpora.recall:Recall",
         "induction": "kdx.data.corpora.induction:Induction",
         "copy": "kdx.data.corpora.copy:Copy",

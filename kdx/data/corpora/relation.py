@@ -18,4 +18,4 @@ class Relation(Ancestor):
 
     def draw(self, random: Random) -> Example:
         graph, one, other, distance = draw_pair(random, self.nodes, range(self.steps + 1))
-        return asked(graph, one, other, distance, distance)
+        return asked(graph, (one, other), distance, distance=distance)

@@ -16,8 +16,9 @@ _CLOSE = 0.5
 """Precision of a search for a width."""
 _STARTS_NUMBER = re.compile(r"[-+−<>≤≥±∞]*\s?\d")
 _NUMBER = re.compile(r"(?:[-+−–<>≤≥±∞\s\d.,:%()/]|\de|to\b)*")
-# A sign that stands alone, such as an arrow or a slash, and a number stay with the word before them.
-_WORD = re.compile(r"\S+(?:\s+(?:[^\w\s]+|\d[\d.,]*)(?!\S))*\s*")
+# A sign that stands alone, such as an arrow or a slash, and a number stay with the word before them; the next of a list
+# does not.
+_WORD = re.compile(r"\S+(?:(?<!,)\s+(?:[^\w\s]+|\d[\d.,]*)(?!\S))*\s*")
 # A slash between two words, not the one within 1/3.
 _AFTER_SLASH = re.compile(r"(?<=/)(?=[^\W\d])")
 _AFTER_SIGN = re.compile(r"(?<=[-+/._])")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import isfinite, isnan
+from math import isfinite, isinf, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
@@ -264,10 +264,13 @@ def _spread(table: Table, group: Group) -> str:
     )
     effect = group.seed_effect
     if effect is not None:
-        line += f" Effect of common seeds: F = {effect.f:.2f}, p {equals(effect.p)}" + (
-            "; they move the cells together, which these comparisons do not use: they are too cautious."
-            if effect.p < 1 - LEVEL
-            else "; pairing by seed would gain nothing."
+        line += (
+            f" Effect of common seeds: F = {'∞' if isinf(effect.f) else f'{effect.f:.2f}'}, p {equals(effect.p)}"
+            + (
+                "; they move the cells together, which these comparisons do not use: they are too cautious."
+                if effect.p < 1 - LEVEL
+                else "; pairing by seed would gain nothing."
+            )
         )
     return line
 

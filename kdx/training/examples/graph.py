@@ -8,15 +8,16 @@ from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
 from kdx.models.graph import GraphModel
 from kdx.training.examples import ExamplesModule
+from kdx.vocabulary import Split
 
 
 class GraphModule(ExamplesModule):
-    """Predicts the relation of one node to another."""
+    """Predicts what is asked about a node."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
-        return GraphModel(spec, corpus.classes)
+        return GraphModel(spec, corpus.classes, corpus.splits[Split.TRAIN].inputs["nodes"].shape[1])
 
     @classmethod
     def model_of(cls, spec: CellSpec, state: Mapping[str, Tensor]) -> nn.Module:
-        return GraphModel(spec, len(state["output.weight"]))
+        return GraphModel.of_weights(spec, state)

@@ -61,7 +61,7 @@ def test_it_is_the_definition_token_by_token(reach: Reach) -> None:
         weights[kept] = by_hand.softmax(scores[kept])
         return weights
 
-    expected = by_hand.attention(module, x, row=largest, sees=lambda i, j: j <= i or reach is Reach.BOTH)
+    expected = by_hand.smoothed(module, x, row=largest, sees=lambda i, j: j <= i or reach is Reach.BOTH)
     by_hand.same(module, x, expected)
 
 

@@ -7,7 +7,7 @@ import torch
 from kdx.attention import KernelAttention
 from kdx.attention.interfaces import Settings
 from kdx.attention.kernels.favor import FAVOR
-from tests.attention.by_loops import HEADS, WIDTH, attention, check
+from tests.attention.by_hand import HEADS, WIDTH, attention, check
 
 
 def features(x: np.ndarray, directions: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import torch
 
 from kdx.attention.interfaces import Settings, Side
 from kdx.attention.kernels.hedgehog import Hedgehog
-from tests.attention.by_loops import HEAD_WIDTH, HEADS, attention, check
+from tests.attention.by_hand import HEAD_WIDTH, HEADS, attention, check
 
 
 @pytest.mark.parametrize("tokens", [7, 140])

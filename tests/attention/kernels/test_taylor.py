@@ -5,7 +5,7 @@ import torch
 
 from kdx.attention.interfaces import Settings, Side
 from kdx.attention.kernels.taylor import Taylor
-from tests.attention.by_loops import attention, check
+from tests.attention.by_hand import attention, check
 
 
 @pytest.mark.parametrize("tokens", [7, 140])

@@ -29,12 +29,12 @@ def with_sink(scores: np.ndarray, head: int, query: int) -> np.ndarray:
 def test_it_is_the_definition_token_by_token(filter: str, positions: tuple[str, ...], tokens: int) -> None:
     module, x = attention(filter=filter, positions=positions), by_hand.draw(tokens, 8)
     slopes = [2**-4, 2**-8] if positions else [0, 0]
-    expected = by_hand.attention(
+    expected = by_hand.smoothed(
         module,
         x,
+        score=lambda q, k, i, j, head: by_hand.scaled(q, k, i, j, head) - slopes[head] * abs(i - j),
         row=with_sink,
         sees=lambda i, j: filter == "full" or j <= i,
-        bias=lambda head, i, j: -slopes[head] * abs(i - j),
     )
     by_hand.same(module, x, expected)
 

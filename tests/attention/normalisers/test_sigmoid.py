@@ -19,12 +19,12 @@ def test_it_is_the_definition_token_by_token(bias: str, filter: str) -> None:
     def sigmoid(scores: np.ndarray, head: int, query: int) -> np.ndarray:
         return 1 / (1 + np.exp(-scores) * (len(scores) if bias == "length" else 1))
 
-    expected = by_hand.attention(
+    expected = by_hand.smoothed(
         module,
         x,
+        score=lambda q, k, i, j, head: by_hand.scaled(q, k, i, j, head) - slopes[head] * abs(i - j),
         row=sigmoid,
         sees=lambda i, j: filter == "full" or j <= i,
-        bias=lambda head, i, j: -slopes[head] * abs(i - j),
     )
     by_hand.same(module, x, expected)
 

@@ -19,7 +19,7 @@ def test_it_is_the_definition_token_by_token(filter: str, tokens: int) -> None:
     torch.manual_seed(0)
     module = KernelAttention(8, 2, normaliser="softmax-plus-one", filter=filter).double()
     x = by_hand.draw(tokens, 8)
-    by_hand.same(module, x, by_hand.attention(module, x, row=plus_one, sees=lambda i, j: filter == "full" or j <= i))
+    by_hand.same(module, x, by_hand.smoothed(module, x, row=plus_one, sees=lambda i, j: filter == "full" or j <= i))
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "cosine", "laplacian", "polynomial", "student-t", "elu", "relu-squared"])

@@ -6,7 +6,7 @@ import torch
 from kdx.attention import KernelAttention
 from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.alibi import ALiBi
-from tests.attention.by_loops import HEADS, attention, check, exponential
+from tests.attention.by_hand import HEADS, attention, check, exponential
 from tests.attention.largest_tensor import LargestTensor
 
 

@@ -1,17 +1,16 @@
 import math
 
-import numpy as np
 import torch
 
 from kdx.attention import KernelAttention
 from kdx.attention.positions.cope import CoPE
-from tests.attention.by_loops import HEAD_WIDTH, WIDTH, attention, check, exponential, heads
+from tests.attention.by_hand import HEAD_WIDTH, WIDTH, attention, check, exponential, heads
 
 
-def position(module: KernelAttention, x: np.ndarray, i: int, j: int, head: int) -> float:
+def position(module: KernelAttention, x: torch.Tensor, i: int, j: int, head: int) -> float:
     """How many of the tokens from j to i the query finds alike."""
-    query, key = heads(module.query, x)[head, i], heads(module.key, x)[head]
-    return sum(1 / (1 + math.exp(-(query @ key[each]) / math.sqrt(HEAD_WIDTH))) for each in range(j, i + 1))
+    query, key = (heads(linear, x, HEAD_WIDTH)[head] for linear in (module.query, module.key))
+    return sum(1 / (1 + math.exp(-(query[i] @ key[each]) / math.sqrt(HEAD_WIDTH))) for each in range(j, i + 1))
 
 
 def test_every_path_gives_what_a_loop_over_pairs_gives() -> None:
@@ -20,7 +19,7 @@ def test_every_path_gives_what_a_loop_over_pairs_gives() -> None:
     for row in x.split(1):
 
         def weigh(q, k, i, j, head, row=row):
-            p = min(position(module, row[0].numpy(), i, j, head), 3.0)
+            p = min(position(module, row[0], i, j, head), 3.0)
             clipped.append(p == 3.0)
             below = math.floor(p)
             vector = table[below] * (1 - (p - below)) + table[math.ceil(p)] * (p - below)

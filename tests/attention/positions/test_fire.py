@@ -4,7 +4,7 @@ import torch
 
 from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.fire import FIRE
-from tests.attention.by_loops import attention, check, exponential
+from tests.attention.by_hand import attention, check, exponential
 
 
 def bias(scheme: FIRE, i: int, j: int, head: int) -> float:

@@ -6,7 +6,7 @@ import torch
 
 from kdx.attention import Cache, KernelAttention
 from kdx.attention.positions.forgetting import Forgetting
-from tests.attention.by_loops import HEADS, WIDTH, attention, check, exponential
+from tests.attention.by_hand import HEADS, WIDTH, attention, check, exponential
 from tests.attention.largest_tensor import LargestTensor
 
 

@@ -6,7 +6,7 @@ import torch
 
 from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.rotary import Rotary
-from tests.attention.by_loops import HEAD_WIDTH, attention, check
+from tests.attention.by_hand import HEAD_WIDTH, attention, check
 
 
 def test_each_pair_of_features_turns_by_its_own_angle() -> None:

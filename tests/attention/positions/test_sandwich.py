@@ -8,7 +8,7 @@ from kdx.attention import KernelAttention
 from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions import sandwich
 from kdx.attention.positions.sandwich import Sandwich
-from tests.attention.by_loops import HEADS, attention, check, exponential
+from tests.attention.by_hand import HEADS, attention, check, exponential
 from tests.attention.largest_tensor import LargestTensor
 
 

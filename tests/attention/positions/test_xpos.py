@@ -6,7 +6,7 @@ import torch
 
 from kdx.attention.interfaces import Settings, TokenPositions
 from kdx.attention.positions.xpos import XPos
-from tests.attention.by_loops import attention, check
+from tests.attention.by_hand import attention, check
 
 
 def compared(features: np.ndarray, position: int, sign: int) -> np.ndarray:

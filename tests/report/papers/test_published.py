@@ -25,13 +25,18 @@ def contrasts(rule: Rule) -> list[Contrast]:
     return [one for part in rule.of for one in (contrasts(part) if isinstance(part, Rule) else [part])]
 
 
-@pytest.mark.parametrize(
-    ("paper", "prefix", "scale"),
-    [
-        *((paper, f"{paper}/", scale) for paper in shipped() for scale in SCALES),
-        *(("tsai2019", "modern/tsai2019-", scale) for scale in ("paper", "mini")),
-    ],
-)
+GRIDS = [
+    *((paper, f"{paper}/", scale) for paper in ("tsai2019", "shaw2018") for scale in SCALES),
+    *(("tsai2019", "modern/tsai2019-", scale) for scale in ("paper", "mini")),
+    ("arora2023", "recall/", "paper"),
+]
+
+
+def test_every_paper_inside_kdx_has_grids():
+    assert {paper for paper, _, _ in GRIDS} == set(shipped())
+
+
+@pytest.mark.parametrize(("paper", "prefix", "scale"), GRIDS)
 def test_both_sides_of_every_contrast_are_cells_of_a_shipped_grid(paper, prefix, scale):
     cells = specs(prefix, scale)
     for claim in load_paper(paper).claims:

@@ -265,6 +265,11 @@ WRITTEN = re.compile(
 )
 
 
+def test_numbers_of_a_list_are_not_broken() -> None:
+    numbers = "parameters (10,943, 10,719, 11,167, 11,391)."
+    assert breakable_tex(numbers) == numbers
+
+
 @given(any_text)
 @example("".join(HOSTILE))
 def test_any_text_is_written_with_nothing_but_letters_and_signs_of_ours(name: str) -> None:

@@ -185,6 +185,12 @@ def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_na
     assert below(*unequal("prediction", scale=100.0))[1] == resolution
 
 
+def test_cells_that_move_in_the_same_proportions_have_no_number_for_it() -> None:
+    cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential")]
+    runs = [*seeded("rbf", 17.2, 17.2, 16.1), *seeded("exponential", 17.2, 17.2, 16.3)]
+    assert any("Effect of common seeds: F = ∞, p < 0.001; " in one for one in below(cells, runs, full=True))
+
+
 def test_whether_common_seeds_move_the_cells_together_is_told() -> None:
     cells = [cell(kernel, kernel=kernel) for kernel in ("rbf", "exponential", "linear")]
 

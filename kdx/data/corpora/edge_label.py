@@ -1,0 +1,39 @@
+"""Labels of edges: of which kind is the only edge along which a node sees another?
+
+The weight of an only neighbour is 1, whatever the label of the edge adds to the key (a^K of Shaw et al. 2018). What the
+label adds to the value (a^V) tells it.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from kdx.data.examples import Example, ExamplesOneByOne
+from kdx.data.graphs import CHILD, LABELS, NO_EDGE, asked
+from kdx.definitions import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeLabel(ExamplesOneByOne):
+    """The label of the only edge along which a node sees another."""
+
+    task: str = "graph"
+    slices = ()
+
+    nodes: int = option(10, minimum=4)
+    """Nodes of a graph."""
+
+    @property
+    def tokens(self) -> int:
+        return self.nodes
+
+    @property
+    def classes(self) -> int:
+        return LABELS - CHILD
+
+    def draw(self, random: Random) -> Example:
+        graph = [[NO_EDGE] * self.nodes for _ in range(self.nodes)]
+        for one, row in enumerate(graph):
+            other = random.choice([node for node in range(self.nodes) if node != one])
+            row[other] = random.randrange(CHILD, LABELS)
+        one = random.randrange(self.nodes)
+        return asked(graph, [one], max(graph[one]) - CHILD)
