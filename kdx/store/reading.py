@@ -38,6 +38,7 @@ from kdx.store.records import (
     AttemptRecord,
     CellRecord,
     CurveRecord,
+    DocumentRecord,
     EvaluationRecord,
     Inventory,
     Provenance,
@@ -59,6 +60,7 @@ from kdx.store.schema import (
     sweep,
     sweep_cell,
     sweep_run,
+    test_document,
     value_of,
 )
 
@@ -151,12 +153,19 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
         evaluations=_evaluations(connection, row),
+        documents=_documents(connection, row),
     )
 
 
 def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
     planned = select(run.c.id).where(_planned_in(row.id))
     return evaluations.which(connection, evaluation.c.run_id.in_(planned))
+
+
+def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecord]:
+    planned = select(run.c.id).where(_planned_in(row.id))
+    found = connection.execute(select(test_document).where(test_document.c.run_id.in_(planned)))
+    return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
 
 
 def contents(database: Database, name: str) -> Contents | None:

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,6 +147,17 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True)
+class DocumentRecord:
+    """What the test of a run, or an evaluation of it, measured by document."""
+
+    unit: str
+    """What a document is, in the singular: `article` or `block`."""
+    sums: Mapping[str, Sequence[float]]
+    """Quantity → its sum in each document, in the order of the text: `targets`, `nats`, and `right` where targets are
+    counted that are predicted."""
+
+
+@dataclass(frozen=True)
 class EvaluationRecord:
     """A further reading of a completed run."""
 
@@ -163,6 +174,8 @@ class EvaluationRecord:
     """One line: why it failed; None: it did not."""
     metrics: Mapping[str, float]
     """Metric, without a split → value."""
+    documents: DocumentRecord | None = None
+    """What it measured by document; None where its task divides none, or an older kdx made it."""
 
 
 @dataclass(frozen=True)
@@ -206,3 +219,5 @@ class SweepRecord:
     """Run id → what it was computed from."""
     evaluations: Mapping[int, Mapping[str, EvaluationRecord]] = field(default_factory=dict)
     """Run id → settings' id → further reading."""
+    documents: Mapping[int, DocumentRecord] = field(default_factory=dict)
+    """Run id → what its test measured by document; runs of an older kdx, and of tasks that divide none, lack it."""
