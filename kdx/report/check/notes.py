@@ -14,6 +14,7 @@ _OPENINGS = (
     "Per cell, the",
     "No cell is",
     "The smallest difference",
+    "Intervals and marks",
     "Compared cells also",
     "Spread over seeds",
     "This kdx does",

@@ -11,7 +11,7 @@ from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.statistics.estimates import Estimate, Summary, contrast
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
 
 # Factor → other factors that the rules of a grid or of good practice tie to it. What its words take, and the options
 # that they bring along, stand in their definitions.
@@ -40,9 +40,11 @@ class RecordedRuns:
         self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         self._metrics: dict[int, Mapping[str, float]] = {}
+        self._documents: dict[int, DocumentRecord] = {}
         self._runs: dict[str, dict[int, RunRecord]] = {}
         for sweep in sweeps:
             self._metrics |= sweep.metrics
+            self._documents |= sweep.documents
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
 
@@ -50,7 +52,7 @@ class RecordedRuns:
         key = record.id, metric
         if key not in self._cells:
             runs = list(self._runs.get(record.id, {}).values())
-            self._cells[key] = cell_of(record, runs, self._metrics, metric=metric)
+            self._cells[key] = cell_of(record, runs, self._metrics, self._documents, metric=metric)
         return self._cells[key]
 
 
@@ -91,7 +93,7 @@ class ContrastedCells:
             if (summary := cells[id].compared) is None:
                 return None
             parts.append((weight, summary))
-        return contrast(parts)
+        return contrast(parts, [cell.by_document for cell in cells.values()])
 
     @property
     def margin(self) -> float | None:
