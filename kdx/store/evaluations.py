@@ -8,10 +8,11 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from kdx.store.database import Database
 from kdx.store.recording import keep_environment
-from kdx.store.records import DocumentRecord, EvaluationRecord, RunState
+from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
 from kdx.store.schema import (
     LINE,
     bits_of,
+    environment,
     evaluation,
     evaluation_document,
     evaluation_metric,
@@ -120,6 +121,10 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
         numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
     of_documents = select(evaluation_document).join(evaluation).where(condition)
     documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
+    where = select(environment).where(environment.c.id.in_(select(evaluation.c.environment_id).where(condition)))
+    # The modules are recorded with the environment, but they are no part of it.
+    environments = {row.id: dict(row.environment) for row in connection.execute(where)}
+    modules = {key: facts.pop(CODE, None) for key, facts in environments.items()}
     found: dict[int, dict[str, EvaluationRecord]] = {}
     for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
         found.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
@@ -131,5 +136,14 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
             error=row.error,
             metrics=numbers.get(row.id, {}),
             documents=documents.get(row.id),
+            provenance=None
+            if row.error is not None
+            else Provenance(
+                data=row.data_fingerprint,
+                code=row.code_fingerprint,
+                environment=environments.get(row.environment_id),
+                definitions=row.definitions,
+                modules=modules.get(row.environment_id),
+            ),
         )
     return found

@@ -34,6 +34,7 @@ from kdx.store import evaluations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
+    CODE,
     FINAL,
     AttemptRecord,
     CellRecord,
@@ -64,8 +65,6 @@ from kdx.store.schema import (
     value_of,
 )
 
-CODE = "code"
-"""Key of an environment that holds the modules of kdx on which a run's result depends, each with its hash."""
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
 

@@ -79,9 +79,13 @@ class RunRecord(NamedTuple):
         return self.state is RunState.FAILED and _MEMORY.search(self.error or "") is not None
 
 
+CODE = "code"
+"""Key of an environment that holds the modules of kdx on which a result depends, each with its hash."""
+
+
 @dataclass(frozen=True)
 class Provenance:
-    """The data, code and environment of a run; all None before its first attempt."""
+    """The data, code and environment of a run, or of an evaluation; all None before a run's first attempt."""
 
     data: str | None
     """Hash of the prepared data."""
@@ -176,6 +180,8 @@ class EvaluationRecord:
     """Metric, without a split → value."""
     documents: DocumentRecord | None = None
     """What it measured by document; None where its task divides none, or an older kdx made it."""
+    provenance: Provenance | None = None
+    """What it was computed from, and where; None where it failed."""
 
 
 @dataclass(frozen=True)

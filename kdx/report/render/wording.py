@@ -11,7 +11,7 @@ from kdx.report.selection.cells import Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import CHANGED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -191,7 +191,7 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
         " ".join(filter(None, (_resolution(table), _errors(table)))),
     ]
     paragraphs += [_spread(table, group) for group in table.groups] if full else []
-    plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
+    plain = [one for one in table.audit if not one.compared or one.topic in ALWAYS]
     paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
     if not full:
         paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
@@ -324,6 +324,8 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
+    if fact.topic == EVALUATED:
+        return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:
         return f"Unequal {fact.topic}{among}: {'; '.join(parts)}."
     instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""
