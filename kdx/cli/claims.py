@@ -19,7 +19,7 @@ def claims(
         typer.Argument(
             envvar="KDX_CLAIMS",
             metavar="[PAPER|FILE]",
-            help="tsai2019, shaw2018, or a file; every paper inside kdx if not said.",
+            help="tsai2019, shaw2018, press2022, chi2022, li2024, or a file; every paper inside kdx if not said.",
         ),
     ] = None,
     sweep: Annotated[

@@ -116,7 +116,7 @@ def test_what_is_no_paper_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["tsai", "no/such.yaml", "x" * 5000, "\0"])
 def test_an_unknown_paper_is_told_with_those_there_are(name: str) -> None:
-    with pytest.raises(Faults, match="a YAML file, or one of shaw2018, tsai2019"):
+    with pytest.raises(Faults, match="a YAML file, or one of chi2022, li2024, press2022, shaw2018, tsai2019"):
         load_paper(name)
 
 
