@@ -19,7 +19,7 @@ def claims(
         typer.Argument(
             envvar="KDX_CLAIMS",
             metavar="[PAPER|FILE]",
-            help="tsai2019, shaw2018, arora2023, or a file; every paper inside kdx if not said.",
+            help="A paper, such as tsai2019, or a file; every paper inside kdx if not said.",
         ),
     ] = None,
     sweep: Annotated[

@@ -11,7 +11,7 @@ from kdx.data.corpora import BUILT_IN, FAMILIES
 from kdx.data.digests import digests
 from kdx.data.examples import GeneratedExamples
 from kdx.data.prepared import PreparedInfo, corpus_folder, how_to_prepare, prepared_corpora, read_about
-from kdx.data.text import GeneratedText
+from kdx.data.text import GeneratedText, KnownText
 from kdx.data.text_files import LONGEST_LINE
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.files import open_file
@@ -33,6 +33,8 @@ class FoundText:
     """A JSON value that differs between texts."""
     lines: Callable[[Split, str], Iterable[str]]
     """Reads the lines of a split in one language, without line feeds, one at a time; each call starts again."""
+    title: str | None = None
+    """Regular expression of the line with which a document begins; None: it has no documents."""
 
 
 def find_text(data: Data, home: Path) -> FoundText:
@@ -72,6 +74,7 @@ def find_text(data: Data, home: Path) -> FoundText:
         tokenised=about.tokenised,
         identity=_digests(about, home),
         lines=partial(_lines, corpus_folder(about.name, home), data.train_lines),
+        title=built_in.title if isinstance(built_in, KnownText) else None,
     )
 
 

@@ -52,6 +52,7 @@ def load_other_stream(
             corpus,
             splits={**corpus.splits, split: map_array(cache.folder / "tokens.npy")},
             words={**corpus.words, split: cache.facts["words"]},
+            title=text.title,
             facts={**corpus.facts, **_of(split, cache.facts["facts"])},
             fingerprint=cache.fingerprint,
         )

@@ -35,6 +35,8 @@ class StreamCorpus:
     """Nats per token of the validation text under the training text's unigrams, with 1 added to counts."""
     facts: Mapping[str, Any]
     """Facts by which scores compare, see `kdx.data.facts`: `vocabulary_size`, `test/unknown_rate`, …"""
+    title: str | None = None
+    """Regular expression of the line with which a document of the held-out text begins; None: it has no documents."""
     notes: tuple[str, ...] = ()
     """Remarks for readers of the results."""
     uncached: str | None = None
@@ -72,6 +74,7 @@ def load_stream(data: Data, home: Path | None = None, task: Task | None = None) 
             fingerprint=cache.fingerprint,
             unigram_loss=cache.facts["unigram_loss"],
             facts=cache.facts["facts"],
+            title=text.title,
             uncached=cache.uncached,
         )
 

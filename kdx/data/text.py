@@ -136,6 +136,8 @@ class KnownText:
     refused. None allows any number."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Published name of a file (`wiki.train.tokens`) → its name here (`train.txt`)."""
+    title: str | None = None
+    """Regular expression of the line with which a document begins (`kdx.data.documents`); None: it has no documents."""
     original: Callable[[Files, Progress], Original | None] | None = None
     """Makes the corpus from its published form; returns None if the files are not in that form."""
     processed: Callable[[Mapping[str, TextFile], Progress], Original] | None = None

@@ -8,8 +8,19 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from kdx.store.database import Database
 from kdx.store.recording import keep_environment
-from kdx.store.records import EvaluationRecord, RunState
-from kdx.store.schema import LINE, bits_of, evaluation, evaluation_metric, now, run, sweep, value_of
+from kdx.store.records import CODE, DocumentRecord, EvaluationRecord, Provenance, RunState
+from kdx.store.schema import (
+    LINE,
+    bits_of,
+    environment,
+    evaluation,
+    evaluation_document,
+    evaluation_metric,
+    now,
+    run,
+    sweep,
+    value_of,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,7 @@ class Made:
     longest_context: int | None = None
     definitions: Mapping[str, str] | None = None
     metrics: Mapping[str, float] | None = None
+    documents: DocumentRecord | None = None
     error: str | None = None
 
 
@@ -71,6 +83,9 @@ def record(database: Database, run_id: int, made: Made) -> bool:
         ]
         if rows:
             connection.execute(evaluation_metric.insert(), rows)
+        if made.documents:
+            by_document = {"unit": made.documents.unit, "sums": dict(made.documents.sums)}
+            connection.execute(evaluation_document.insert().values(evaluation_id=key, **by_document))
         return True
 
 
@@ -104,6 +119,12 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
     metrics = select(evaluation_metric).join(evaluation).where(condition)
     for row in connection.execute(metrics.order_by(evaluation_metric.c.name)):
         numbers.setdefault(row.evaluation_id, {})[row.name] = value_of(row.bits)
+    of_documents = select(evaluation_document).join(evaluation).where(condition)
+    documents = {row.evaluation_id: DocumentRecord(row.unit, row.sums) for row in connection.execute(of_documents)}
+    where = select(environment).where(environment.c.id.in_(select(evaluation.c.environment_id).where(condition)))
+    # The modules are recorded with the environment, but they are no part of it.
+    environments = {row.id: dict(row.environment) for row in connection.execute(where)}
+    modules = {key: facts.pop(CODE, None) for key, facts in environments.items()}
     found: dict[int, dict[str, EvaluationRecord]] = {}
     for row in connection.execute(select(evaluation).where(condition).order_by(evaluation.c.id)):
         found.setdefault(row.run_id, {})[row.settings_id] = EvaluationRecord(
@@ -114,5 +135,15 @@ def which(connection: Connection, condition: ColumnElement[bool]) -> dict[int, d
             definitions=row.definitions,
             error=row.error,
             metrics=numbers.get(row.id, {}),
+            documents=documents.get(row.id),
+            provenance=None
+            if row.error is not None
+            else Provenance(
+                data=row.data_fingerprint,
+                code=row.code_fingerprint,
+                environment=environments.get(row.environment_id),
+                definitions=row.definitions,
+                modules=modules.get(row.environment_id),
+            ),
         )
     return found

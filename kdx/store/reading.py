@@ -34,10 +34,12 @@ from kdx.store import evaluations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
+    CODE,
     FINAL,
     AttemptRecord,
     CellRecord,
     CurveRecord,
+    DocumentRecord,
     EvaluationRecord,
     Inventory,
     Provenance,
@@ -59,11 +61,10 @@ from kdx.store.schema import (
     sweep,
     sweep_cell,
     sweep_run,
+    test_document,
     value_of,
 )
 
-CODE = "code"
-"""Key of an environment that holds the modules of kdx on which a run's result depends, each with its hash."""
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
 
@@ -151,12 +152,19 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
         evaluations=_evaluations(connection, row),
+        documents=_documents(connection, row),
     )
 
 
 def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
     planned = select(run.c.id).where(_planned_in(row.id))
     return evaluations.which(connection, evaluation.c.run_id.in_(planned))
+
+
+def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecord]:
+    planned = select(run.c.id).where(_planned_in(row.id))
+    found = connection.execute(select(test_document).where(test_document.c.run_id.in_(planned)))
+    return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
 
 
 def contents(database: Database, name: str) -> Contents | None:

@@ -33,6 +33,7 @@ from kdx.store.schema import (
     sweep,
     sweep_cell,
     sweep_run,
+    test_document,
     value_of,
 )
 
@@ -293,6 +294,18 @@ class RunWriter:
         with self._writing() as connection:
             put = self._database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
+
+    def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
+        """Records what the test measured by document, and replaces what an earlier attempt recorded.
+
+        Args:
+            unit: what a document is, such as `article`.
+            sums: quantity → its sum in each document.
+        """
+        kept = {"unit": unit, "sums": dict(sums)}
+        with self._writing() as connection:
+            put = self._database.backend.insert(test_document).values(run_id=self.run_id, **kept)
+            connection.execute(put.on_conflict_do_update(index_elements=["run_id"], set_=kept))
 
     def complete(
         self,

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,9 +79,13 @@ class RunRecord(NamedTuple):
         return self.state is RunState.FAILED and _MEMORY.search(self.error or "") is not None
 
 
+CODE = "code"
+"""Key of an environment that holds the modules of kdx on which a result depends, each with its hash."""
+
+
 @dataclass(frozen=True)
 class Provenance:
-    """The data, code and environment of a run; all None before its first attempt."""
+    """The data, code and environment of a run, or of an evaluation; all None before a run's first attempt."""
 
     data: str | None
     """Hash of the prepared data."""
@@ -147,6 +151,17 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True)
+class DocumentRecord:
+    """What the test of a run, or an evaluation of it, measured by document."""
+
+    unit: str
+    """What a document is, in the singular: `article` or `block`."""
+    sums: Mapping[str, Sequence[float]]
+    """Quantity → its sum in each document, in the order of the text: `targets`, `nats`, and `right` where targets are
+    counted that are predicted."""
+
+
+@dataclass(frozen=True)
 class EvaluationRecord:
     """A further reading of a completed run."""
 
@@ -163,6 +178,10 @@ class EvaluationRecord:
     """One line: why it failed; None: it did not."""
     metrics: Mapping[str, float]
     """Metric, without a split → value."""
+    documents: DocumentRecord | None = None
+    """What it measured by document; None where its task divides none, or an older kdx made it."""
+    provenance: Provenance | None = None
+    """What it was computed from, and where; None where it failed."""
 
 
 @dataclass(frozen=True)
@@ -206,3 +225,5 @@ class SweepRecord:
     """Run id → what it was computed from."""
     evaluations: Mapping[int, Mapping[str, EvaluationRecord]] = field(default_factory=dict)
     """Run id → settings' id → further reading."""
+    documents: Mapping[int, DocumentRecord] = field(default_factory=dict)
+    """Run id → what its test measured by document; runs of an older kdx, and of tasks that divide none, lack it."""

@@ -103,6 +103,17 @@ def _are_facts(found: dict[str, Any]) -> bool:
     return all(fits(name, value) for name, value in found.items())
 
 
+def _are_sums(found: dict[str, Any]) -> bool:
+    def are_numbers(value: object) -> bool:
+        return isinstance(value, list) and all(type(one) in (int, float) for one in value)
+
+    return (
+        "targets" in found
+        and all(are_numbers(value) for value in found.values())
+        and len({len(value) for value in found.values()}) == 1
+    )
+
+
 def _are_words(found: dict[str, Any]) -> bool:
     return all(isinstance(value, str) for value in found.values())
 
@@ -121,6 +132,10 @@ def _bits() -> Whole:
 
 def _object() -> Json:
     return Json(TEXT, lambda found: True, "a JSON object")
+
+
+def _sums() -> Json:
+    return Json(TEXT, _are_sums, "a JSON object of equally long lists of numbers, with the targets")
 
 
 def _texts() -> Json:
@@ -348,6 +363,30 @@ evaluation_metric = Table(
     Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
     Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
     comment="every number that an evaluation gave",
+)
+
+_UNIT = "what a document is: article, or block where the test has no documents"
+_SUMS = (
+    "quantity → its sum in each document, in the order of the test: targets, how many there are; nats, their -ln p; "
+    "right, how many were predicted; JSON"
+)
+
+test_document = Table(
+    "test_document",
+    metadata,
+    Column("run_id", _key(), ForeignKey("run.id"), primary_key=True, comment="the run"),
+    Column("unit", ShortText(NAME), nullable=False, comment=_UNIT),
+    Column("sums", _sums(), nullable=False, comment=_SUMS),
+    comment="what the test of a run measured by document; none: an older kdx tested it, or its task divides no test",
+)
+
+evaluation_document = Table(
+    "evaluation_document",
+    metadata,
+    Column("evaluation_id", _key(), ForeignKey("evaluation.id"), primary_key=True, comment="the evaluation"),
+    Column("unit", ShortText(NAME), nullable=False, comment=_UNIT),
+    Column("sums", _sums(), nullable=False, comment=_SUMS),
+    comment="the same of an evaluation",
 )
 
 part = Table(

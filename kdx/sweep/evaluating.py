@@ -17,7 +17,7 @@ from kdx.run_files.files import RunFile, content, final_weights
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.evaluations import Made
-from kdx.store.records import RunState
+from kdx.store.records import DocumentRecord, RunState
 from kdx.sweep.messages import SignsOfLife, Work, describe_error
 from kdx.training.checkpoint import unpacked
 from kdx.training.evaluation import Evaluator
@@ -105,6 +105,7 @@ def _evaluator(
 
 def _made(evaluator: Evaluator, one: ResolvedEvaluation, weights: RunFile) -> Made:
     outcome = evaluator.evaluate(one)
+    documents = outcome.documents
     return Made(
         settings_id=one.id,
         settings=one.settings,
@@ -115,6 +116,7 @@ def _made(evaluator: Evaluator, one: ResolvedEvaluation, weights: RunFile) -> Ma
         longest_context=outcome.longest_context,
         definitions=outcome.definitions,
         metrics=outcome.metrics,
+        documents=None if documents is None else DocumentRecord(documents.unit, documents.sums),
     )
 
 

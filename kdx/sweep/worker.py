@@ -34,6 +34,7 @@ from kdx.sweep.messages import (
     send,
     trouble,
 )
+from kdx.training.documents import DocumentSums
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
@@ -189,6 +190,9 @@ class DatabaseRecorder:
 
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
         return None  # a sweep runs every run to its end
+
+    def documents(self, sums: DocumentSums) -> None:
+        self.writer.documents(sums.unit, sums.sums)
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         self.writer.outputs(name, lines)

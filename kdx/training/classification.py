@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from kdx.data.batching import by_length, padded, shuffled
 from kdx.data.corpus import HELD_OUT
+from kdx.data.documents import Documents, blocks
 from kdx.data.labelled import LabelledCorpus, LabelledText
 from kdx.data.vocabulary import BEGIN, PADDING
 from kdx.grid.spec import CellSpec
@@ -28,6 +29,8 @@ class LabelledBatch(NamedTuple):
     """(B, T), True where there is no token."""
     labels: Tensor
     """(B,)"""
+    index: Tensor  # type: ignore[assignment]  # a tuple's own `index` is not needed here
+    """(B,): indices of the lines in the text."""
 
 
 class LabelledBatches:
@@ -54,7 +57,8 @@ class LabelledBatches:
 
     def _collate(self, index: NDArray[np.int64]) -> LabelledBatch:
         tokens = padded(self._text.lines, index)
-        return LabelledBatch(tokens, tokens == PADDING, torch.from_numpy(self._text.labels[index].astype(np.int64)))
+        labels = torch.from_numpy(self._text.labels[index].astype(np.int64))
+        return LabelledBatch(tokens, tokens == PADDING, labels, torch.from_numpy(index))
 
 
 class ClassificationModule(TaskModule):
@@ -87,9 +91,15 @@ class ClassificationModule(TaskModule):
 
     def evaluate(self, batch: LabelledBatch, split: Split) -> None:
         logits = self.model(batch.tokens, batch.padding).float()
-        self.add(functional.cross_entropy(logits, batch.labels, reduction="none"), len(batch.labels))
-        pairs = batch.labels * len(self.corpus.labels) + logits.argmax(-1)
+        nats, likeliest = functional.cross_entropy(logits, batch.labels, reduction="none"), logits.argmax(-1)
+        self.add(nats, len(batch.labels))
+        if self.by_document:
+            self.by_document.add(batch.index, nats=nats, right=likeliest == batch.labels)
+        pairs = batch.labels * len(self.corpus.labels) + likeliest
         self._confusion += torch.bincount(pairs, minlength=self._confusion.numel()).cpu().view_as(self._confusion)
+
+    def test_documents(self) -> Documents:
+        return blocks(len(self.corpus.splits[Split.TEST].labels))
 
     def _start(self) -> None:
         super()._start()

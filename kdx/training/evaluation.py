@@ -19,6 +19,7 @@ from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
+from kdx.training.documents import DocumentSums
 from kdx.training.during_test import DuringTest
 from kdx.training.environment import environment
 from kdx.training.module import TaskModule
@@ -38,6 +39,8 @@ class EvaluationOutcome:
     data_fingerprint: str
     longest_context: int | None
     """The largest number of tokens that one is predicted from, memory included; None: no stream was read."""
+    documents: DocumentSums | None = None
+    """What was measured by document; None where the task divides none."""
 
 
 class Evaluator:
@@ -94,6 +97,7 @@ class Evaluator:
             definitions=module.definitions(Split.TEST),
             data_fingerprint=corpus.fingerprint,
             longest_context=longest_context(evaluation.spec, corpus, Split.TEST),
+            documents=module.document_sums(),
         )
 
     def _model(self, spec: CellSpec) -> nn.Module:

@@ -9,8 +9,10 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
 
+from kdx.data.documents import Documents
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
+from kdx.training.documents import ByDocument, DocumentSums
 from kdx.training.entropy import measured
 from kdx.training.optimiser import optimiser_of
 from kdx.training.schedule import rate_factor
@@ -62,6 +64,8 @@ class TaskModule(lightning.LightningModule):
         self._targets = 0
         self.slices = Slices()
         """What a test measures by slice."""
+        self.by_document: ByDocument | None = None
+        """What a test measures by document; None where its task divides none, and out of a test."""
         self.entropies: dict[str, float] = {}
         """Entropies of the last validation: `entropy/encoder-self`, …"""
 
@@ -138,6 +142,14 @@ class TaskModule(lightning.LightningModule):
         loss = self._nats.item() / max(self._targets, 1)
         return {"loss": loss, "perplexity": exponential(loss)}
 
+    def test_documents(self) -> Documents | None:
+        """The documents of the test, whose items `evaluate` names to `by_document`; None: it divides none."""
+        return None
+
+    def document_sums(self) -> DocumentSums | None:
+        """What the last test measured by document."""
+        return self.by_document.sums() if self.by_document else None
+
     def definitions(self, split: Split) -> dict[str, str]:
         """What each metric of `summarise` means of a split, in one line."""
         raise NotImplementedError
@@ -146,6 +158,7 @@ class TaskModule(lightning.LightningModule):
         self._nats.zero_()
         self._targets = 0
         self.slices = Slices()
+        self.by_document = None
 
     def on_validation_epoch_start(self) -> None:
         self._start()
@@ -163,6 +176,8 @@ class TaskModule(lightning.LightningModule):
 
     def on_test_epoch_start(self) -> None:
         self._start()
+        documents = self.test_documents()
+        self.by_document = ByDocument(documents) if documents else None
 
     def test_step(self, batch: Any, index: int) -> None:
         self.evaluate(batch, Split.TEST)

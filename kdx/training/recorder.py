@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from kdx.training.documents import DocumentSums
+
 
 class Recorder(Protocol):
     """Keeps the results of a run. A row is durable after `flush`, and every checkpoint comes after a flush."""
@@ -51,6 +53,9 @@ class Recorder(Protocol):
         Args:
             metrics: metrics of that validation, by name without split.
         """
+
+    def documents(self, sums: DocumentSums) -> None:
+        """What the test measured by document."""
 
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         """A text that the run produced, such as `test/translations`, with one sentence a line."""

@@ -152,6 +152,9 @@ def train(
     trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
     for name, value in module.metrics.items():
         recorder.metric(f"test/{name}", step, value)
+    documents = module.document_sums()
+    if documents:
+        recorder.documents(documents)
     for name, lines in module.outputs().items():
         recorder.outputs(f"test/{name}", lines)
     recorder.flush(training.steps)

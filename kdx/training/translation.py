@@ -9,6 +9,7 @@ from torch import Tensor
 from kdx.data.batching import ParallelBatch, ParallelBatches
 from kdx.data.corpus import HELD_OUT, token_lists
 from kdx.data.difficulty import slice_name
+from kdx.data.documents import Documents, blocks
 from kdx.data.parallel import ParallelCorpus, ParallelText
 from kdx.data.vocabulary import END, PADDING
 from kdx.grid.spec import CellSpec
@@ -115,6 +116,12 @@ class TranslationModule(TextModule):
         there = batch.target_out != PADDING
         of_targets = torch.tensor(words)[:, None].expand(there.shape)
         self.slices.add("source-words", of_targets[there.cpu()], nats[there])
+        if self.by_document:
+            pairs = batch.index[:, None].expand(there.shape)
+            self.by_document.add(pairs[there], nats=nats[there])
+
+    def test_documents(self) -> Documents:
+        return blocks(len(self.corpus.splits[Split.TEST].sources))
 
     def outputs(self) -> Mapping[str, list[str]]:
         return {"translations": self.lines()}

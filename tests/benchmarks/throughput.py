@@ -200,7 +200,7 @@ class Turns:
         pass
 
     # `why_pruned` too: None lets the run go on.
-    note = alive = metric = checkpointed = flush = outputs = why_pruned = begin
+    note = alive = metric = checkpointed = flush = documents = outputs = why_pruned = begin
 
 
 class Stop(StopRequest):

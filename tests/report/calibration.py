@@ -18,6 +18,7 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.papers.decisions import Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule, load_paper
 from kdx.report.papers.verdicts import answers
+from kdx.report.statistics.by_document import by_document
 from kdx.report.statistics.estimates import contrast, summarise
 from kdx.report.table.build import tables
 from kdx.report.table.comparisons import Mark
@@ -91,6 +92,60 @@ def misses(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> 
 def _scores(sd: float, n: int, scenario: Scenario, rng: np.random.Generator) -> list[float]:
     lost = scenario.missing + scenario.diverging
     return [float(x) for x in rng.normal(0, sd, n) if rng.random() >= lost]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much the scores of two cells scatter, in units of the same size; each is tested on the same documents."""
+
+    name: str
+    seeds: float
+    documents: float
+    """Of the difference between the cells; the documents move both alike by twice as much."""
+    both: float
+    """Of one seed in one document."""
+    number: int = 100
+    """Of documents."""
+    unequal: float = 0.0
+    """Standard deviation of the logarithm of their sizes."""
+
+
+SPREADS = (
+    Spread("seeds and documents", 1, 1, 1),
+    Spread("seeds, documents 3 times", 1, 3, 1),
+    Spread("documents, seeds 3 times", 3, 1, 1),
+    Spread("documents alone", 0, 1, 0),
+    Spread("seeds alone", 1, 0, 0.01),
+    Spread("their interaction alone", 0, 0, 1),
+    Spread("20 documents", 1, 1, 1, 20),
+    Spread("60 unequal documents", 1, 1, 1, 60, 1.0),
+    Spread("60 unequal documents alone", 0, 1, 0, 60, 1.0),
+)
+
+
+def misses_over_documents(spread: Spread, n: int, draws: int, rng: np.random.Generator, *, cells: int = 2) -> Rate:
+    """95% intervals, over seeds and documents, of a mean or of the difference of two, that miss it."""
+    hits = 0
+    sign = (1.0, -1.0)[:cells]
+    for _ in range(draws):
+        targets = 1000 * np.exp(rng.normal(0, spread.unequal, spread.number))
+        common = 2 * rng.normal(0, spread.documents, spread.number) * (cells - 1)
+        parts, documents = [], []
+        for weight in sign:
+            own = common + rng.normal(0, spread.documents, spread.number)
+            inner = own + rng.normal(0, spread.both, (n, spread.number))
+            scores = rng.normal(0, spread.seeds, (n, 1)) / sqrt(spread.number) + inner
+            sums = scores * targets
+            summary = summarise([float(one) for one in sums.sum(1) / targets.sum()])
+            assert summary
+            parts.append((weight, summary))
+            documents.append(by_document("block", targets.tolist(), sums.tolist()))
+        found = contrast(parts, documents)
+        assert found and found.documents
+        low, high = found.interval()
+        hits += not low <= 0 <= high
+    what = "a difference's" if cells == 2 else "a mean's"
+    return Rate(f"{what} interval over documents misses", spread.name, n, hits, draws)
 
 
 def marks(scenario: Scenario, n: int, draws: int, rng: np.random.Generator) -> Iterator[Rate]:
@@ -191,6 +246,10 @@ def _runs(
 def table(draws: int, seed: int = 0) -> Iterator[Rate]:
     """Every rate of an error."""
     rng = np.random.default_rng(seed)
+    for spread in SPREADS:
+        for n in SEEDS:
+            for cells in (1, 2):
+                yield misses_over_documents(spread, n, 10 * draws, rng, cells=cells)
     claims: list[Claim] = list(load_paper_once().claims)
     for scenario in SCENARIOS:
         for n in SEEDS:

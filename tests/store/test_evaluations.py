@@ -11,6 +11,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.evaluations import Made
 from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
+from kdx.store.records import CODE, DocumentRecord, Provenance
 from kdx.store.schema import bits_of
 
 MADE = Made(
@@ -44,6 +45,26 @@ def test_an_evaluation_comes_back_as_it_was_made(database, run):
         name: bits_of(value) for name, value in MADE.metrics.items()
     }
     assert evaluations.recorded(database, [reading.load_one(database, run)[0].cell_id]) == {run: {"a" * 32: None}}
+    assert check(database).faults == ()
+
+
+def test_what_it_was_computed_from_comes_back_with_the_modules_apart(database, run):
+    evaluations.record(database, run, replace(MADE, environment={"torch": "2", CODE: {"kdx.models.a": "1"}}))
+    evaluations.record(database, run, FAILED)
+    found = evaluations.of_runs(database, [run])[run]
+    assert found[MADE.settings_id].provenance == Provenance(
+        "data", "code", {"torch": "2"}, {"loss": "mean"}, modules={"kdx.models.a": "1"}
+    )
+    assert found[FAILED.settings_id].provenance is None
+
+
+def test_what_it_measured_by_document_comes_back_bit_by_bit(database, run):
+    sums = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300]}
+    evaluations.record(database, run, replace(MADE, documents=DocumentRecord("article", sums)))
+    evaluations.record(database, run, FAILED)
+    found = evaluations.of_runs(database, [run])[run]
+    assert found[MADE.settings_id].documents == DocumentRecord("article", sums)
+    assert found[FAILED.settings_id].documents is None
     assert check(database).faults == ()
 
 

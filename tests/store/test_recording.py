@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stored import record, rows, start, state
 
-from kdx.errors import KdxError
+from kdx.errors import DatabaseError, KdxError
 from kdx.grid.identity import canonical, cell_id
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
 from kdx.store.database import Database
 from kdx.store.recording import RunWriter
-from kdx.store.records import RunState
+from kdx.store.records import DocumentRecord, RunState
 from kdx.store.schema import cell, environment, metric, output, run, sweep, sweep_cell, sweep_run, value_of
 
 FLOATS = st.floats() | st.integers(-(2**63), 2**63 - 1).map(value_of)
@@ -385,3 +385,20 @@ def test_a_failed_run_keeps_its_traceback(database: Database, sweep_id: int):
     start(database).fail("ValueError: no", "Traceback (most recent call last):\n…", 3)
     assert (state(database), record(database).error) == (RunState.FAILED, "ValueError: no")
     assert reading.attempts(database, 1)[0].traceback == "Traceback (most recent call last):\n…"
+
+
+def test_what_a_test_measured_by_document_is_that_of_its_last_attempt(database: Database, plan_of):
+    recording.register(database, plan_of(1, 2), {})
+    writer = start(database, 1)
+    writer.documents("block", {"targets": [1.0, 2.0], "nats": [0.5, 0.25]})
+    again = {"targets": [3.0, 2.0], "nats": [0.1 + 0.2, 1e-300], "right": [3.0, 0.0]}
+    writer.documents("article", again)
+    assert reading.load_sweep(database).documents == {1: DocumentRecord("article", again)}
+
+
+@pytest.mark.parametrize("sums", [{}, {"nats": [1.0]}, {"targets": [1.0], "nats": []}, {"targets": ["1"]}])
+def test_sums_by_document_that_kdx_never_writes_are_refused(database: Database, plan_of, sums):
+    recording.register(database, plan_of(1, 1), {})
+    start(database, 1).documents("block", sums)
+    with pytest.raises(DatabaseError, match=r"test_document\.sums is"):
+        reading.load_sweep(database)

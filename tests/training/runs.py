@@ -90,6 +90,9 @@ class Kept:
         self.events.append(("asked", step, dict(metrics)))
         return self.prune_at.get(step)
 
+    def documents(self, sums):
+        self.events.append(("documents", sums))
+
     def outputs(self, name, lines):
         self.events.append(("outputs", name, list(lines)))
 

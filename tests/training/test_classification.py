@@ -38,7 +38,7 @@ def test_accuracy_and_macro_f1_are_those_of_their_definitions():
     right, told = torch.tensor([0, 0, 0, 1, 1, 0]), torch.tensor([0, 0, 1, 1, 0, 0])
     for part in (slice(0, 4), slice(4, 6)):
         tokens = torch.stack([torch.full_like(told[part], BEGIN), told[part]], 1)
-        module.evaluate(LabelledBatch(tokens, tokens < 0, right[part]), Split.TEST)
+        module.evaluate(LabelledBatch(tokens, tokens < 0, right[part], torch.arange(6)[part]), Split.TEST)
     metrics = module.summarise(Split.TEST)
     assert metrics["accuracy"] == pytest.approx(100 * 4 / 6)
     # a: 3 of 4 there, 3 of 4 told; b: 1 of 2 there, 1 of 2 told; c is neither there nor told.

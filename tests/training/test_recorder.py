@@ -66,6 +66,12 @@ def test_translations_are_told_once_and_before_the_last_flush(unbroken):
     assert name == "test/translations" and lines
 
 
+@BOTH
+def test_the_documents_of_a_test_are_told_once_and_give_its_loss(task, unbroken):
+    ((_, found),) = unbroken(task).of("documents")
+    assert sum(found.sums["nats"]) / sum(found.sums["targets"]) == pytest.approx(unbroken(task).column("test/loss")[12])
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_shows_life_at_every_batch_of_a_validation_and_of_the_test(task, unbroken):
     """Else a long validation would look like a run that hangs."""

@@ -6,7 +6,7 @@ larger training text, so fewer are written `<unk>`. The SHA-1 sums are those tha
 WikiText-2 are of the very files that kdx knows.
 """
 
-from kdx.data.corpora.wikitext2 import LICENCE, NAMES
+from kdx.data.corpora.wikitext2 import LICENCE, NAMES, TITLE
 from kdx.data.text import PLAIN, KnownFile, KnownText
 
 TEXT = KnownText(
@@ -17,6 +17,7 @@ TEXT = KnownText(
     address="https://wikitext.smerity.com/wikitext-103-v1.zip",
     archive_sha256="242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590",
     names=NAMES,
+    title=TITLE,
     files={
         "train.txt": KnownFile(1_801_350, words=101_425_671, sha1="b7497e2dfe77e72cfef5e3dbc61b7b53712ac211"),
         "valid.txt": KnownFile(3760, words=213_886, sha1="c326ac59dc587676d58c422eb8a03e119582f92b"),

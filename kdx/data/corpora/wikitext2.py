@@ -9,6 +9,9 @@ from kdx.vocabulary import Split
 
 NAMES = {f"wiki.{split}.tokens": f"{split}.txt" for split in Split}
 LICENCE = "CC BY-SA, text of Wikipedia"
+TITLE = "= [^=](.*[^=])? ="
+"""The line with which an article begins; headings within it have more such signs. 60 of them begin the 60 articles of
+either held-out text."""
 
 TEXT = KnownText(
     suffixes=PLAIN,
@@ -18,6 +21,7 @@ TEXT = KnownText(
     address="https://wikitext.smerity.com/wikitext-2-v1.zip",
     archive_sha256="92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
     names=NAMES,
+    title=TITLE,
     files={
         "train.txt": KnownFile(
             36718, "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f", words=2_051_910

@@ -14,12 +14,15 @@ _OPENINGS = (
     "Per cell, the",
     "No cell is",
     "The smallest difference",
+    "Intervals and marks",
     "Compared cells also",
     "Spread over seeds",
     "This kdx does",
 )
 """How the notes of a table begin, including notes that a table no longer has."""
 
+_OF_A_FACT = ("Unequal ", "Not compared ", "Evaluated ")
+"""How a note begins that names a fact, which identifies it too."""
 
 _SENTENCES = re.compile(r"\s*p over sentences: .*", re.DOTALL)
 """The note that is there only if a randomisation was asked for."""
@@ -34,7 +37,7 @@ def notes_now(table: Table, part: int, form: Form, *, full: bool) -> list[str]:
 
 def _opening(note: str) -> str:
     """The beginning of a note, which identifies it."""
-    return note.partition(":")[0] if note.startswith(("Unequal ", "Not compared ")) else " ".join(note.split()[:3])
+    return note.partition(":")[0] if note.startswith(_OF_A_FACT) else " ".join(note.split()[:3])
 
 
 def changes_of_notes(
@@ -43,7 +46,7 @@ def changes_of_notes(
     """The differences between the notes of a text and those of now; nothing where the text has no notes of kdx."""
     known = {*_OPENINGS, *map(_opening, short), *map(_opening, full)}
     short, full, then = ([*filter(None, (_SENTENCES.sub("", one) for one in those))] for those in (short, full, then))
-    own = [note for note in then if _opening(note) in known or note.startswith(("Unequal ", "Not compared "))]
+    own = [note for note in then if _opening(note) in known or note.startswith(_OF_A_FACT)]
     if not own:
         return
     expected = full if any(note in full and note not in short for note in own) else short

@@ -1,17 +1,21 @@
 """Finds the cells that a contrast compares in each setting: pairs that agree in all factors it does not name."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum, hypot
 
 from kdx.grid.cell_selector import factors, taken_axes
+from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
 from kdx.report.selection.cells import Cell, cell_of
-from kdx.report.statistics.estimates import Estimate, Summary, contrast
+from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.statistics.by_document import ByDocument, together
+from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
 
 # Factor → other factors that the rules of a grid or of good practice tie to it. What its words take, and the options
 # that they bring along, stand in their definitions.
@@ -34,23 +38,36 @@ SHOWN_FACTORS = ("task", "data.corpus", "model.width", "training.steps")
 
 
 class RecordedRuns:
-    """The cells of several sweeps, each once, with their runs in all of them."""
+    """The cells of several sweeps, each once, with their runs in all of them, and the evaluations of these."""
 
     def __init__(self, sweeps: Sequence[SweepRecord]) -> None:
         self.records = {cell.id: cell for sweep in sweeps for cell in sweep.cells}
         self._cells: dict[tuple[str, str | None], Cell | None] = {}
         self._metrics: dict[int, Mapping[str, float]] = {}
+        self._documents: dict[int, DocumentRecord] = {}
         self._runs: dict[str, dict[int, RunRecord]] = {}
         for sweep in sweeps:
             self._metrics |= sweep.metrics
+            self._documents |= sweep.documents
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
+        self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
+
+    def candidates(self, contrast: Contrast) -> Iterator[CellRecord]:
+        """The cells that a contrast may be of: evaluations are, if it names a setting of theirs."""
+        yield from self.records.values()
+        if any(map(is_of_evaluation, (*contrast.where, *contrast.a, *contrast.b))):
+            yield from (one.record for one in self._evaluated.values())
 
     def cell(self, record: CellRecord, metric: str | None) -> Cell | None:
         key = record.id, metric
         if key not in self._cells:
-            runs = list(self._runs.get(record.id, {}).values())
-            self._cells[key] = cell_of(record, runs, self._metrics, metric=metric)
+            one = self._evaluated.get(record.id)
+            runs = list(self._runs.get(one.cell_id if one else record.id, {}).values())
+            if one:
+                self._cells[key] = cell_of(record, one.runs(runs), one.metrics, one.documents, metric=metric)
+            else:
+                self._cells[key] = cell_of(record, runs, self._metrics, self._documents, metric=metric)
         return self._cells[key]
 
 
@@ -86,12 +103,26 @@ class ContrastedCells:
             for side, direction in zip(pair, (sign, -sign), strict=True):
                 for cell in side:
                     weights[cell.id] += direction / len(side)
-        parts: list[tuple[float, Summary]] = []
+        # Evaluations of the same runs are no independent samples, so their scores are added up seed by seed.
+        of_runs: dict[tuple[int, ...], list[tuple[float, Cell]]] = {}
         for id, weight in weights.items():
-            if (summary := cells[id].compared) is None:
+            runs = tuple(one.run_id for one in cells[id].seeds if one.seed in cells[id].scores)
+            of_runs.setdefault(runs, []).append((weight, cells[id]))
+        parts: list[tuple[float, Summary]] = []
+        documents: list[ByDocument | None] = []
+        for its in of_runs.values():
+            if not all(cell.compared for _, cell in its):
                 return None
-            parts.append((weight, summary))
-        return contrast(parts)
+            # Then the spread is that of a single score.
+            length = hypot(*(weight for weight, _ in its))
+            scaled = [(weight / length if length else 0.0, cell) for weight, cell in its]
+            seeds = its[0][1].scores
+            summary = summarise([fsum(weight * cell.scores[seed] for weight, cell in scaled) for seed in seeds])
+            assert summary
+            known = [(weight, cell.by_document) for weight, cell in scaled if cell.by_document]
+            parts.append((length, summary))
+            documents.append(together(known) if len(known) == len(its) else None)
+        return contrast(parts, documents)
 
     @property
     def margin(self) -> float | None:
@@ -117,7 +148,7 @@ def contrasted_cells(contrast: Contrast, runs: RecordedRuns, varied: frozenset[s
     factors_named = named(contrast)
     follows = following(factors_named) - factors_named
     settings: dict[str, dict[str, tuple[list[CellRecord], list[CellRecord]]]] = {}
-    for record in runs.records.values():
+    for record in runs.candidates(contrast):
         if not _has(record, contrast.where):
             continue
         sides_of = [index for index, side in enumerate((contrast.a, contrast.b)) if _has(record, side)]

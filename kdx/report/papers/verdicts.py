@@ -11,6 +11,7 @@ A false "holds" and a false "does not hold" each have a probability of at most 5
 error share it (Bonferroni): parts of `any` share the 5% of "holds", parts of `all` the 5% of "does not hold".
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -90,10 +91,11 @@ def _in_setting(
     claim: Claim, comparisons: Mapping[int, Mapping[str, ContrastedCells]], key: str, words: Mapping[str, str]
 ) -> SettingVerdict:
     outcomes: list[ContrastOutcome] = []
+    recipe: dict[str, str | None] = json.loads(key)[0]
 
     def decided(part: Rule | Contrast, errors: Errors) -> Verdict:
         if isinstance(part, Rule):
-            its = [one for one in part.of if _speaks_of(one, words.get("task"))]
+            its = [one for one in part.of if _speaks_of(one, recipe)]
             holds, does_not = errors
             inner = Errors(holds / len(its), does_not) if part.any else Errors(holds, does_not / len(its))
             return _together([decided(one, inner) for one in its], any=part.any)
@@ -110,13 +112,15 @@ def _in_setting(
     return SettingVerdict(words, verdict, tuple(outcomes))
 
 
-def _speaks_of(part: Rule | Contrast, task: str | None) -> bool:
-    """Whether the part applies to this task; with None it applies to whatever task its sides name."""
-    if task is None:
-        return True
+def _speaks_of(part: Rule | Contrast, recipe: Mapping[str, str | None]) -> bool:
+    """Whether the part applies to a setting of this recipe: no cell of a contrast has another word for a factor of it.
+
+    So a claim may name the lengths of one training after those of another.
+    """
     if isinstance(part, Rule):
-        return any(_speaks_of(one, task) for one in part.of)
-    return all(side.get("task", task) == task for side in (part.where, part.a, part.b))
+        return any(_speaks_of(one, recipe) for one in part.of)
+    sides = (part.where, part.a, part.b)
+    return all(recipe.get(factor, word) == word for side in sides for factor, word in side.items())
 
 
 def _contrasts(rule: Rule) -> Iterator[Contrast]:

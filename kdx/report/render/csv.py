@@ -80,7 +80,7 @@ def claims_to_csv(answers: Sequence[tuple[Paper, Sequence[Answer]]]) -> str:
 def _values(table: Table, at: Address, difference: Difference | None) -> dict[str, Any]:
     cell, mark = table.layout.places[at], table.marks.get(at)
     summary, draws = cell.summary, max(0, table.layout.fewest - 1)
-    half = summary.half_width if summary else None
+    half = cell.half_width
     low, high = (summary.mean - half, summary.mean + half) if summary and half is not None else (None, None)
     return {
         "metric": cell.metric.recorded,
@@ -100,6 +100,7 @@ def _values(table: Table, at: Address, difference: Difference | None) -> dict[st
         "sd": summary.sd if summary else None,
         "mean_low": low,
         "mean_high": high,
+        "documents": cell.documents.number if cell.documents else None,
         "expected_best": cell.expected(draws),
         "expected_best_of": draws,
         "planned": cell.planned,

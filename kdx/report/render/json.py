@@ -11,6 +11,7 @@ from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.selection.cells import Cell
+from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference, Group, Mark
@@ -79,7 +80,7 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
 
 def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
     summary = cell.summary
-    half = summary.half_width if summary else None
+    half = cell.half_width
     return {
         "cell": cell.id,
         "state": cell.state.value,
@@ -97,6 +98,7 @@ def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
         "mean": summary.mean if summary else None,
         "sd": summary.sd if summary else None,
         "interval": [summary.mean - half, summary.mean + half] if summary and half is not None else None,
+        "documents": _documents(cell.documents),
         "n": summary.n if summary else 0,
         "expected_best_of": cell.expected_best,
         "planned": cell.planned,
@@ -165,6 +167,11 @@ def _difference(table: Table, one: Difference) -> dict[str, Any]:
     }
 
 
+def _documents(documents: Documents | None) -> dict[str, Any] | None:
+    """What an error is over beside seeds; None: it is over seeds alone."""
+    return asdict(documents) if documents else None
+
+
 def _estimate(estimate: Estimate | None) -> dict[str, Any]:
     return {
         "better_by": estimate.value if estimate else None,
@@ -173,6 +180,7 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any]:
         "p": estimate.p if estimate else None,
         "sd": estimate.sd if estimate else None,
         "degrees_of_freedom": estimate.df if estimate else None,
+        "documents": _documents(estimate.documents) if estimate else None,
     }
 
 

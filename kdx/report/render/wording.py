@@ -8,9 +8,10 @@ from math import isfinite, isinf, isnan
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell, State
+from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import CHANGED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -103,7 +104,7 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
         return CellText("–", note=", ".join(filter(None, (scoreless, *notes.values()))), aligned=True)
     summary, selected = cell.summary, cell.shown is Shown.BEST_SEED
-    spread = (summary.sd if selected else summary.half_width) if summary else None
+    spread = (summary.sd if selected else cell.half_width) if summary else None
     return CellText(
         score=rounded(value, metric),
         mean=rounded(summary.mean, metric) if summary and spread is not None and selected else "",
@@ -184,9 +185,13 @@ def caption(table: Table, *, best: str, full: bool = False) -> list[str]:
     """
     marks = [f"{sign(mark) or best}: {meaning}" for mark, meaning in table.legend.items()]
     numbers = " ".join((*table.notes, *([f"{'; '.join(marks)}."] if marks else _without_marks(table))))
-    paragraphs = [numbers, *([" ".join(table.definitions)] if full else []), _resolution(table)]
+    paragraphs = [
+        numbers,
+        *([" ".join(table.definitions)] if full else []),
+        " ".join(filter(None, (_resolution(table), _errors(table)))),
+    ]
     paragraphs += [_spread(table, group) for group in table.groups] if full else []
-    plain = [one for one in table.audit if not one.compared or one.topic in (CHANGED, UNKNOWN)]
+    plain = [one for one in table.audit if not one.compared or one.topic in ALWAYS]
     paragraphs += [_unequal(table, one) for one in (table.audit if full else plain)]
     if not full:
         paragraphs.append(_differ_also(table, [one for one in table.audit if one not in plain]))
@@ -209,6 +214,25 @@ def _without_marks(table: Table) -> list[str]:
     columns = map(table.layout.column, range(len(table.layout.columns)))
     several = any(len({cell.id for cell in column if cell and cell.value is not None}) > 1 for column in columns)
     return ["No cell is marked best: that takes two cells of two seeds each whose numbers compare."] if several else []
+
+
+def over(documents: Documents | None) -> str:
+    """What an error is over: `seeds crossed with 60 articles of the test`."""
+    if documents is None:
+        return "seeds alone"
+    return f"seeds crossed with {documents.number} {documents.unit}s of the test"
+
+
+def _errors(table: Table) -> str:
+    """The sentence on what intervals, marks and p-values are over; empty where there are none."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in table.layout.cells:
+        if cell.compared:
+            found.setdefault(over(cell.documents), {})[cell.metric.unit] = None
+    if not found:
+        return ""
+    parts = [f"{text} ({', '.join(metrics)})" if len(found) > 1 else text for text, metrics in found.items()]
+    return f"Intervals and marks are over {'; '.join(parts)}."
 
 
 def _resolution(table: Table) -> str:
@@ -303,6 +327,8 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
+    if fact.topic == EVALUATED:
+        return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:
         return f"Unequal {fact.topic}{among}: {'; '.join(parts)}."
     instead = f"; metric: {fact.instead} in a table compares them" if fact.instead else ""

@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite
+from types import MappingProxyType
 
 from kdx.grid.plan import Shown
 from kdx.report.selection.best_seed import best_seed, standing_runs
-from kdx.report.statistics.estimates import Summary, summarise
+from kdx.report.statistics.by_document import ByDocument, Documents, by_document
+from kdx.report.statistics.estimates import Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
-from kdx.store.records import CellRecord, RunRecord, RunState
+from kdx.store.records import CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
 
@@ -72,6 +74,8 @@ class Cell:
     """Number of failed runs that ran out of memory."""
     shown: Shown = Shown.BEST_SEED
     """Whether `value` is the selected test score or the mean."""
+    sums: Mapping[int, DocumentRecord] = field(default_factory=dict)
+    """Seed → what its test measured by document; seeds for which that is not recorded are left out."""
 
     @property
     def value(self) -> float | None:
@@ -93,6 +97,41 @@ class Cell:
         the table shows no number."""
         able = self.value is not None and self.reference is not None and len(self.scores) > 1
         return summarise([*self.scores.values()]) if able else None
+
+    @cached_property
+    def by_document(self) -> ByDocument | None:
+        """How each of `scores` depends on single documents; None where that is not recorded of all, or the metric is no
+        mean over targets."""
+        summed, known = self.metric.summed, [self.sums.get(seed) for seed in self.scores]
+        records = [one for one in known if one]
+        if not summed or not records or len(records) < len(known):
+            return None
+        quantity, times = summed
+        unit, targets = records[0].unit, records[0].sums["targets"]
+        if any((one.unit, one.sums["targets"]) != (unit, targets) or quantity not in one.sums for one in records):
+            return None
+        return by_document(unit, targets, [one.sums[quantity] for one in records], times=times)
+
+    @property
+    def documents(self) -> Documents | None:
+        """The documents that errors are over as well; None where they are over seeds alone."""
+        return self.by_document.documents if self.by_document else None
+
+    @cached_property
+    def half_width(self) -> float | None:
+        """Half of the 95% interval of the mean over seeds, and over documents too where `by_document` is known.
+
+        None for a single seed, NaN if the spread is NaN.
+        """
+        if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:
+            return self.summary.half_width if self.summary else None
+        # A perplexity is the exponential of what is averaged over documents.
+        factors = [one.score or 0.0 if self.metric.in_nats else 1.0 for one in self.seeds if one.seed in self.scores]
+        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)])
+        if mean is None:
+            return self.summary.half_width
+        low, high = mean.interval()
+        return (high - low) / 2
 
     @property
     def reference(self) -> float | None:
@@ -160,6 +199,7 @@ def cell_of(
     record: CellRecord,
     runs: Sequence[RunRecord],
     metrics: Mapping[int, Mapping[str, float]],
+    documents: Mapping[int, DocumentRecord] = MappingProxyType({}),
     *,
     metric: str | None = None,
     shown: Shown = Shown.BEST_SEED,
@@ -169,6 +209,7 @@ def cell_of(
     Args:
         runs: all runs of the cell, in any state and generation.
         metrics: run id → `test/…` → value.
+        documents: run id → what its test measured by document.
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
     """
@@ -208,6 +249,7 @@ def cell_of(
         seeds=seeds,
         shown=shown,
         out_of_memory=memory,
+        sums={run.seed: documents[run.id] for run in standing if run.id in documents},
     )
 
 

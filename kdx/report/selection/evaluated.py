@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.table_layout import evaluated
-from kdx.store.records import CellRecord, EvaluationRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, EvaluationRecord, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class EvaluatedCell:
     def metrics(self) -> dict[int, dict[str, float]]:
         """Run id → metric, named as a test's → value."""
         return {run: {f"test/{name}": value for name, value in one.metrics.items()} for run, one in self.made.items()}
+
+    @property
+    def documents(self) -> dict[int, DocumentRecord]:
+        """Run id → what it measured by document; runs for which that is not recorded are left out."""
+        return {run: one.documents for run, one in self.made.items() if one.documents}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ for rank agreement. Levels are two-sided unless stated otherwise.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma, nan, sqrt
 from typing import Any
+
+from kdx.report.statistics.by_document import ByDocument, Documents, document_error
 
 LEVEL = 0.95
 """Confidence level of every interval in a report."""
@@ -74,6 +76,16 @@ class Estimate:
     """Degrees of freedom of the error, 1 or more."""
     sd: float
     """The standard deviation of a single score, root mean square over the cells."""
+    documents: Documents | None = None
+    """The documents that the error is over as well; None: it is over seeds alone."""
+    over_seeds: "Estimate | None" = None
+    """The same with the error over seeds alone; None where this one has no other."""
+
+    @property
+    def over_documents(self) -> float:
+        """The part of the error that more seeds leave, 0 where it is over seeds alone."""
+        over_seeds = (self.over_seeds or self).error
+        return sqrt((self.error - over_seeds) * (self.error + over_seeds))
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The confidence interval by Student's t."""
@@ -99,9 +111,11 @@ class Estimate:
         """The value in standard deviations over seeds, with Hedges' (1981) correction of the bias for few seeds."""
         if not self.sd:
             return copysign(inf, self.value) if self.value else 0.0
-        if self.df < 2:
+        # The standard deviation is over seeds, whatever else the error is over.
+        df = (self.over_seeds or self).df
+        if df < 2:
             return nan
-        half = self.df / 2
+        half = df / 2
         correction = exp(lgamma(half) - lgamma(half - 0.5)) / sqrt(half)
         return correction * (self.value / self.sd)
 
@@ -111,7 +125,8 @@ class Estimate:
         Args:
             low: lower bound in units of the value; either bound may be infinite.
             high: upper bound in units of the value.
-            n: number of seeds behind this estimate; its error shrinks with the root of n.
+            n: number of seeds behind this estimate; its error over seeds shrinks with the root of n, that over
+                documents does not.
 
         Returns:
             None when the value is not between the bounds, or more than `most` seeds would be needed.
@@ -121,9 +136,11 @@ class Estimate:
         if not self.error:
             return n
 
+        over_seeds = (self.over_seeds or self).error
+
         def shown(seeds: int) -> bool:
             df = max(1.0, self.df * (seeds - 1) / max(n - 1, 1))
-            error = self.error * sqrt(n / seeds)
+            error = hypot(over_seeds * sqrt(n / seeds), self.over_documents)
             half = _quantile(df, (1 + level) / 2) * error
             return _tail(low + half - self.value, error, df) - _tail(high - half - self.value, error, df) >= POWER
 
@@ -136,8 +153,8 @@ class Estimate:
         return enough
 
 
-def contrast(parts: Sequence[tuple[float, Summary]]) -> Estimate | None:
-    """A weighted sum of means, each cell with its own spread.
+def contrast(parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocument | None] = ()) -> Estimate | None:
+    """A weighted sum of means, each cell with its own spread; over documents too, where all cells have the same ones.
 
     The degrees of freedom are those of the noisiest part, divided by its share of the variance. Welch and
     Satterthwaite's are more, and too many for three seeds: if one of two cells spreads eight times as much, 5.9% of
@@ -145,7 +162,8 @@ def contrast(parts: Sequence[tuple[float, Summary]]) -> Estimate | None:
     cells in full.
 
     Args:
-        parts: weight and summary of each cell; the weights sum to 0.
+        parts: weight and summary of each cell. The weights of a difference sum to 0.
+        documents: what each cell's scores are document by document; None where that is not known.
 
     Returns:
         None where a cell has a single score, or the numbers are too large for a double.
@@ -163,7 +181,33 @@ def contrast(parts: Sequence[tuple[float, Summary]]) -> Estimate | None:
     ]
     total = sum(abs(weight) for weight, _ in parts)
     sd = hypot(*(sqrt(abs(weight) / total) * (one.sd or 0.0) for weight, one in parts))
-    return Estimate(value, error, min(freedom, default=float(sum(one.n - 1 for _, one in parts))), sd)
+    df = min(freedom, default=float(sum(one.n - 1 for _, one in parts)))
+    return _over_documents(Estimate(value, error, df, sd), [weight for weight, _ in parts], documents)
+
+
+def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence[ByDocument | None]) -> Estimate:
+    """An estimate with its error over documents crossed with seeds, if documents are known.
+
+    The variance is no less than that over either alone, as it might be where the interaction is badly estimated. So
+    intervals are too wide where neither seeds nor documents differ beyond their interaction. The degrees of freedom are
+    as in `contrast`, with the documents for one part more.
+    """
+    known = [by_document for by_document in documents if by_document]
+    if len(known) < len(weights):
+        return one
+    found = document_error([*zip(weights, known, strict=True)])
+    if found is None or not isfinite(found.variance):
+        return one
+    over_seeds = one.error**2
+    variance = max(over_seeds, found.variance, over_seeds + found.variance - found.interaction)
+    freedom = [df * variance / part for df, part in ((one.df, over_seeds), (found.df, found.variance)) if part]
+    return replace(
+        one,
+        error=sqrt(variance),
+        df=min(freedom, default=one.df),
+        documents=known[0].documents,
+        over_seeds=one,
+    )
 
 
 def _sum(values: Any) -> float:

@@ -34,6 +34,12 @@ class Metric:
         """The name under which runs record it, such as test/bleu."""
         return self.name if self.unit != self.name else f"test/{self.name}"
 
+    @property
+    def summed(self) -> tuple[str, float] | None:
+        """The quantity that tests add up by document for it, and how often its mean makes a score on the scale of
+        comparison; None where its score is no such mean, or of a slice or another split."""
+        return _SUMMED.get(self.name)
+
     @cached_property
     def in_nats(self) -> bool:
         """Whether scores are compared by their logarithm, since a model gains ratios of perplexities."""
@@ -60,6 +66,9 @@ class Metric:
             share = float(margin.rstrip("%")) / 100
             return log1p(share) if self.in_nats else share * abs(reference)
         return log1p(margin / reference) if self.in_nats else margin
+
+
+_SUMMED = {"loss": ("nats", 1.0), "perplexity": ("nats", 1.0), "accuracy": ("right", 100.0)}
 
 
 def ratio(gain: float) -> float:

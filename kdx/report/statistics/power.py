@@ -39,6 +39,14 @@ def minimum_detectable_difference(n: int, comparisons: int = 1, *, sides: int = 
     return float(brentq(missing, 0.0, upper, rtol=1e-6)) * sqrt(2 / n)
 
 
+@cache
+def detectable_errors(comparisons: int = 1, *, sides: int = 2) -> float:
+    """The same in standard errors of the difference, where these are known; arguments as above."""
+    from scipy.special import ndtri
+
+    return float(ndtri(POWER) - ndtri((1 - LEVEL) / (sides * comparisons)))
+
+
 _FAR = 1000.0
 """Noncentrality from which on only the noise of the standard error matters, to 1e-6."""
 _SHARES = 200

@@ -12,6 +12,7 @@ from typing import Any
 
 from kdx.grid.table_layout import Address
 from kdx.report.selection.cells import Cell
+from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
 from kdx.report.table.comparisons import BaselineOf
@@ -23,14 +24,20 @@ PARAMETERS = "model/parameters"
 
 CHANGED = "conditions while training"
 """Topic of runs that continued with other libraries, threads, data or code than they began with."""
+EVALUATED = "conditions of evaluation"
+"""Topic of evaluations that were made with other libraries, threads, data or code than their runs."""
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with words of another kdx."""
 
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
+_OF_THE_MACHINE = frozenset({"cores", "kdx"})
+"""Facts that no bit depends on; what of kdx is in use has hashes."""
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
+ALWAYS = frozenset({CHANGED, EVALUATED, UNKNOWN})
+"""Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""
 
@@ -65,19 +72,23 @@ def audit(
         traits: the facts that have to be the same for two cells' numbers to compare.
     """
     meant = {*layout.row_factors, *layout.column_factors}
-    edited = _edited(sweep)
+    edited = _edited(sweep.provenance.values())
+    made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
+    edited_since = _edited(made)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
     for group in groups:
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
-            for topic, value in _facts(cell, layout.records[cell.id], sweep, edited):
+            facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
+            if cell.id in layout.evaluations:
+                facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
+            for topic, value in facts:
                 if topic not in meant:
                     by_topic.setdefault(topic, {}).setdefault(value, []).append(at)
         for topic, values in by_topic.items():
-            # Changed conditions and unknown words are listed even where all cells share them.
-            if len(values) > 1 or topic in (CHANGED, UNKNOWN):
+            if len(values) > 1 or topic in ALWAYS:
                 found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
     return tuple(found)
 
@@ -116,9 +127,9 @@ def _commonest_first(values: Mapping[str, Collection[Address]]) -> dict[str, tup
     return {value: tuple(places) for value, places in sorted(values.items(), key=lambda entry: -len(entry[1]))}
 
 
-def _edited(sweep: SweepRecord) -> frozenset[str]:
-    """The modules of kdx that differ between the runs that use them, or `code` for runs that recorded no modules."""
-    origins = list({id(one): one for one in sweep.provenance.values()}.values())
+def _edited(provenance: Iterable[Provenance]) -> frozenset[str]:
+    """The modules of kdx that differ between the results that use them, or `code` where some recorded no modules."""
+    origins = list({id(one): one for one in provenance}.values())
     hashes: dict[str, set[str]] = {}
     for one in origins:
         for module, sha256 in (one.modules or {}).items():
@@ -149,9 +160,17 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collectio
     yield from _agreed("parameters", (f"{count:,.0f}" for count in counts if count is not None))
     # Runs share their origins; each origin counts once.
     origins = list({id(one): one for run in runs if (one := sweep.provenance.get(run))}.values())
+    yield from _conditions(origins, edited, record.spec.word("training.precision"))
+    yield from _agreed(CHANGED, (f"{one.changes} (not bit-exact)" for one in origins if one.changes))
+    yield from _agreed("definition", _definitions(cell.metric, origins))
+
+
+def _conditions(
+    origins: Sequence[Provenance], edited: Collection[str], precision: str | None
+) -> Iterator[tuple[str, str]]:
+    """The data, code and environment of a cell's results."""
     yield from _agreed("data", (one.data[:_SHORT] for one in origins if one.data))
     yield from _code(origins, edited)
-    precision = record.spec.word("training.precision")
     for key in dict.fromkeys(key for one in origins for key in one.environment or ()):
         values = [(one.environment or {}).get(key) for one in origins]
         if key == CANARY:
@@ -159,8 +178,41 @@ def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collectio
             yield from _agreed(f"arithmetic in {precision}", (str(value) for value in values if value is not None))
         elif key not in _NO_MATTER:
             yield from _agreed(key, ("not recorded" if value is None else str(value) for value in values))
-    yield from _agreed(CHANGED, (f"{one.changes} (not bit-exact)" for one in origins if one.changes))
-    yield from _agreed("definition", _definitions(cell.metric, origins))
+
+
+def _facts_of_evaluation(
+    cell: Cell, evaluated: EvaluatedCell, sweep: SweepRecord, edited: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """How the evaluations of a cell were made, and how otherwise than their runs."""
+    made = {run: one.provenance for run, one in evaluated.made.items() if one.provenance}
+    runs = [one.run_id for one in cell.seeds if one.score is not None and one.run_id in made]
+    precision = evaluated.record.spec.word("training.precision")
+    for topic, value in _conditions([made[run] for run in runs], edited, precision):
+        yield f"{topic} of evaluations", value
+    own_text = evaluated.evaluation.other_corpus is None
+    differences = (
+        list(_changes(sweep.provenance[run], made[run], own_text)) for run in runs if run in sweep.provenance
+    )
+    yield from _agreed(EVALUATED, (", ".join(those) for those in differences if those))
+
+
+def _changes(run: Provenance, evaluation: Provenance, own_text: bool) -> Iterator[str]:
+    """What an evaluation had otherwise than its run, such as `torch 2.12 → 2.13`; what either did not record is left
+    out.
+
+    Args:
+        own_text: whether both read the same corpus.
+    """
+    before, after = run.environment or {}, evaluation.environment or {}
+    for key in before:
+        if key in after and key not in _NO_MATTER and key not in _OF_THE_MACHINE and before[key] != after[key]:
+            yield "arithmetic" if key == CANARY else f"{key} {before[key]} → {after[key]}"
+    if own_text and run.data and evaluation.data and run.data != evaluation.data:
+        yield f"data {run.data[:_SHORT]} → {evaluation.data[:_SHORT]}"
+    modules = run.modules or {}
+    for module, sha256 in (evaluation.modules or {}).items():
+        if modules.get(module, sha256) != sha256:
+            yield f"{CODE} of {module} {modules[module][:_SHORT]} → {sha256[:_SHORT]}"
 
 
 def _definitions(metric: Metric, origins: Iterable[Provenance]) -> Iterator[str]:

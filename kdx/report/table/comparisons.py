@@ -22,7 +22,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import LEVEL, Estimate, contrast, paired
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.multiple_comparisons import holm
-from kdx.report.statistics.power import minimum_detectable_difference
+from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
 from kdx.report.statistics.seed_effect import SeedEffect, seed_effect
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
@@ -93,6 +93,9 @@ class Group:
     """Number of comparisons in the table, for which p-values are corrected."""
     sides: int
     """2 where cells are compared with a baseline, 1 where with the best."""
+    over_documents: float = 0.0
+    """The error of a difference that more seeds leave, since it is over documents, root mean square over the
+    differences; 0 where the errors are over seeds alone."""
 
     @property
     def minimum_detectable_difference(self) -> float | None:
@@ -107,7 +110,9 @@ class Group:
     def _detectable(self, comparisons: int) -> float | None:
         if self.spread is None:
             return None
-        return self.spread[1] * minimum_detectable_difference(self.seeds, max(1, comparisons), sides=self.sides)
+        comparisons = max(1, comparisons)
+        over_seeds = self.spread[1] * minimum_detectable_difference(self.seeds, comparisons, sides=self.sides)
+        return hypot(over_seeds, self.over_documents * detectable_errors(comparisons, sides=self.sides))
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ def compare(layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCel
         found = _corrected(_differences(comparable, baseline_of(layout, asked), asked.margin))
         number, sides = sum(one.p is not None for one in found), 2
     return Comparisons(
-        groups=tuple(_group(one, number, sides) for one in comparable),
+        groups=tuple(_group(one, number, sides, found) for one in comparable),
         differences=found,
         marks=_marks(layout, best, from_best),
         with_best=with_best,
@@ -161,12 +166,13 @@ def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
     return baseline
 
 
-def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
+def _group(comparable: ComparableCells, comparisons: int, sides: int, differences: Sequence[Difference]) -> Group:
     """Summarises comparable cells; a cell that stands in several places counts once."""
     distinct = list({cell.id: cell for cell in comparable.cells.values() if cell.scores}.values())
     compared = [cell for cell in distinct if cell.compared]
     sds = [one.sd for cell in compared if (one := cell.compared) and one.sd is not None]
     able = len(compared) > 1
+    its = [one.estimate for one in differences if one.at in comparable.cells and one.estimate]
     return Group(
         metric=comparable.metric,
         task=comparable.task,
@@ -177,6 +183,7 @@ def _group(comparable: ComparableCells, comparisons: int, sides: int) -> Group:
         seed_effect=seed_effect([cell.scores for cell in compared]) if able else None,
         comparisons=comparisons,
         sides=sides,
+        over_documents=hypot(*(one.over_documents for one in its)) / sqrt(len(its)) if its else 0.0,
     )
 
 
@@ -270,7 +277,10 @@ def _difference(
 ) -> Difference:
     (at, cell), (against, other) = placed, baseline
     sign = metric.gain(1.0)
-    estimate = contrast([(sign, cell.compared), (-sign, other.compared)]) if cell.compared and other.compared else None
+    estimate = None
+    if cell.compared and other.compared:
+        of_each = [(sign, cell.compared), (-sign, other.compared)]
+        estimate = contrast(of_each, [cell.by_document, other.by_document])
     pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
     bound = None
     if margin is not None and other.reference is not None:

@@ -17,7 +17,7 @@ from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, ImpossibleEvaluation, evaluated_cells
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import CellRecord, RunRecord, SweepRecord
+from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,16 @@ def _filled(
     records: dict[str, CellRecord] = {}
     evaluations: dict[str, EvaluatedCell] = {}
     metrics: Mapping[int, Mapping[str, float]] = sweep.metrics
+    documents: Mapping[int, DocumentRecord] = sweep.documents
     for at, index in sorted(headers.at.items()):
         if read:
             one = read[index]
-            record, its_runs, metrics = one.record, one.runs(runs.get(one.cell_id, [])), one.metrics
+            record, its_runs = one.record, one.runs(runs.get(one.cell_id, []))
+            metrics, documents = one.metrics, one.documents
         else:
             record = sweep.cells[index]
             its_runs = runs.get(record.id, [])
-        cell = cell_of(record, its_runs, metrics, metric=asked.metric, shown=asked.cell)
+        cell = cell_of(record, its_runs, metrics, documents, metric=asked.metric, shown=asked.cell)
         if cell:
             places[at], records[record.id] = cell, record
             if read:

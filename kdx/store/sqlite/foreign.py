@@ -27,8 +27,8 @@ OBJECTS = {
 """Kind and name → digest of its text, as the migrations make it on SQLite."""
 
 TABLES = frozenset({
-    "attempt", "cell", "environment", "evaluation", "evaluation_metric", "identity", "metric", "output", "part", "run",
-    "sweep", "sweep_cell", "sweep_run",
+    "attempt", "cell", "environment", "evaluation", "evaluation_document", "evaluation_metric", "identity", "metric",
+    "output", "part", "run", "sweep", "sweep_cell", "sweep_run", "test_document",
 })  # fmt: skip
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")

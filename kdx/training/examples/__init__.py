@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from kdx.data.batching import ExampleBatch, ExampleBatches
 from kdx.data.corpus import HELD_OUT
+from kdx.data.documents import Documents, blocks
 from kdx.data.examples import NO_ANSWER
 from kdx.data.generated import ExampleCorpus
 from kdx.grid.spec import CellSpec
@@ -24,7 +26,10 @@ class ExamplesModule(TaskModule):
 
     def __init__(self, spec: CellSpec, corpus: ExampleCorpus) -> None:
         super().__init__(spec, type(self).built(spec, corpus))
+        self.corpus = corpus
         self._right = 0
+        self._read = 0
+        """Examples that an evaluation has read."""
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
@@ -49,12 +54,21 @@ class ExamplesModule(TaskModule):
     def evaluate(self, batch: ExampleBatch, split: Split) -> None:
         logits = self.model(**batch.inputs)
         nats = functional.cross_entropy(logits.flatten(0, 1).float(), batch.targets.flatten(), reduction="none")
-        self.add(nats, int((batch.targets != NO_ANSWER).sum()))
+        asked = batch.targets != NO_ANSWER
+        self.add(nats, int(asked.sum()))
+        if self.by_document:
+            examples = (self._read + torch.arange(len(asked), device=asked.device))[:, None].expand(asked.shape)
+            right = logits.argmax(-1) == batch.targets
+            self.by_document.add(examples[asked], nats=nats.view_as(asked)[asked], right=right[asked])
+        self._read += len(asked)
         self.measure(batch, logits, batch.targets)
+
+    def test_documents(self) -> Documents:
+        return blocks(len(self.corpus.splits[Split.TEST]))
 
     def _start(self) -> None:
         super()._start()
-        self._right = 0
+        self._right = self._read = 0
 
     def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
         """Adds to the further counts of the task: logits (B, T, V), targets (B, T)."""

@@ -1,6 +1,9 @@
 """Which cells a contrast compares, in which setting."""
 
-from math import log
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log, sqrt
+from typing import Any
 
 import pytest
 from claimed import (
@@ -21,10 +24,20 @@ from claimed import (
 )
 from sweeps import cell, run, seeded, sweep
 
-from kdx.report.papers.contrasted_cells import SHOWN_FACTORS, following
-from kdx.report.papers.paper_file import Contrast
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
+from kdx.report.papers.contrasted_cells import (
+    SHOWN_FACTORS,
+    ContrastedCells,
+    RecordedRuns,
+    contrasted_cells,
+    following,
+)
+from kdx.report.papers.decisions import Verdict
+from kdx.report.papers.paper_file import Claim, Contrast, Rule
 from kdx.report.papers.verdicts import answers
-from kdx.store.records import CellRecord, RunState
+from kdx.report.statistics.estimates import contrast as contrast_of
+from kdx.report.statistics.estimates import summarise
+from kdx.store.records import CellRecord, EvaluationRecord, RunState, SweepRecord
 
 
 def test_cells_that_a_contrast_does_not_ask_for_tell_nothing_of_it() -> None:
@@ -189,3 +202,82 @@ def test_another_metric_may_decide() -> None:
     assert found.estimate and found.estimate.value == pytest.approx(-log(9 / 8))
     none = finding(claim(contrast(metric="word_perplexity")), cells, runs)
     assert none.outcomes[0].reason == "no such cells"
+
+
+def lengths(*scores: Mapping[str, Sequence[float]]) -> SweepRecord:
+    """Cells whose two evaluations, at 128 and 256 tokens, gave each seed these perplexities."""
+    asked = [{"name": "l", "settings": {"length": int(length)}} for length in ("128", "256")]
+    records = [cell(f"c{index}", task="prediction", kernel=kernel) for index, kernel in enumerate(("rbf", "linear"))]
+    runs, made = [], {}
+    for record, of_length in zip(records, scores, strict=False):
+        spec = record.spec.known
+        assert spec
+        its = seeded(record.id, *[5.0 + seed for seed in range(len(of_length["128"]))])
+        runs += its
+        for one in asked:
+            found = resolve_evaluation(spec, AskedEvaluation("l", EvaluationSettings.model_validate(one["settings"])))
+            for trained, score in zip(its, of_length[str(found.settings["length"])], strict=True):
+                numbers = {"loss": log(score), "perplexity": score}
+                kept = EvaluationRecord(found.id, found.settings, 0.0, 9, {}, None, numbers)
+                made.setdefault(trained.id, {})[found.id] = kept
+    record = sweep(records[: len(scores)], runs)
+    return replace(record, grid={**record.grid, "evaluations": asked}, evaluations=made)
+
+
+def of_lengths(a: Mapping[str, str], b: Mapping[str, str], record: SweepRecord, **more: Any) -> ContrastedCells:
+    one = Contrast.model_validate({"a": a, "b": b, "expect": "better", "metric": "perplexity", **more})
+    (found,) = contrasted_cells(one, RecordedRuns([record]), frozenset({*a, *b, "position", "placement"})).values()
+    return found
+
+
+def test_evaluations_of_the_same_runs_are_compared_seed_by_seed() -> None:
+    """The seeds differ a hundred times as much as the two lengths do."""
+    first = [3.0, 6.0, 12.0]
+    second = [one * gain for one, gain in zip(first, (1.010, 1.011, 1.012), strict=True)]
+    length = {"128": first, "256": second}
+    found = of_lengths({"evaluation.length": "128"}, {"evaluation.length": "256"}, lengths(length))
+    differences = [log(one / other) for one, other in zip(second, first, strict=True)]
+    expected = summarise(differences)
+    assert expected and expected.sd and found.estimate
+    assert found.estimate.value == pytest.approx(expected.mean)
+    assert found.estimate.error == pytest.approx(expected.sd / sqrt(3)) and found.estimate.df == 2
+    # A single score has the root of a half of the spread of a difference.
+    assert found.estimate.sd == pytest.approx(expected.sd / sqrt(2))
+
+
+def test_cells_with_runs_of_their_own_are_independent_at_one_length() -> None:
+    record = lengths({"128": [3.0, 4.0], "256": [1.0, 1.0]}, {"128": [6.0, 9.0], "256": [1.0, 1.0]})
+    found = of_lengths({"kernel": "rbf"}, {"kernel": "linear"}, record, where={"evaluation.length": "128"})
+    parts = [summarise([log(one) for one in scores]) for scores in ((3.0, 4.0), (6.0, 9.0))]
+    plain = contrast_of([(-1.0, parts[0]), (1.0, parts[1])])
+    assert plain and found.estimate and found.estimate.interval() == pytest.approx(plain.interval())
+
+
+def test_a_contrast_that_names_no_setting_of_an_evaluation_is_of_tests_alone() -> None:
+    record = lengths({"128": [3.0, 4.0], "256": [1.0, 1.0]}, {"128": [6.0, 9.0], "256": [1.0, 1.0]})
+    one = Contrast.model_validate({"a": {"kernel": "rbf"}, "b": {"kernel": "linear"}, "expect": "better"})
+    (found,) = contrasted_cells(one, RecordedRuns([record]), frozenset({"kernel"})).values()
+    assert [cell.id for cell in (*found.a, *found.b)] == ["c0", "c1"]
+
+
+def test_a_claim_may_name_the_lengths_of_several_trainings() -> None:
+    """Those of another training than the setting's are no part of the claim there."""
+    parts = [
+        Contrast.model_validate(
+            {
+                "where": {"kernel": "rbf", "training.length": trained},
+                "a": {"evaluation.length": trained},
+                "b": {"evaluation.length": 2 * trained},
+                "expect": "better",
+                "metric": "perplexity",
+            }
+        )
+        for trained in (128, 512)
+    ]
+    record = lengths({"128": [3.0, 3.01], "256": [4.0, 4.01]})
+    assert record.cells[0].spec.word("training.length") == "128"
+    (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts)))], [record])
+    (found,) = answer.settings
+    assert (found.verdict, len(found.outcomes)) == (Verdict.HOLDS, 1)
+    (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts[1:])))], [record])
+    assert [one.verdict for one in answer.settings] == [Verdict.CANNOT_TELL]

@@ -116,7 +116,8 @@ def test_what_is_no_paper_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["tsai", "no/such.yaml", "x" * 5000, "\0"])
 def test_an_unknown_paper_is_told_with_those_there_are(name: str) -> None:
-    with pytest.raises(Faults, match="a YAML file, or one of arora2023, shaw2018, tsai2019"):
+    known = "arora2023, chi2022, li2024, press2022, shaw2018, tsai2019"
+    with pytest.raises(Faults, match=f"a YAML file, or one of {known}"):
         load_paper(name)
 
 

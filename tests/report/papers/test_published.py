@@ -1,14 +1,20 @@
 """Every contrast of every claim inside kdx is met by a shipped grid, at each scale that the paper's grids come in."""
 
+from contextlib import suppress
 from functools import cache
 
 import pytest
 
+from kdx.errors import KdxError
+from kdx.grid.evaluations import resolve_evaluation
 from kdx.grid.load import load_grid
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.shipped import names
+from kdx.grid.table_layout import evaluated
 from kdx.report.papers.paper_file import Contrast, Rule, load_paper, shipped
 
+EXTRAPOLATION = ("chi2022", "li2024", "press2022")
+"""Papers on lengths beyond that of training; extrapolation/mini and extrapolation/small have the cells of each part."""
 SCALES = {"paper": "", "small": "-small", "mini": "-mini"}
 
 
@@ -33,7 +39,7 @@ GRIDS = [
 
 
 def test_every_paper_inside_kdx_has_grids():
-    assert {paper for paper, _, _ in GRIDS} == set(shipped())
+    assert {*(paper for paper, _, _ in GRIDS), *EXTRAPOLATION} == set(shipped())
 
 
 @pytest.mark.parametrize(("paper", "prefix", "scale"), GRIDS)
@@ -61,3 +67,31 @@ def test_the_first_claim_asks_for_the_arms_of_table_1():
 def test_the_papers_own_exception_stands_among_what_symmetry_costs():
     claim = next(one for one in load_paper("tsai2019").claims if one.id == "A2-symmetry")
     assert {one.where["kernel"] for one in contrasts(claim.holds)} == {"exponential", "rbf", "polynomial"}
+
+
+@cache
+def evaluated_specs() -> list[ResolvedSpec]:
+    """Every evaluation of the cells of the grids on extrapolation that can be made."""
+    found = []
+    for grid in map(load_grid, ("extrapolation/mini", "extrapolation/small")):
+        for cell in grid.cells:
+            for asked in grid.evaluations:
+                # A table of learned positions ends before some lengths.
+                with suppress(KdxError):
+                    one = resolve_evaluation(cell.spec, asked)
+                    found.append(evaluated(cell.labels, ResolvedSpec.of(cell.spec), one)[1])
+    return found
+
+
+@pytest.mark.parametrize("paper", EXTRAPOLATION)
+def test_both_sides_of_every_contrast_of_lengths_are_evaluations_of_a_shipped_grid(paper):
+    claims = load_paper(paper).claims
+    assert claims
+    for claim in claims:
+        trained = {one.where["training.length"] for one in contrasts(claim.holds)}
+        assert trained == {"64", "512"}, claim.id
+        for one in contrasts(claim.holds):
+            for side in (one.a, one.b):
+                words = {**one.where, **side}
+                assert "evaluation.length" in words
+                assert any(spec.matches(words) for spec in evaluated_specs()), f"{claim.id}: {words}"

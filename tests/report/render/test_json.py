@@ -51,6 +51,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "mean": 31.0000000005,
                 "sd": pytest.approx(1.4142135630802027, rel=1e-15),
                 "interval": [pytest.approx(18.2938, abs=1e-4), pytest.approx(43.7062, abs=1e-4)],
+                "documents": None,
                 "n": 2,
                 "expected_best_of": [31.0000000005, 32.000000001],
                 "planned": 2,
@@ -86,6 +87,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "mean": None,
                 "sd": None,
                 "interval": None,
+                "documents": None,
                 "n": 0,
                 "expected_best_of": [],
                 "planned": 1,
@@ -145,7 +147,7 @@ def test_a_difference_of_perplexities_is_in_nats_with_its_ratio() -> None:
     assert set(one) == {
         *("row", "column", "against", "metric", "scale", "n", "better_by", "interval", "level", "p", "sd"),
         *("degrees_of_freedom", "ratio", "p_corrected", "effect", "p_paired", "margin", "p_equivalent"),
-        "randomisation",
+        *("randomisation", "documents"),
     }
     bleu = two("translation", [4.0, 4.2, 4.1], [5.0, 5.1, 5.3], baseline={"kernel": "exponential"})
     assert (bleu["differences"][0]["scale"], bleu["differences"][0]["ratio"]) == ("bleu", None)

@@ -305,8 +305,8 @@ def test_a_claim_is_told_with_its_verdict_its_setting_and_what_it_rests_on() -> 
     assert found.names == 2
     assert found.notes == (
         "Source: Sec. 1.",
-        "Differences of means, Welch's t from the spread of these cells alone; decided at 95%, since contrasts share "
-        "5%; more seeds: for a decision with probability 0.8 if the difference stays.",
+        "Differences of means, Welch's t from the spread of these cells alone, over seeds alone; decided at 95%, since "
+        "contrasts share 5%; more seeds: for a decision with probability 0.8 if the difference stays.",
     )
 
 

@@ -155,7 +155,10 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
     numbers, resolution, rest = below(*unequal())
     assert numbers.endswith("*: best mean of its column.")
     smallest = sqrt((1 + 1.125) / 2) * minimum_detectable_difference(2, sides=1)
-    assert resolution == (f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2.")
+    assert resolution == (
+        f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2. "
+        "Intervals and marks are over seeds alone."
+    )
     assert rest == ("Compared cells also differ, beside kernel, norm, in seeds (0–2, 0–1); training.steps (1000, 500).")
 
 
@@ -178,7 +181,7 @@ def test_of_perplexities_the_smallest_difference_is_a_ratio_and_the_spread_in_na
     smallest = minimum_detectable_difference(2, sides=1) * sqrt(
         (np.var(np.log([30.0, 31.0, 32.0]), ddof=1) + np.var(np.log([20.0, 21.5]), ddof=1)) / 2
     )
-    assert resolution.endswith(f": {exp(smallest):.2f} times the perplexity, n = 2.")
+    assert f": {exp(smallest):.2f} times the perplexity, n = 2. " in resolution
     full = below(*unequal("prediction"), full=True)
     assert any(" nats, root mean square " in one for one in full)
     # Whatever the size of the perplexities.

@@ -1,15 +1,16 @@
 """What a cell's runs come to."""
 
-from math import e, inf, nan
+from math import e, exp, inf, nan
 
 import pytest
 from sweeps import cell, run, scored, seeded
 
 from kdx.grid.plan import Shown
 from kdx.report.selection.cells import Cell, State, cell_of
-from kdx.report.statistics.estimates import Summary
+from kdx.report.statistics.by_document import Documents, by_document
+from kdx.report.statistics.estimates import Summary, contrast
 from kdx.report.statistics.metric import Metric
-from kdx.store.records import RunRecord, RunState
+from kdx.store.records import DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
 DIVERGED, FAILED, PENDING = RunState.DIVERGED, RunState.FAILED, RunState.PENDING
@@ -123,3 +124,53 @@ def test_a_pruned_run_is_over_and_no_seed_of_the_mean():
     assert (found.planned, found.completed, found.pruned, found.unfinished) == (3, 1, 1, 1)
     assert (found.score, found.summary.n, found.summary.mean) == (2.0, 1, 2.0)
     assert found.divergence_rate == cell_of(cell("a"), runs[:1], {}).divergence_rate
+
+
+def documents(*nats: float, unit: str = "block", **sums: list[float]) -> DocumentRecord:
+    return DocumentRecord(unit, {"targets": [10.0, 20.0, 30.0], "nats": list(nats), **sums})
+
+
+OF_SEEDS = {0: documents(11.0, 19.0, 35.0), 1: documents(12.0, 21.0, 30.0)}
+LOSSES = [sum(one.sums["nats"]) / 60 for one in OF_SEEDS.values()]
+
+
+def with_documents(kept, metric: str = "perplexity", **metrics: float):
+    record = cell("a", task="prediction", select={"metric": "valid/perplexity"})
+    runs = scored("a", *((exp(loss), exp(loss)) for loss in LOSSES))
+    found = cell_of(record, runs, {0: metrics, 1: metrics}, kept, metric=metric, shown=Shown.MEAN)
+    assert found
+    return found
+
+
+def test_the_interval_of_a_mean_is_over_documents_too_on_the_scale_of_its_score():
+    found, alone = with_documents(OF_SEEDS), with_documents({})
+    assert (found.documents, alone.documents) == (Documents("block", 3), None)
+    assert found.scores == {seed: pytest.approx(loss) for seed, loss in enumerate(LOSSES)}
+    assert found.summary == alone.summary and alone.half_width == alone.summary.half_width
+    # A perplexity moves by itself times what its loss moves by.
+    parts = by_document("block", [10, 20, 30], [one.sums["nats"] for one in OF_SEEDS.values()])
+    mean = contrast([(1.0, found.summary)], [parts.scaled([exp(loss) for loss in LOSSES])])
+    assert mean.interval() == pytest.approx(
+        (found.summary.mean - found.half_width, found.summary.mean + found.half_width)
+    )
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {0: OF_SEEDS[0]},
+        {0: OF_SEEDS[0], 1: documents(12.0, 21.0, 30.0, unit="article")},
+        {0: OF_SEEDS[0], 1: DocumentRecord("block", {"targets": [20.0, 20.0, 20.0], "nats": [12.0, 21.0, 30.0]})},
+        {0: DocumentRecord("block", {"targets": [10.0, 20.0, 30.0]}), 1: OF_SEEDS[1]},
+    ],
+)
+def test_where_not_all_seeds_were_added_up_alike_errors_are_over_seeds_alone(kept):
+    found = with_documents(kept)
+    assert found.documents is None and found.half_width == found.summary.half_width
+
+
+def test_only_a_mean_over_targets_has_an_error_over_documents():
+    assert with_documents(OF_SEEDS, "loss", **{"test/loss": 1.0}).documents
+    assert with_documents(OF_SEEDS, "bits_per_byte", **{"test/bits_per_byte": 1.0}).documents is None
+    assert with_documents(OF_SEEDS, "perplexity/context=5-8", **{"test/perplexity/context=5-8": 1.0}).documents is None
+    assert with_documents(OF_SEEDS, "valid/perplexity").documents is None

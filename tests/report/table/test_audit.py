@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
+from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.render.wording import caption
-from kdx.report.table.audit import CHANGED, PARAMETERS, UNKNOWN, UnequalFact
+from kdx.report.table.audit import CHANGED, EVALUATED, PARAMETERS, UNKNOWN, UnequalFact
 from kdx.report.table.build import tables
-from kdx.store.records import CellRecord, Provenance, RunRecord, RunState
+from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RunRecord, RunState
 
 KERNELS = ("rbf", "exponential", "polynomial")
 RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
@@ -298,3 +299,75 @@ def test_places_are_those_of_rows_and_columns() -> None:
     assert audit(cells, runs, asked={"columns": ["norm"]}) == {
         "seeds": {"0–1": ((0, 0), (1, 0)), "0": ((0, 1), (1, 1))}
     }
+
+
+TRAINED = Provenance("data", "code", {"torch": "2.12", "host": "a"}, {}, modules={"kdx.models.a": "1" * 64})
+LONGER = {"name": "longer", "settings": {"length": 128}}
+
+
+def evaluated(*of_seeds: tuple[Provenance, Provenance | None]) -> dict[str, dict[str, int]]:
+    """Topic → value → cells, of two cells whose first is evaluated at another length than trained; (run, evaluation)
+    each."""
+    records = [cell(name, task="prediction", kernel=kernel) for name, kernel in (("a", "rbf"), ("b", "exponential"))]
+    runs = [one for record in records for one in seeded(record.id, 4.0, 5.0)]
+    known = records[0].spec.known
+    assert known
+    asked = EvaluationSettings.model_validate(LONGER["settings"])
+    one = resolve_evaluation(known, AskedEvaluation("longer", asked))
+    made, provenance = {}, {}
+    for index, trained in enumerate(runs):
+        its = of_seeds[index] if index < len(of_seeds) else (TRAINED, TRAINED)
+        provenance[trained.id] = its[0]
+        record = EvaluationRecord(one.id, one.settings, 0.0, 128, {}, None, {"loss": 1.0}, None, its[1])
+        made[trained.id] = {one.id: record}
+    table = {"name": "t", "rows": ["kernel"], "columns": ["evaluation.length"], "metric": "loss"}
+    found = replace(sweep(records, runs, tables=[table], provenance=provenance), evaluations=made)
+    (built,) = tables(replace(found, grid={**found.grid, "evaluations": [LONGER]}))
+    return {
+        one.topic: {value: len(at) for value, at in one.values.items()}
+        for one in built.audit
+        if "evaluation" in one.topic
+    }
+
+
+def test_evaluations_made_as_their_runs_and_as_each_other_are_not_told():
+    assert evaluated() == {}
+    # Other machines with the same libraries compute the same; and the trainer is no code of an evaluation.
+    elsewhere = replace(TRAINED, environment={"torch": "2.12", "host": "b", "cores": 4, "kdx": "9"})
+    trainer = {"kdx.models.a": "1" * 64, "kdx.training.run": "5" * 64}
+    assert evaluated((replace(TRAINED, modules=trainer), elsewhere)) == {}
+
+
+@pytest.mark.parametrize(
+    ("since", "told", "among"),
+    [
+        (
+            {"environment": {"torch": "2.13", "host": "a"}},
+            "torch 2.12 → 2.13",
+            {"torch of evaluations": {"2.12 and 2.13": 1, "2.12": 1}},
+        ),
+        (
+            {"modules": {"kdx.models.a": "2" * 64}},
+            "code of kdx.models.a 11111111 → 22222222",
+            {"code of kdx.models.a of evaluations": {"11111111 and 22222222": 1, "11111111": 1}},
+        ),
+        (
+            {"data": "other"},
+            "data data → other",
+            {"data of evaluations": {"data and other": 1, "data": 1}},
+        ),
+    ],
+)
+def test_an_evaluation_made_otherwise_than_its_run_is_told(since, told, among):
+    found = evaluated((TRAINED, replace(TRAINED, **since)))
+    assert found == {EVALUATED: {told: 1}, **among}
+
+
+def test_it_is_told_even_where_all_evaluations_were_made_otherwise():
+    later = replace(TRAINED, environment={"torch": "2.13", "host": "a"})
+    assert evaluated(*[(TRAINED, later)] * 4) == {EVALUATED: {"torch 2.12 → 2.13": 2}}
+
+
+def test_of_an_older_kdx_and_of_failed_evaluations_nothing_is_known():
+    bare = Provenance(None, None, None, None)
+    assert evaluated((bare, TRAINED), (TRAINED, None), (TRAINED, bare), (bare, bare)) == {}

@@ -36,10 +36,21 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-METRIC_ROWS = {"0001": 71, "0002": 71, "0003": 78, "0004": 89, "0005": 89, "0006": 89, "0007": 89, "0008": 89}
+METRIC_ROWS = {
+    "0001": 71,
+    "0002": 71,
+    "0003": 78,
+    "0004": 89,
+    "0005": 89,
+    "0006": 89,
+    "0007": 89,
+    "0008": 89,
+    "0009": 89,
+}
 
 
 PART = OwnPart("kernel", "a.py:A", "a", "A", {"a.py": "class A: pass\n"}).sha256
+SUMS = {"targets": [3.0, 4.0], "nats": [0.1, 2.25]}
 DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 
@@ -70,6 +81,12 @@ def test_an_old_database_is_upgraded_and_used(old: Path, path: Path):
         assert found == ([{"loss": 1.25}] if old.stem >= "0007" else [])
         kept = [part.sources for part in load_parts(database, [PART]).values()]
         assert kept == ([{"a.py": "class A: pass\n"}] if old.stem >= "0008" else [])
+        by_document = [
+            *tiny.documents.values(),
+            *(one.documents for of_run in made.values() for one in of_run.values()),
+        ]
+        known = [one and (one.unit, one.sums) for one in by_document]
+        assert known == {"0009": [("block", SUMS)] * 2}.get(old.stem, [None] * (old.stem >= "0007"))
         (attempt,) = reading.attempts(database, 4)
         assert "do not fill 32768 streams" in attempt.traceback
 

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
+from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.html.charts import MANY, Point, forest, over_setting, scatter
 from kdx.report.render.over_length import AXIS, over_length
 from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
@@ -39,7 +40,7 @@ def scatters(table: Table) -> Iterator[dict[str, Any]]:
                 _label(table, at, one, test, validation, selected=one.run_id == cell.run_id)
                 if len(seeds) <= MANY or one.run_id == cell.run_id
                 else "",
-                f"#run-{one.run_id}",
+                f"#{run_anchor(table.layout, cell, one.run_id)}",
                 one.run_id == cell.run_id,
                 one.validation or 0.0,
                 one.score or 0.0,
@@ -95,7 +96,7 @@ def forests(table: Table) -> Iterator[dict[str, Any]]:
         points = [
             Point(
                 LEVELS.join(word_of(factor, header[factor]) for factor in varying or header),
-                f"#cell-{table.layout.places[one.at].id}",
+                f"#{cell_anchor(table.layout.places[one.at])}",
                 one.significant,
                 one.estimate.value,
                 0.0,

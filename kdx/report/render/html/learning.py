@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kdx.report.render.html.anchors import cell_anchor
 from kdx.report.render.html.charts import learning_curve, overlay
 from kdx.report.render.html.curves import Band, band
 from kdx.report.render.scale import scale
@@ -56,7 +57,7 @@ def figures_of_curves(
             if len(those) > 1 and span and steps:
                 overlays.append(_numbered(overlay(title, span, steps), number))
         shown = [
-            {"href": f"#cell-{cell.id}", "caption": title, "outcomes": _outcomes(cell), "svgs": figures[cell.id]}
+            {"href": f"#{cell_anchor(cell)}", "caption": title, "outcomes": _outcomes(cell), "svgs": figures[cell.id]}
             for cell, title in its
             if figures[cell.id]
         ]

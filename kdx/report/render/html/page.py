@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
+from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.html.figures import forests, lengths, scatters
 from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
@@ -22,6 +23,7 @@ from kdx.report.render.listings.table import listings
 from kdx.report.render.wording import beside_scores, caption, column_headers, place, sign, spans, words
 from kdx.report.selection.cells import Cell
 from kdx.report.table.comparisons import Mark
+from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
 from kdx.sanitize import sanitize
 from kdx.store.records import SweepRecord
@@ -38,9 +40,11 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
         curves: of `curves_wanted`.
     """
     cells: dict[str, tuple[Cell, str]] = {}
+    layouts: dict[str, Layout] = {}
     for table in tables:
         for at, cell in table.layout.places.items():
             cells.setdefault(cell.id, (cell, place(table.layout, at)))
+            layouts.setdefault(cell.id, table.layout)
     runs = {run.id: run for run in sweep.runs}
     environments = Environments()
     specs = {key: record.spec.plain for table in tables for key, record in table.layout.records.items()}
@@ -60,7 +64,7 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
         "highest value of all seeds. Axes are the same for all cells of a metric, and logarithmic over three decades.",
         # Cells are rendered one at a time, since a hundred thousand runs are as many rows.
         cells=(
-            runs_of_cell(cell, title, runs, sweep.provenance, environments, specs[cell.id])
+            runs_of_cell(layouts[cell.id], cell, title, runs, sweep.provenance, environments, specs[cell.id])
             for cell, title in cells.values()
         )
         if cells
@@ -172,12 +176,14 @@ def _column(table: Table, index: int) -> list[dict[str, Any]]:
             "value": "" if cell is None or cell.value is None else repr(cell.value),
             "best": mark is Mark.BEST,
             "mark": sign(mark),
-            "href": _link(cell) if cell else "",
+            "href": _link(table.layout, cell) if cell else "",
         }
         for cell, mark, part, beside in zip(cells, marks, parts, beside_scores(parts, blank=_DIGIT), strict=True)
     ]
 
 
-def _link(cell: Cell) -> str:
+def _link(layout: Layout, cell: Cell) -> str:
     """The link to the run whose score is shown, or to the cell if it is not the score of one run."""
-    return f"#run-{cell.run_id}" if cell.value is not None and cell.value == cell.score else f"#cell-{cell.id}"
+    if cell.run_id is not None and cell.value is not None and cell.value == cell.score:
+        return f"#{run_anchor(layout, cell, cell.run_id)}"
+    return f"#{cell_anchor(cell)}"

@@ -7,13 +7,16 @@ from typing import Any
 import yaml
 from markupsafe import Markup, escape
 
+from kdx.report.render.html.anchors import cell_anchor, run_anchor
 from kdx.report.render.wording import rounded
 from kdx.report.selection.cells import Cell, Seed
+from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import Provenance, RunRecord
 
 
 def runs_of_cell(
+    layout: Layout,
     cell: Cell,
     title: str,
     runs: Mapping[int, RunRecord],
@@ -32,14 +35,17 @@ def runs_of_cell(
         for name, text in {**(one.definitions or {}), **(one.facts or {})}.items():
             facts.setdefault(name, {})[str(text)] = None
     return {
-        "id": f"cell-{cell.id}",
+        "id": cell_anchor(cell),
         "title": title,
         "states": ", ".join(f"{count} {state}" for state, count in states.items()),
         "headers": [
             *("seed", "run", "state", cell.selected_by, cell.metric.recorded, "tested step", "steps", "seconds"),
             *("generation", "attempts"),
         ],
-        "runs": [{"id": f"run-{one.run_id}", "words": _run(cell, one, runs[one.run_id])} for one in cell.seeds],
+        "runs": [
+            {"id": run_anchor(layout, cell, one.run_id), "words": _run(cell, one, runs[one.run_id])}
+            for one in cell.seeds
+        ],
         "errors": [f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error],
         "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
         "spec": escape(sanitize_lines(_yaml(spec))),

@@ -8,7 +8,7 @@ from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Expect
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.render.listings.listing import Listing
-from kdx.report.render.wording import difference, interval, setting, word_of
+from kdx.report.render.wording import difference, interval, over, setting, word_of
 
 
 def claim(answer: Answer) -> Iterator[Listing]:
@@ -91,13 +91,14 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
     outcomes = found.outcomes
     tested = [one for one in outcomes if one.estimate]
     if tested:
+        errors = dict.fromkeys(over(one.estimate.documents) for one in tested if one.estimate)
         nats = any(one.metric and one.metric.in_nats for one in tested)
         levels = sorted({1 - error for one in tested for error in one.errors})
         yield (
             f"Differences of means{', of perplexities in nats' if nats else ''}, Welch's t from the spread of these "
-            f"cells alone; decided at {' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share "
-            "5%; "
-            "more seeds: for a decision with probability 0.8 if the difference stays."
+            f"cells alone, over {' or '.join(errors)}; decided at "
+            f"{' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share 5%; more seeds: for a "
+            "decision with probability 0.8 if the difference stays."
         )
     for one in outcomes:
         if one.rates:

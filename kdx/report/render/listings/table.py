@@ -40,7 +40,7 @@ def _cells(table: Table) -> Listing:
     rows = []
     for at, cell in cells.items():
         metric, summary = cell.metric.name, cell.summary
-        half = summary.half_width if summary else None
+        half = cell.half_width
         row = [
             *table.layout.header(at).values(),
             str(cell.metric),

@@ -1,0 +1,121 @@
+"""The error of scores over documents, crossed with that over seeds.
+
+Every seed of a cell is tested on the same documents, and so are the cells that are compared. So scores err in two
+directions: with other seeds, and with other documents of the same kind. The variance of a mean is that over seeds, plus
+that over documents, minus their interaction, which both of them hold (two-way crossed random effects; Searle, Casella &
+McCulloch 1992, Ch. 4). In a bootstrap that draws both, the interaction counts thrice (Owen 2007, "The pigeonhole
+bootstrap").
+
+A score is a ratio of two sums over documents, such as nats over tokens, and large documents weigh more. So the variance
+over documents is that of the jackknife, which leaves out one document at a time. Its degrees of freedom are those of as
+many equal documents as weigh the same, (Σ M)² / Σ M² for M targets in each (Kish 1965).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a test that have targets."""
+
+    unit: str
+    """What each is, in the singular: `article` or `block`."""
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class ByDocument:
+    """How the scores of a cell's seeds depend on single documents. S is the number of seeds, D that of documents."""
+
+    documents: Documents
+    targets: "NDArray[float64]"
+    """The number of targets in each document, (D,)."""
+    differences: "NDArray[float64]"
+    """Each seed's score minus its score without that document, (S, D)."""
+
+    def scaled(self, factors: Sequence[float]) -> "ByDocument":
+        """Of scores so many times as large, (S,)."""
+        import numpy as np
+
+        return ByDocument(self.documents, self.targets, np.array(factors)[:, None] * self.differences)
+
+
+@dataclass(frozen=True)
+class DocumentError:
+    """The error over documents of a weighted sum of means over seeds."""
+
+    variance: float
+    """Over documents, with the interaction."""
+    interaction: float
+    """The variance that it shares with the variance over seeds."""
+    df: float
+    """Degrees of freedom of `variance`, 1 or more."""
+
+
+def by_document(
+    unit: str, targets: Sequence[float], sums: Sequence[Sequence[float]], *, times: float = 1.0
+) -> ByDocument | None:
+    """The scores `times` × Σ sums / Σ targets, document by document.
+
+    Args:
+        targets: in each document, (D,).
+        sums: of each seed in each document, (S, D).
+
+    Returns:
+        None where fewer than two documents have targets, or the numbers are too large for a double.
+    """
+    import numpy as np
+
+    some = np.array(targets, dtype=float)
+    there = some > 0
+    if there.sum() < 2:
+        return None
+    some, table = some[there], times * np.array(sums, dtype=float)[:, there]
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole, total = table.sum(axis=1, keepdims=True), some.sum()
+        differences = whole / total - (whole - table) / (total - some)
+    return ByDocument(Documents(unit, len(some)), some, differences) if np.isfinite(differences).all() else None
+
+
+def together(parts: Sequence[tuple[float, ByDocument]]) -> ByDocument | None:
+    """A weighted sum of scores of the same seeds; None where the documents or the numbers of seeds are not the same."""
+    first = parts[0][1]
+    if not _same_documents([one for _, one in parts]) or len({len(one.differences) for _, one in parts}) > 1:
+        return None
+    differences = first.differences * 0.0
+    for weight, one in parts:
+        differences = differences + weight * one.differences
+    return ByDocument(first.documents, first.targets, differences)
+
+
+def document_error(parts: Sequence[tuple[float, ByDocument]]) -> DocumentError | None:
+    """The error over documents of a weighted sum of means, each over seeds of its own; documents are common to all.
+
+    Returns:
+        None where the documents are not the same, or a mean is of a single seed.
+    """
+    import numpy as np
+
+    if not parts or not _same_documents([one for _, one in parts]) or any(len(one.differences) < 2 for _, one in parts):
+        return None
+    targets = parts[0][1].targets
+    jackknife = (len(targets) - 1) / len(targets)
+    of_means, interaction = np.zeros(len(targets)), 0.0
+    for weight, one in parts:
+        n, mean = len(one.differences), one.differences.mean(axis=0)
+        of_means += weight * mean
+        interaction += weight**2 * float(((one.differences - mean) ** 2).sum()) / (n * (n - 1))
+    equal = float(targets.sum() ** 2 / (targets**2).sum())
+    variance = jackknife * float((of_means**2).sum())
+    return DocumentError(variance, jackknife * interaction, max(1.0, equal - 1))
+
+
+def _same_documents(those: Sequence[ByDocument]) -> bool:
+    first = those[0]
+    return all(one.documents == first.documents and one.targets.tolist() == first.targets.tolist() for one in those)

@@ -1,0 +1,124 @@
+"""The error over documents, against the mean squares of a two-way table and the jackknife by its definition."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.report.statistics.by_document import Documents, by_document, document_error, together
+from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
+
+Table = np.ndarray
+
+
+def of(sums: Table, targets: Table | None = None) -> tuple[Summary, object]:
+    """The scores of (S, D) sums, over seeds and by document."""
+    targets = np.ones(sums.shape[1]) if targets is None else targets
+    summary = summarise([float(one) for one in sums.sum(1) / targets.sum()])
+    assert summary
+    return summary, by_document("block", targets.tolist(), sums.tolist())
+
+
+def table(seed: int, seeds: int = 4, documents: int = 9) -> Table:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(seeds, 1)) + 2 * rng.normal(size=documents) + rng.normal(size=(seeds, documents))
+
+
+def difference(*tables: Table, targets: Table | None = None) -> Estimate:
+    parts, documents = zip(*(of(one, targets) for one in tables), strict=True)
+    found = contrast([*zip((1.0, -1.0), parts, strict=False)], documents)
+    assert found
+    return found
+
+
+def test_of_equal_documents_it_is_the_variance_of_a_two_way_table():
+    scores = table(0)
+    (n, d), found = scores.shape, difference(scores)
+    rows, columns, mean = scores.mean(1), scores.mean(0), scores.mean()
+    of_seeds = d * ((rows - mean) ** 2).sum() / (n - 1)
+    of_documents = n * ((columns - mean) ** 2).sum() / (d - 1)
+    rest = ((scores - rows[:, None] - columns + mean) ** 2).sum() / ((n - 1) * (d - 1))
+    assert found.error**2 == pytest.approx((of_seeds + of_documents - rest) / (n * d), rel=1e-9)
+    assert found.documents == Documents("block", 9)
+    # Both parts have their own degrees of freedom, by their share of the variance.
+    shares = of_seeds / (n * d) / found.error**2, of_documents / (n * d) / found.error**2
+    assert found.df == pytest.approx(min((n - 1) / shares[0], (d - 1) / shares[1]))
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 500), min_size=2, max_size=8))
+def test_over_documents_it_is_the_jackknife_of_the_ratio(seed, sizes):
+    targets = np.array(sizes, float)
+    sums = table(seed, documents=len(sizes)) * targets
+    _, known = of(sums, targets)
+    found = document_error([(-2.0, known)])
+    without = [float(np.delete(sums, d, 1).sum(1).mean() / np.delete(targets, d).sum()) for d in range(len(sizes))]
+    whole = sums.sum(1).mean() / targets.sum()
+    jackknife = (len(sizes) - 1) / len(sizes) * sum((one - whole) ** 2 for one in without)
+    assert found and found.variance == pytest.approx(4 * jackknife, rel=1e-7, abs=1e-12)
+    assert found.df == pytest.approx(max(1.0, targets.sum() ** 2 / (targets**2).sum() - 1))
+
+
+def test_what_moves_both_cells_in_a_document_is_no_error_of_their_difference():
+    common = 100 * np.random.default_rng(1).normal(size=9)
+    plain, moved = (difference(table(2) + shift, table(3) + shift) for shift in (0.0, common))
+    assert moved.error == pytest.approx(plain.error, rel=1e-6)
+    assert difference(table(2) + common).error > 10 * moved.error
+
+
+def test_the_error_is_no_less_than_over_seeds_or_over_documents_alone():
+    for seed in range(50):
+        scores = np.random.default_rng(seed).normal(size=(2, 5))
+        found, over_documents = difference(scores), document_error([(1.0, of(scores)[1])])
+        assert found.over_seeds and found.error >= found.over_seeds.error
+        assert over_documents and found.error >= sqrt(over_documents.variance) * (1 - 1e-12)
+
+
+def test_without_common_documents_it_is_over_seeds_alone():
+    parts, documents = zip(of(table(0)), of(table(1)), strict=True)
+    weights = [*zip((1.0, -1.0), parts, strict=True)]
+    alone = contrast(weights)
+    assert contrast(weights, [documents[0], None]) == contrast(weights, [None, None]) == alone
+    other = by_document("article", [1.0] * 9, table(1).tolist())
+    assert contrast(weights, [documents[0], other]) == alone
+    assert contrast(weights, [documents[0], of(table(1, documents=8))[1]]) == alone
+    assert alone and alone.documents is None
+
+
+@pytest.mark.parametrize("targets", [[5.0], [5.0, 0.0], [0.0, 0.0]])
+def test_one_document_alone_gives_no_error(targets):
+    assert by_document("block", targets, [[1.0] * len(targets)] * 2) is None
+    assert by_document("block", [1.0, 1.0], [[1.7e308, 1.7e308], [0.0, 0.0]]) is None
+
+
+def test_a_document_without_targets_does_not_count():
+    sums = [[1.0, 0.0, 3.0], [2.0, 0.0, 5.0]]
+    found, plain = by_document("block", [1, 0, 2], sums), by_document("block", [1, 2], [[1.0, 3.0], [2.0, 5.0]])
+    assert found and plain and found.documents.number == 2
+    assert found.differences.tolist() == plain.differences.tolist()
+
+
+def test_scores_of_the_same_seeds_add_up_before_they_are_averaged():
+    first, second = table(4), table(5)
+    joint = together([(1.0, of(first)[1]), (-0.5, of(second)[1])])
+    assert joint and joint.differences == pytest.approx(of(first - 0.5 * second)[1].differences, abs=1e-12)
+    assert together([(1.0, of(first)[1]), (1.0, of(table(5, seeds=3))[1])]) is None
+
+
+def test_more_seeds_leave_the_error_over_documents():
+    """Seeds hardly differ, documents do: no number of seeds shows a difference as large as that error."""
+    rng = np.random.default_rng(6)
+    found = difference(*(rng.normal(size=50) + 0.01 * rng.normal(size=(3, 50)) for _ in range(2)))
+    assert found.over_documents == pytest.approx(found.error, rel=0.01)
+    value = 2 * found.error
+    moved = Estimate(value, found.error, found.df, found.sd, found.documents, found.over_seeds)
+    assert moved.seeds_to_show(0.0, float("inf"), 3) is None
+    assert Estimate(value, found.error, 4, found.sd).seeds_to_show(0.0, float("inf"), 3) is not None
+
+
+def test_the_effect_is_in_standard_deviations_over_seeds_whatever_the_error_is_over():
+    found = difference(table(7), table(8))
+    assert found.over_seeds and found.effect == found.over_seeds.effect
+    assert found.sd == found.over_seeds.sd and found.p != found.over_seeds.p
+    assert sqrt(found.over_documents**2 + found.over_seeds.error**2) == pytest.approx(found.error)
