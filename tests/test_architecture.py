@@ -45,7 +45,19 @@ ALLOWED: dict[str, set[str]] = {
     },
     "run_files": {"own_parts", "training", "data", "store", "grid", "checkpoint_names", "machine"},
     "sweep": {"own_parts", "training", "run_files", "store", "grid", "data", "cell_code", "run_options", "machine"},
-    "cli": {"own_parts", "sweep", "run_files", "report", "store", "grid", "data", "attention", "tasks", "run_options"},
+    "cli": {
+        "own_parts",
+        "sweep",
+        "run_files",
+        "report",
+        "store",
+        "grid",
+        "data",
+        "attention",
+        "tasks",
+        "run_options",
+        "machine",
+    },
 }
 OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.

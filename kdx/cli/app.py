@@ -22,6 +22,7 @@ from kdx.cli import (
     report,
     resume,
     retry,
+    status,
     sweep,
     trace,
     verify,
@@ -65,6 +66,7 @@ app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)
 app.command("evaluate")(evaluate.evaluate)
 app.command("retry")(retry.retry)
+app.command("status")(status.status)
 app.command("report")(report.report)
 app.command("claims")(claims.claims)
 app.command("check")(check.check)

@@ -74,7 +74,7 @@ _AT_A_TIME = 1000
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
     """Every sweep with the number of its runs in each state, the last planned sweep first."""
-    each = _generations().subquery()
+    each = generations().subquery()
     counted = (
         select(sweep_run.c.sweep_id, each.c.state, func.count().label("runs"))
         .join(each, and_(sweep_run.c.cell_id == each.c.cell_id, sweep_run.c.seed == each.c.seed))
@@ -438,7 +438,7 @@ _ORIGIN = frozenset(
 )
 
 
-def _generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
+def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
     """Runs in every generation, each with the number of the newest generation and of the newest final one."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
@@ -453,7 +453,7 @@ def _records(
     connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
 ) -> tuple[RunRecord, ...]:
     """The newest generation of each of these runs, with `finals` also the newest final one, or with `every` all."""
-    each = _generations(which).subquery()
+    each = generations(which).subquery()
     wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
         wanted = or_(wanted, each.c.generation == each.c.newest_final)

@@ -1,0 +1,245 @@
+"""`kdx status`: how far sweeps are."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kdx.cli.console import out, out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
+    from kdx.store.records import RunRecord, SweepSummary
+    from kdx.store.status import WorkRecord
+
+
+def status(
+    sweep: Annotated[
+        str | None, typer.Argument(metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said.")
+    ] = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]…",
+            help="Only runs that have this, such as state=failed, kernel=rbf or seed=0; an axis, or what --json has.",
+        ),
+    ] = None,
+    db: Db = DATABASE,
+    json: Json = False,
+) -> None:
+    """Say how far sweeps are, who works at them, and how long they will take.
+
+    Example: kdx status
+
+    Example: kdx status quickstart state=failed
+    """
+    from kdx.store.database import open_database
+
+    with open_database(db, write=False) as database, database.read():
+        if sweep is None:
+            _all_sweeps(database, json)
+        else:
+            _one_sweep(database, sweep, chosen or [], db, json)
+
+
+def _all_sweeps(database: "Database", json: bool) -> None:
+    from kdx.store.reading import sweeps
+    from kdx.store.status import OVER, times, work
+    from kdx.sweep.forecast import seconds_left
+
+    summaries = sweeps(database)
+    unfinished = [each.id for each in summaries if set(each.counts) - OVER]
+    cells, working = defaultdict(list), defaultdict(list)
+    for time in times(database, unfinished) if unfinished else ():
+        cells[time.sweep_id].append(time)
+    for one in work(database):
+        working[one.sweep_id].append(one)
+    rows = []
+    for each in summaries:
+        alive = [one for one in working[each.id] if _alive(one)]
+        left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
+        rows.append(
+            {
+                "sweep": each.name,
+                "runs": {state.value: count for state, count in each.counts.items()},
+                "working": [_worker(one) for one in working[each.id]],  # claimed, by whoever may be gone
+                "seconds_left": left,
+                "planned": each.updated,
+            }
+        )
+    if json:
+        out_json(rows)
+        return
+    if not rows:
+        say("no sweep is recorded here yet; kdx sweep GRID records one")
+        return
+    lines = [("sweep", "done", "states", "time left")]
+    for each, row in zip(summaries, rows, strict=True):
+        workers = sum(map(_alive, working[each.id]))
+        lines.append((each.name, _done(each), _states(row["runs"]), _time_left(row, workers)))
+    out("\n".join(_columns(lines)))
+    at_work = [(each.name, one) for each in summaries for one in working[each.id]]
+    if at_work:
+        claims = [
+            (name, str(one.run_id), f"{one.step:,}", _duration(one.running), _where(one)) for name, one in at_work
+        ]
+        out("\n".join(["", *_columns([("sweep", "run", "step", "for", "worker"), *claims])]))
+
+
+def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
+    from kdx.errors import KdxError, did_you_mean
+    from kdx.store.reading import runs, sweeps
+    from kdx.store.status import labels_of, work
+
+    summaries = {each.name: each for each in sweeps(database)}
+    if name not in summaries:
+        hint = did_you_mean(name, summaries)
+        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(summaries), hint=hint)
+    summary = summaries[name]
+    working = {one.run_id: one for one in work(database) if one.sweep_id == summary.id}
+    labels = labels_of(database, summary.id)
+    order = {cell_id: place for place, cell_id in enumerate(labels)}
+    records = sorted(runs(database, summary.id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
+    rows = [_of_a_run(each, labels[each.cell_id][0], working.get(each.id)) for each in records]
+    rows = _chosen(rows, chosen)
+    if json:
+        out_json({"sweep": name, "runs": rows})
+        return
+    axes = list(dict.fromkeys(axis for choices, _ in labels.values() for axis in choices))
+    lines = [("run", *axes, "seed", "state", "step", "took", "")]
+    for row in rows:
+        took = _duration(row["seconds"]) if row["seconds"] is not None else ""
+        step = f"{row['step']:,}" if row["step"] else ""
+        choices = [row["choices"].get(axis, "–") for axis in axes]
+        lines.append((str(row["run"]), *choices, str(row["seed"]), row["state"], step, took, row["detail"]))
+    out("\n".join(_columns(lines)))
+    counts = Counter(row["state"] for row in rows)
+    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {_states(counts)}{_next(counts, name, db)}")
+
+
+def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
+    if work is not None:
+        detail = f"{_where(work)}, for {_duration(work.running)}"
+    elif record.error:
+        detail = record.error
+    else:
+        detail = f"score {record.test_score:.4g}" if record.test_score is not None else ""
+    return {
+        "run": record.id,
+        "cell": record.cell_id,
+        "choices": dict(choices),
+        "seed": record.seed,
+        "state": record.state.value,
+        "step": record.progress_step,
+        "attempts": record.attempt,
+        "seconds": record.seconds,
+        "valid_score": record.valid_score,
+        "test_score": record.test_score,
+        "error": record.error,
+        "worker": None if work is None else _worker(work),
+        "detail": detail,
+    }
+
+
+def _chosen(rows: list[dict[str, Any]], chosen: Sequence[str]) -> list[dict[str, Any]]:
+    """The runs that fulfil all of `key=value`.
+
+    Raises:
+        KdxError: there is no such key, or no run has the value.
+    """
+    from kdx.errors import KdxError, did_you_mean
+
+    plain = ("state", "seed", "run", "cell")
+    for text in chosen:
+        key, equals, value = text.partition("=")
+        known = tuple(dict.fromkeys([*plain, *(axis for row in rows for axis in row["choices"])]))
+        if not equals:
+            raise KdxError(f"`{text}` chooses nothing", allowed="key=value, such as state=failed")
+        if rows and key not in known:
+            raise KdxError(f"unknown key `{key}` in `{text}`", allowed=known, hint=did_you_mean(key, known))
+        words = [str(row[key]) if key in plain else row["choices"].get(key, "–") for row in rows]
+        found = [row for row, word in zip(rows, words, strict=True) if word == value]
+        if rows and not found:
+            values = tuple(dict.fromkeys(words))
+            raise KdxError(f"no run has {text}", allowed=values, hint=did_you_mean(value, values))
+        rows = found
+    return rows
+
+
+def _done(each: "SweepSummary") -> str:
+    from kdx.store.records import FINAL
+
+    total = sum(each.counts.values())
+    return f"{sum(each.counts.get(state, 0) for state in FINAL):,} of {total:,}"
+
+
+def _states(counts: Any) -> str:
+    return ", ".join(f"{count:,} {state}" for state, count in counts.items()) or "no runs"
+
+
+def _time_left(row: dict[str, Any], workers: int) -> str:
+    if row["seconds_left"] is None:
+        return "unknown: none is completed"
+    if not set(row["runs"]) & {"pending", "interrupted", "running"}:
+        return ""
+    return f"about {_duration(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
+
+
+def _next(counts: Any, name: str, db: str) -> str:
+    import shlex
+
+    quoted = shlex.quote(name)
+    if counts["pending"] or counts["interrupted"]:
+        return f"; next: kdx resume {quoted}{in_database(db)}"
+    return f"; next: kdx retry --failed{in_database(db)}" if counts["failed"] else ""
+
+
+def _worker(one: "WorkRecord") -> dict[str, Any]:
+    parts = (one.owner or "").split("/")
+    known = len(parts) == 6
+    return {
+        "run": one.run_id,
+        "step": one.step,
+        "seconds": one.running,
+        "lease_left": one.lease_left,
+        "machine": parts[0] if known else None,
+        "process": int(parts[3]) if known and parts[3].isdigit() else None,
+    }
+
+
+def _alive(one: "WorkRecord") -> bool:
+    """Whether its process may still work: it was not found dead."""
+    from kdx.sweep.lease_holder import Liveness, liveness
+
+    return one.owner is not None and liveness(one.owner) is not Liveness.GONE
+
+
+def _where(one: "WorkRecord") -> str:
+    from kdx.machine import machine
+
+    worker = _worker(one)
+    if worker["machine"] is None:
+        return "a process of another kdx"
+    place = "here" if worker["machine"] == machine() else f"on machine {worker['machine'][:8]}"
+    lapsed = one.lease_left is not None and one.lease_left < 0
+    state = ", which is gone" if not _alive(one) else ", whose lease has lapsed" if lapsed else ""
+    return f"process {worker['process']} {place}{state}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def _columns(lines: Iterable[tuple[str, ...]]) -> Iterable[str]:
+    """Rows of words, each column as wide as its widest word."""
+    from kdx.sanitize import sanitize
+
+    clean = [tuple(map(sanitize, line)) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    return ("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in clean)
