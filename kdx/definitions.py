@@ -16,12 +16,13 @@ import ast
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from math import isfinite
-from pathlib import Path
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_type_hints
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from kdx.fingerprint import source_of
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,11 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             where, node = next(iter(lineage.items()))
             raise DefinitionError(f"class `{name}` lacks {', '.join(lacking)}", where.partition(":")[0], node.lineno)
         title = (ast.get_docstring(next(iter(lineage.values()))) or "").partition("\n")[0].removesuffix(".")
-        return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
+        try:
+            return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
+        except ValueError as error:
+            where, node = next(iter(lineage.items()))
+            raise DefinitionError(f"class `{name}`: {error}", where.partition(":")[0], node.lineno) from None
 
 
 Arguments = ParamSpec("Arguments")
@@ -374,7 +379,7 @@ def _class(module: str, name: str, tree: _Tree) -> tuple[str, ast.ClassDef] | No
 
 
 _NO_FACTS = ("word", "title", "options")
-_KINDS = {str: "a text of one line", bool: "True or False", tuple[str, ...]: "a tuple of texts"}
+_KINDS = {str: "a text of one line", bool: "True or False", int: "a whole number"}
 
 
 def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
@@ -382,14 +387,45 @@ def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for target, value in _assigned(node):
         if target in kinds:
-            fact, kind = _literal(value, target), kinds[target]
-            texts = (fact,) if kind is str else fact
-            if not (
-                isinstance(fact, bool) if kind is bool else isinstance(texts, tuple) and all(map(_is_plain, texts))
-            ):
-                raise _Fault(value.lineno, f"`{target}` is something else than {_KINDS[kind]}")
-            found[target] = fact
+            try:
+                found[target] = _of_kind(_literal(value, target), kinds[target])
+            except TypeError:
+                problem = f"`{target}` is something else than {_described(kinds[target])}"
+                raise _Fault(value.lineno, problem) from None
     return found
+
+
+def _of_kind(value: Any, kind: Any) -> Any:
+    """A literal as the annotation of a fact has it: a word of an enumeration is its member.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    of = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum) and value in list(kind):
+        return kind(value)
+    if _is_plain(value) if kind is str else kind in (bool, int) and type(value) is kind:
+        return value
+    if get_origin(kind) is tuple and isinstance(value, tuple):
+        return tuple(_of_kind(one, of[0]) for one in value)
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {_of_kind(name, of[0]): _of_kind(one, of[1]) for name, one in value.items()}
+    if hasattr(kind, "_fields") and isinstance(value, tuple) and len(value) == len(kind._fields):
+        return kind(*(_of_kind(one, kind.__annotations__[name]) for name, one in zip(kind._fields, value, strict=True)))
+    raise TypeError(f"{value!r}")
+
+
+def _described(kind: Any, many: bool = False) -> str:
+    of = get_args(kind)
+    if get_origin(kind) is tuple:
+        return f"a tuple of {_described(of[0], many=True)}"
+    if get_origin(kind) is Mapping:
+        return f"a mapping of {_described(of[0], many=True)} to {_described(of[1], many=True)}"
+    if hasattr(kind, "_fields"):
+        return f"tuples ({', '.join(kind._fields)})"
+    if kind in _KINDS:
+        return "texts" if many and kind is str else _KINDS[kind]
+    return f"words of {', '.join(kind)}"
 
 
 def _is_plain(text: Any) -> bool:
@@ -443,5 +479,5 @@ def _assigned(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 @cache
 def _tree(module: str) -> ast.Module | None:
     """Of a module of kdx; None: it is of none."""
-    spec = find_spec(module) if module.startswith("kdx.") else None
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8")) if spec and spec.origin else None
+    source = source_of(module) if module.startswith("kdx.") else None
+    return ast.parse(source.read_text(encoding="utf-8")) if source else None

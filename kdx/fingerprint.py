@@ -86,7 +86,7 @@ def _counts(module: str) -> bool:
 
 @cache
 def _read(module: str) -> _Module:
-    source = _source(module)
+    source = source_of(module)
     assert source is not None
     tree = ast.parse(source.read_text(encoding="utf-8"))
     sha256 = hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest()
@@ -162,11 +162,11 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _is_module(name: str) -> bool:
-    return name.startswith("kdx.") and _source(name) is not None
+    return name.startswith("kdx.") and source_of(name) is not None
 
 
 @cache
-def _source(module: str) -> Traversable | None:
+def source_of(module: str) -> Traversable | None:
     """The file of a module, found without importing what it lies in; None: there is none."""
     steps = module.split(".")[1:]
     package = files("kdx").joinpath(*steps)

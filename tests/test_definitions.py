@@ -11,8 +11,10 @@ from kdx.attention.kernels import KERNELS
 from kdx.definitions import Definition, Option, options_of
 from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
+from kdx.tasks import TASKS
 
-WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in FAMILIES for word in family]
+WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in (*FAMILIES, TASKS) for word in family]
+PARTS = [one for one in WORDS if one.values[0] is not TASKS]
 
 
 @pytest.mark.parametrize(("family", "word"), WORDS)
@@ -26,8 +28,8 @@ def test_what_is_told_of_a_word_is_what_its_class_says(family, word):
     assert all(one.title for one in known.options)
 
 
-@pytest.mark.parametrize(("family", "word"), WORDS)
-def test_every_word_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
+@pytest.mark.parametrize(("family", "word"), PARTS)
+def test_every_part_of_an_attention_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
     known: Definition = family.definition(word)
     assert known.formula
     assert set(known.takes) <= CellFields.model_fields.keys()

@@ -78,7 +78,7 @@ class ResolvedSpec:
         """
         if self.task not in TASKS:
             return {}
-        task = TASKS[self.task]
+        task = TASKS.definition(self.task)
         known = task.test_metrics
         sliced = [(metric, one.respect) for one in task.slicings for metric in one.metrics]
         sliced += [("accuracy", respect) for respect in slices_of(self.corpus) if "accuracy" in known]

@@ -24,6 +24,7 @@ GROUPS = {
     "value": "kdx.values",
     "encoding": "kdx.encodings",
     "mixer": "kdx.mixers",
+    "task": "kdx.tasks",
     "corpus": "kdx.corpora",
 }
 """Axis → the group of entry points by which a package brings words for it."""

@@ -63,7 +63,7 @@ def _try(spec: CellSpec) -> None:
         corpus.generate(spec.data.corpus, spec.data.seed, Split.TRAIN, ROWS)
     if spec.space not in (None, Space.SEQUENCE):
         return
-    for which in TASKS[spec.task].attentions:
+    for which in TASKS.definition(spec.task).attentions:
         _attend(spec, which)
 
 

@@ -135,7 +135,7 @@ def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
 
 def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
     """How a stream is cut for the test, since a perplexity depends on the context."""
-    if spec.task not in TASKS or not TASKS[spec.task].data.streams:
+    if spec.task not in TASKS or not TASKS.definition(spec.task).data.streams:
         return ()
     length = spec.value("evaluation.length") or spec.value("training.length")
     memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")

@@ -11,7 +11,11 @@ from kdx.training.examples import ExamplesModule
 
 
 class GraphModule(ExamplesModule):
-    """Predicts the relation of one node to another."""
+    """What a node of a labelled graph is to another."""
+
+    attentions = ("encoder-self",)
+    # As a set, the nodes without their edges.
+    spaces = ("graph", "set")
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:
