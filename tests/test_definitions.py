@@ -8,7 +8,7 @@ import pytest
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.kernels import KERNELS
-from kdx.definitions import Definition, Option, options_of
+from kdx.definitions import Definition, DefinitionError, Option, options_of
 from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
 from kdx.tasks import TASKS
@@ -45,6 +45,32 @@ def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "k(q, k) = exp(-|q - k|² / T√D) False\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ("metrics = {'loss': 'up'}", "`metrics` is something else than a mapping of texts to words of max, min"),
+        ("metrics = [1]", "`metrics` is something else than a mapping of texts to words of max, min"),
+        ("metrics = {'bleu': 'max'}", "class `Mine`: `metrics` lacks `loss`, by which a run is seen to diverge"),
+        ("metrics = {'loss': 'min', '$': 'max'}", "class `Mine`: metric `$` is no name of a-z, 0-9 and _"),
+        ("only_test = {'loss': 'min'}", "class `Mine`: `only_test` has `loss`, which `metrics` has"),
+        ("attentions = ('mine',)", "`attentions` is something else than a tuple of words of encoder-self,"),
+        ("attentions = ()", "class `Mine`: `attentions` is empty"),
+        ("settings = ('training.steps',)", "`settings` is something else than a tuple of words of memory,"),
+        ("slicings = (('a', 'b'),)", "`slicings` is something else than a tuple of tuples (respect, title, metrics)"),
+        ("slicings = (('a', 'b', ('c',)),)", "class `Mine`: `slicings` has the metric `c`, which the test has not"),
+        ("head_divisor = True", "`head_divisor` is something else than a whole number"),
+        ("head_divisor = 0", "class `Mine`: `head_divisor` is 0; allowed: from 1 on"),
+        ("reads = 'films'", "class `Mine`: `reads` is `films`; allowed: parallel text, plain text, labelled text,"),
+    ],
+)
+def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
+    source = f"from kdx.training.examples.set import SetModule\nclass Mine(SetModule):\n    {fact}\n"
+    with pytest.raises(DefinitionError) as caught:
+        TASKS.define(OwnPart("task", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+    assert caught.value.problem.startswith(told)
+    assert caught.value.line == (2 if told.startswith("class") else 3)
 
 
 def test_a_word_of_no_family_has_no_definition():
