@@ -349,33 +349,53 @@ _Tree = Callable[[str], ast.Module | None]
 def _lineage(module: str, name: str, tree: _Tree) -> dict[str, ast.ClassDef]:
     """Address → class: the class and, behind it, its base classes, as far as their sources are to be had."""
     lineage: dict[str, ast.ClassDef] = {}
+    names = _Names(tree)
     left = [(module, name)]
     while left:
-        found = _class(*left.pop(0), tree)
+        found = names.find(*left.pop())
         if found is not None and (address := f"{found[0]}:{found[1].name}") not in lineage:
             lineage[address] = found[1]
-            left = [*((found[0], base.id) for base in found[1].bases if isinstance(base, ast.Name)), *left]
+            left += ((found[0], base.id) for base in reversed(found[1].bases) if isinstance(base, ast.Name))
     return lineage
 
 
-def _class(module: str, name: str, tree: _Tree) -> tuple[str, ast.ClassDef] | None:
-    """A class with the module where it stands: `module` itself, or one that it imports the name from."""
-    seen: set[tuple[str, str]] = set()
-    while (module, name) not in seen:
-        seen.add((module, name))
-        source = tree(module) or _tree(module)
+class _Names:
+    """The classes and the imported names of modules, each source gone through once."""
+
+    def __init__(self, tree: _Tree) -> None:
+        self._tree = tree
+        self._read: dict[str, tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None] = {}
+
+    def find(self, module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+        """A class with the module where it stands: `module` itself, or one that it imports the name from."""
+        seen: set[tuple[str, str]] = set()
+        while (module, name) not in seen:
+            seen.add((module, name))
+            if module not in self._read:
+                self._read[module] = self._names(module)
+            names = self._read[module]
+            if names is None:
+                return None
+            classes, imports = names
+            if name in classes:
+                return module, classes[name]
+            module, name = imports.get(name, (module, name))
+        return None
+
+    def _names(self, module: str) -> tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None:
+        source = self._tree(module) or _tree(module)
         if source is None:
             return None
+        classes: dict[str, ast.ClassDef] = {}
+        imports: dict[str, tuple[str, str]] = {}
         for node in source.body:
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                return module, node
-        for imports in ast.walk(source):
-            if isinstance(imports, ast.ImportFrom) and imports.module:
-                for alias in imports.names:
-                    if name == (alias.asname or alias.name):
-                        module, name = imports.module, alias.name
-                        break
-    return None
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+        for inner in ast.walk(source):
+            if isinstance(inner, ast.ImportFrom) and inner.module:
+                for alias in inner.names:
+                    imports[alias.asname or alias.name] = inner.module, alias.name
+        return classes, imports
 
 
 _NO_FACTS = ("word", "title", "options")
@@ -412,7 +432,7 @@ def _of_kind(value: Any, kind: Any) -> Any:
         return {_of_kind(name, of[0]): _of_kind(one, of[1]) for name, one in value.items()}
     if hasattr(kind, "_fields") and isinstance(value, tuple) and len(value) == len(kind._fields):
         return kind(*(_of_kind(one, kind.__annotations__[name]) for name, one in zip(kind._fields, value, strict=True)))
-    raise TypeError(f"{value!r}")
+    raise TypeError("of another kind")
 
 
 def _described(kind: Any, many: bool = False) -> str:

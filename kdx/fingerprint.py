@@ -45,6 +45,8 @@ _ELSEWHERE = (
     "kdx.fingerprint",
     "kdx.cell_code",
 )
+_DEEPEST = 20
+"""Steps in the name of a module of kdx; a source from outside may import what is none."""
 _READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading")
 
 
@@ -144,9 +146,9 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [node.module, *(name for name in inside if _is_module(name))]
         for name in names:
-            if name.startswith("kdx."):
-                steps = name.split(".")
-                yield from (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+            steps = name.split(".")[: _DEEPEST + 1]
+            around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+            yield from (module for module in around if _is_module(module))
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:

@@ -1,5 +1,6 @@
 """What is known of a word is what its class says, and it is told without importing the class."""
 
+import ast
 import subprocess
 import sys
 from dataclasses import replace
@@ -71,6 +72,32 @@ def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
         TASKS.define(OwnPart("task", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
     assert caught.value.problem.startswith(told)
     assert caught.value.line == (2 if told.startswith("class") else 3)
+
+
+def test_a_source_is_gone_through_once_however_many_bases_a_class_has(monkeypatch):
+    bases = ", ".join(f"B{index}" for index in range(2000))
+    source = f"from kdx.attention.kernels.rbf import RBF\nfrom helpers import *\nclass Mine(RBF, {bases}): pass\n"
+    part = OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source, "helpers.py": "B1 = B2 = object\n"})
+    formula, walk, walked = KERNELS.definition("rbf").formula, ast.walk, []
+    assert part.sha256
+    monkeypatch.setattr("kdx.definitions.ast.walk", lambda tree: walked.append(tree) or walk(tree))
+    assert KERNELS.define(part).formula == formula
+    assert len(walked) == len({id(tree) for tree in walked}) < 10
+
+
+def test_of_two_classes_of_one_name_the_last_is_meant_as_when_the_source_runs():
+    source = (
+        "from kdx.attention.kernels.rbf import RBF\n"
+        "class Mine(RBF):\n    formula = 'a'\n"
+        "class Mine(RBF):\n    formula = 'b'\n"
+    )
+    assert KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source})).formula == "b"
+
+
+def test_a_literal_that_no_text_can_show_is_told():
+    source = "from kdx.attention.kernels.rbf import RBF\nclass Mine(RBF):\n    formula = 0x" + "f" * 5000 + "\n"
+    with pytest.raises(DefinitionError, match="`formula` is something else than a text of one line"):
+        KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
 
 
 def test_a_word_of_no_family_has_no_definition():
