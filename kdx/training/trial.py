@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from kdx.attention import KernelAttention
+from kdx.attention.kernels import KERNELS
 from kdx.attention.verification.part import check_kernel
 from kdx.data.corpora import DIFFICULTIES
 from kdx.data.generated import ExampleCorpus, examples_of
@@ -26,7 +27,7 @@ from kdx.own_parts.faults import fault_of
 from kdx.own_parts.registry import at_hand, parts_of, take
 from kdx.tasks import TASKS
 from kdx.training.module import Batches, TaskModule
-from kdx.vocabulary import Attention, Space, Split
+from kdx.vocabulary import Attention, Maps, Space, Split
 
 ROWS, TOKENS = 2, 6
 
@@ -121,8 +122,9 @@ def _attend(spec: CellSpec, which: Attention) -> None:
     else:
         attention = mixer_of(spec, which, attention_of)
         output = attention(x)
-    if isinstance(attention, KernelAttention):
-        check_kernel(attention.kernel, x)
+    if isinstance(attention, KernelAttention) and spec.kernel in KERNELS.outside:
+        maps = spec.model.heads * (2 if spec.maps is Maps.DIFFERENTIAL else 1)
+        check_kernel(attention.kernel, x.detach().view(ROWS, TOKENS, maps, -1).transpose(1, 2))
     if output.shape != x.shape:
         raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()
