@@ -14,6 +14,7 @@ from kdx.fingerprint import Fingerprint, fingerprint
 from kdx.grid.placement import filter_in, value_in
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
+from kdx.tasks.definition import Task
 
 _TRAINER, _EVALUATOR = "kdx.training.run", "kdx.training.evaluation"
 
@@ -32,9 +33,10 @@ def evaluation_code_of(spec: CellSpec) -> Fingerprint:
 
 
 def _code_of(spec: CellSpec, root: str) -> Fingerprint:
-    task = TASKS[spec.task]
+    task = TASKS.definition(spec.task)
     attentions = task.attentions
     parts = [
+        TASKS.modules(spec.task),
         KERNELS.modules(spec.kernel),
         NORMALISERS.modules(spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
         MIXERS.modules(spec.mixer),
@@ -43,11 +45,15 @@ def _code_of(spec: CellSpec, root: str) -> Fingerprint:
         *(FILTERS.modules(filter_in(spec, attention)) for attention in attentions),
         *([ENCODINGS.modules(spec.encoding)] if spec.encoding else []),
     ]
-    modules = {address.partition(":")[0] for address in (task.module, task.data.reader)}
-    return fingerprint({root, *modules, *chain.from_iterable(parts), *generator_of(spec.data.corpus)})
+    return fingerprint({root, _reader(task), *chain.from_iterable(parts), *generator_of(spec.data.corpus)})
 
 
 def read_code() -> None:
     """Read the sources of all tasks once; processes that are forked afterwards need not."""
-    modules = {address.partition(":")[0] for task in TASKS.values() for address in (task.module, task.data.reader)}
-    fingerprint({_TRAINER, _EVALUATOR, *modules})
+    fingerprint(
+        {_TRAINER, _EVALUATOR, *map(_reader, TASKS.definitions()), *chain.from_iterable(map(TASKS.modules, TASKS))}
+    )
+
+
+def _reader(task: Task) -> str:
+    return task.data.reader.partition(":")[0]

@@ -16,12 +16,13 @@ import ast
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from math import isfinite
-from pathlib import Path
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_type_hints
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from kdx.fingerprint import source_of
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,11 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             where, node = next(iter(lineage.items()))
             raise DefinitionError(f"class `{name}` lacks {', '.join(lacking)}", where.partition(":")[0], node.lineno)
         title = (ast.get_docstring(next(iter(lineage.values()))) or "").partition("\n")[0].removesuffix(".")
-        return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
+        try:
+            return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
+        except ValueError as error:
+            where, node = next(iter(lineage.items()))
+            raise DefinitionError(f"class `{name}`: {error}", where.partition(":")[0], node.lineno) from None
 
 
 Arguments = ParamSpec("Arguments")
@@ -344,37 +349,57 @@ _Tree = Callable[[str], ast.Module | None]
 def _lineage(module: str, name: str, tree: _Tree) -> dict[str, ast.ClassDef]:
     """Address → class: the class and, behind it, its base classes, as far as their sources are to be had."""
     lineage: dict[str, ast.ClassDef] = {}
+    names = _Names(tree)
     left = [(module, name)]
     while left:
-        found = _class(*left.pop(0), tree)
+        found = names.find(*left.pop())
         if found is not None and (address := f"{found[0]}:{found[1].name}") not in lineage:
             lineage[address] = found[1]
-            left = [*((found[0], base.id) for base in found[1].bases if isinstance(base, ast.Name)), *left]
+            left += ((found[0], base.id) for base in reversed(found[1].bases) if isinstance(base, ast.Name))
     return lineage
 
 
-def _class(module: str, name: str, tree: _Tree) -> tuple[str, ast.ClassDef] | None:
-    """A class with the module where it stands: `module` itself, or one that it imports the name from."""
-    seen: set[tuple[str, str]] = set()
-    while (module, name) not in seen:
-        seen.add((module, name))
-        source = tree(module) or _tree(module)
+class _Names:
+    """The classes and the imported names of modules, each source gone through once."""
+
+    def __init__(self, tree: _Tree) -> None:
+        self._tree = tree
+        self._read: dict[str, tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None] = {}
+
+    def find(self, module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+        """A class with the module where it stands: `module` itself, or one that it imports the name from."""
+        seen: set[tuple[str, str]] = set()
+        while (module, name) not in seen:
+            seen.add((module, name))
+            if module not in self._read:
+                self._read[module] = self._names(module)
+            names = self._read[module]
+            if names is None:
+                return None
+            classes, imports = names
+            if name in classes:
+                return module, classes[name]
+            module, name = imports.get(name, (module, name))
+        return None
+
+    def _names(self, module: str) -> tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None:
+        source = self._tree(module) or _tree(module)
         if source is None:
             return None
+        classes: dict[str, ast.ClassDef] = {}
+        imports: dict[str, tuple[str, str]] = {}
         for node in source.body:
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                return module, node
-        for imports in ast.walk(source):
-            if isinstance(imports, ast.ImportFrom) and imports.module:
-                for alias in imports.names:
-                    if name == (alias.asname or alias.name):
-                        module, name = imports.module, alias.name
-                        break
-    return None
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+        for inner in ast.walk(source):
+            if isinstance(inner, ast.ImportFrom) and inner.module:
+                for alias in inner.names:
+                    imports[alias.asname or alias.name] = inner.module, alias.name
+        return classes, imports
 
 
 _NO_FACTS = ("word", "title", "options")
-_KINDS = {str: "a text of one line", bool: "True or False", tuple[str, ...]: "a tuple of texts"}
+_KINDS = {str: "a text of one line", bool: "True or False", int: "a whole number"}
 
 
 def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
@@ -382,14 +407,45 @@ def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for target, value in _assigned(node):
         if target in kinds:
-            fact, kind = _literal(value, target), kinds[target]
-            texts = (fact,) if kind is str else fact
-            if not (
-                isinstance(fact, bool) if kind is bool else isinstance(texts, tuple) and all(map(_is_plain, texts))
-            ):
-                raise _Fault(value.lineno, f"`{target}` is something else than {_KINDS[kind]}")
-            found[target] = fact
+            try:
+                found[target] = _of_kind(_literal(value, target), kinds[target])
+            except TypeError:
+                problem = f"`{target}` is something else than {_described(kinds[target])}"
+                raise _Fault(value.lineno, problem) from None
     return found
+
+
+def _of_kind(value: Any, kind: Any) -> Any:
+    """A literal as the annotation of a fact has it: a word of an enumeration is its member.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    of = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum) and value in list(kind):
+        return kind(value)
+    if _is_plain(value) if kind is str else kind in (bool, int) and type(value) is kind:
+        return value
+    if get_origin(kind) is tuple and isinstance(value, tuple):
+        return tuple(_of_kind(one, of[0]) for one in value)
+    if get_origin(kind) is Mapping and isinstance(value, dict):
+        return {_of_kind(name, of[0]): _of_kind(one, of[1]) for name, one in value.items()}
+    if hasattr(kind, "_fields") and isinstance(value, tuple) and len(value) == len(kind._fields):
+        return kind(*(_of_kind(one, kind.__annotations__[name]) for name, one in zip(kind._fields, value, strict=True)))
+    raise TypeError("of another kind")
+
+
+def _described(kind: Any, many: bool = False) -> str:
+    of = get_args(kind)
+    if get_origin(kind) is tuple:
+        return f"a tuple of {_described(of[0], many=True)}"
+    if get_origin(kind) is Mapping:
+        return f"a mapping of {_described(of[0], many=True)} to {_described(of[1], many=True)}"
+    if hasattr(kind, "_fields"):
+        return f"tuples ({', '.join(kind._fields)})"
+    if kind in _KINDS:
+        return "texts" if many and kind is str else _KINDS[kind]
+    return f"words of {', '.join(kind)}"
 
 
 def _is_plain(text: Any) -> bool:
@@ -443,5 +499,5 @@ def _assigned(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 @cache
 def _tree(module: str) -> ast.Module | None:
     """Of a module of kdx; None: it is of none."""
-    spec = find_spec(module) if module.startswith("kdx.") else None
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8")) if spec and spec.origin else None
+    source = source_of(module) if module.startswith("kdx.") else None
+    return ast.parse(source.read_text(encoding="utf-8")) if source else None

@@ -45,6 +45,8 @@ _ELSEWHERE = (
     "kdx.fingerprint",
     "kdx.cell_code",
 )
+_DEEPEST = 20
+"""Steps in the name of a module of kdx; a source from outside may import what is none."""
 _READ_LATER = ("kdx.grid.max_positions", "kdx.grid.placement", "kdx.grid.reading")
 
 
@@ -86,7 +88,7 @@ def _counts(module: str) -> bool:
 
 @cache
 def _read(module: str) -> _Module:
-    source = _source(module)
+    source = source_of(module)
     assert source is not None
     tree = ast.parse(source.read_text(encoding="utf-8"))
     sha256 = hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest()
@@ -144,9 +146,9 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [node.module, *(name for name in inside if _is_module(name))]
         for name in names:
-            if name.startswith("kdx."):
-                steps = name.split(".")
-                yield from (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+            steps = name.split(".")[: _DEEPEST + 1]
+            around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+            yield from (module for module in around if _is_module(module))
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
@@ -162,11 +164,11 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _is_module(name: str) -> bool:
-    return name.startswith("kdx.") and _source(name) is not None
+    return name.startswith("kdx.") and source_of(name) is not None
 
 
 @cache
-def _source(module: str) -> Traversable | None:
+def source_of(module: str) -> Traversable | None:
     """The file of a module, found without importing what it lies in; None: there is none."""
     steps = module.split(".")[1:]
     package = files("kdx").joinpath(*steps)

@@ -165,3 +165,96 @@ def own_kernel(tmp_path, own_parts) -> Path:
     for name, text in {"my_kernels.py": CAUCHY, "helpers.py": HELPERS, "grid.yaml": OWN_GRID}.items():
         (folder / name).write_text(text)
     return folder
+
+
+COINS = '''"""Sequences of coins."""
+
+from dataclasses import dataclass
+from random import Random
+
+from kdx.data.examples import Example, ExamplesOneByOne, answered
+from kdx.definitions import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coins(ExamplesOneByOne):
+    """Which of two coins comes more often."""
+
+    task: str = "majority"
+    slices = ("throws",)
+    throws: int = option(9, minimum=1)
+    """Coins in a row, at most."""
+
+    @property
+    def tokens(self) -> int:
+        return 2 * self.throws
+
+    @property
+    def classes(self) -> int:
+        return 3
+
+    def draw(self, random: Random) -> Example:
+        coins = [random.choice((1, 2)) for _ in range(2 * random.randrange(self.throws) + 1)]
+        return answered(coins, [max((1, 2), key=coins.count)], {"throws": len(coins)}, self.tokens)
+'''
+MAJORITY = '''"""Votes of a sequence."""
+
+from torch import Tensor
+
+from kdx.definitions import option
+from kdx.data.batching import ExampleBatch
+from kdx.training.examples.answer import AnswerModule
+from kdx.vocabulary import Split
+from tails.shares import share
+
+
+class Majority(AnswerModule):
+    """The commonest token of a sequence."""
+
+    metrics = {"accuracy": "max", "loss": "min", "exact_match": "max", "confidence": "max"}
+    sharpness: float = option(1.0, above=0)
+    """What logits are multiplied by before the confidence is taken."""
+
+    def _start(self) -> None:
+        super()._start()
+        self._sure = 0.0
+
+    def measure(self, batch: ExampleBatch, logits: Tensor, targets: Tensor) -> None:
+        super().measure(batch, logits, targets)
+        self._sure += share(self.sharpness * logits, targets)
+
+    def summarise(self, split: Split) -> dict[str, float]:
+        return {**super().summarise(split), "confidence": 100 * self._sure / self._targets}
+
+    def definitions(self, split: Split) -> dict[str, str]:
+        return {**super().definitions(split), "confidence": "mean probability of the likeliest token, in percent"}
+'''
+SHARES = """def share(logits, targets):
+    return float(logits.softmax(-1).max(-1).values[targets != -100].sum())
+"""
+GRID_OF_A_TASK = """task: majority
+data: {corpus: coins, throws: 5}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 8, batch_tokens: 512, warmup: 2, learning_rate: 0.001}
+sharpness: 2
+tables:
+  - {name: sure, rows: [kernel, evaluation], metric: confidence}
+evaluations: {again: {split: valid}}
+"""
+
+
+@pytest.fixture
+def own_task(tmp_path, own_parts, monkeypatch) -> Path:
+    """A folder with a grid, beside the folder `site` of an installed package with its task and its corpus."""
+    site, about, folder = (tmp_path / name for name in ("site/tails", "site/tails-1.2.dist-info", "own"))
+    for one in (site, about, folder):
+        one.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tails\nVersion: 1.2\n")
+    entry_points = "[kdx.tasks]\nmajority = tails.tasks:Majority\n[kdx.corpora]\ncoins = tails.coins:Coins\n"
+    (about / "entry_points.txt").write_text(entry_points)
+    for name, text in {"__init__": "", "coins": COINS, "tasks": MAJORITY, "shares": SHARES}.items():
+        (site / f"{name}.py").write_text(text)
+    (folder / "grid.yaml").write_text(GRID_OF_A_TASK)
+    monkeypatch.syspath_prepend(site.parent)
+    monkeypatch.setenv("PYTHONPATH", str(site.parent))
+    return folder

@@ -38,7 +38,7 @@ class Cauchy(KernelFunction):
     def weight(self, query, key):
         return 1 / (1 + (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1))
 '''
-A_TASK = "from dataclasses import replace\nfrom kdx.tasks import set\nTASK = replace(set.TASK, word='mine')\n"
+A_TASK = "from kdx.training.examples.set import SetModule\nclass Mine(SetModule): pass\n"
 
 
 def change(path: str, *, insert: str = "", old: str = "", new: str = ""):
@@ -109,8 +109,12 @@ EDITS = {
     ),
     "a new task": (
         both(
-            change("tasks/mine.py", insert=A_TASK),
-            change("tasks/__init__.py", insert="from kdx.tasks import mine\nTASKS['mine'] = mine.TASK\n"),
+            change("training/examples/mine.py", insert=A_TASK),
+            change(
+                "tasks/__init__.py",
+                old='        "set":',
+                new='        "mine": "kdx.training.examples.mine:Mine",\n        "set":',
+            ),
         ),
         set(),
     ),

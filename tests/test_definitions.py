@@ -1,5 +1,6 @@
 """What is known of a word is what its class says, and it is told without importing the class."""
 
+import ast
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,11 +9,13 @@ import pytest
 
 from kdx.attention.families import FAMILIES
 from kdx.attention.kernels import KERNELS
-from kdx.definitions import Definition, Option, options_of
+from kdx.definitions import Definition, DefinitionError, Option, options_of
 from kdx.grid.fields import CellFields
 from kdx.own_parts.part import OwnPart
+from kdx.tasks import TASKS
 
-WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in FAMILIES for word in family]
+WORDS = [pytest.param(family, word, id=f"{family.axis} {word}") for family in (*FAMILIES, TASKS) for word in family]
+PARTS = [one for one in WORDS if one.values[0] is not TASKS]
 
 
 @pytest.mark.parametrize(("family", "word"), WORDS)
@@ -26,8 +29,8 @@ def test_what_is_told_of_a_word_is_what_its_class_says(family, word):
     assert all(one.title for one in known.options)
 
 
-@pytest.mark.parametrize(("family", "word"), WORDS)
-def test_every_word_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
+@pytest.mark.parametrize(("family", "word"), PARTS)
+def test_every_part_of_an_attention_has_a_formula_and_its_options_are_keys_of_a_cell(family, word):
     known: Definition = family.definition(word)
     assert known.formula
     assert set(known.takes) <= CellFields.model_fields.keys()
@@ -43,6 +46,58 @@ def test_definitions_are_read_without_torch_and_without_running_the_class(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "k(q, k) = exp(-|q - k|² / T√D) False\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ("metrics = {'loss': 'up'}", "`metrics` is something else than a mapping of texts to words of max, min"),
+        ("metrics = [1]", "`metrics` is something else than a mapping of texts to words of max, min"),
+        ("metrics = {'bleu': 'max'}", "class `Mine`: `metrics` lacks `loss`, by which a run is seen to diverge"),
+        ("metrics = {'loss': 'min', '$': 'max'}", "class `Mine`: metric `$` is no name of a-z, 0-9 and _"),
+        ("only_test = {'loss': 'min'}", "class `Mine`: `only_test` has `loss`, which `metrics` has"),
+        ("attentions = ('mine',)", "`attentions` is something else than a tuple of words of encoder-self,"),
+        ("attentions = ()", "class `Mine`: `attentions` is empty"),
+        ("settings = ('training.steps',)", "`settings` is something else than a tuple of words of memory,"),
+        ("slicings = (('a', 'b'),)", "`slicings` is something else than a tuple of tuples (respect, title, metrics)"),
+        ("slicings = (('a', 'b', ('c',)),)", "class `Mine`: `slicings` has the metric `c`, which the test has not"),
+        ("head_divisor = True", "`head_divisor` is something else than a whole number"),
+        ("head_divisor = 0", "class `Mine`: `head_divisor` is 0; allowed: from 1 on"),
+        ("reads = 'films'", "class `Mine`: `reads` is `films`; allowed: parallel text, plain text, labelled text,"),
+    ],
+)
+def test_what_a_task_says_is_of_its_kind_and_fits_together(fact, told):
+    source = f"from kdx.training.examples.set import SetModule\nclass Mine(SetModule):\n    {fact}\n"
+    with pytest.raises(DefinitionError) as caught:
+        TASKS.define(OwnPart("task", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
+    assert caught.value.problem.startswith(told)
+    assert caught.value.line == (2 if told.startswith("class") else 3)
+
+
+def test_a_source_is_gone_through_once_however_many_bases_a_class_has(monkeypatch):
+    bases = ", ".join(f"B{index}" for index in range(2000))
+    source = f"from kdx.attention.kernels.rbf import RBF\nfrom helpers import *\nclass Mine(RBF, {bases}): pass\n"
+    part = OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source, "helpers.py": "B1 = B2 = object\n"})
+    formula, walk, walked = KERNELS.definition("rbf").formula, ast.walk, []
+    assert part.sha256
+    monkeypatch.setattr("kdx.definitions.ast.walk", lambda tree: walked.append(tree) or walk(tree))
+    assert KERNELS.define(part).formula == formula
+    assert len(walked) == len({id(tree) for tree in walked}) < 10
+
+
+def test_of_two_classes_of_one_name_the_last_is_meant_as_when_the_source_runs():
+    source = (
+        "from kdx.attention.kernels.rbf import RBF\n"
+        "class Mine(RBF):\n    formula = 'a'\n"
+        "class Mine(RBF):\n    formula = 'b'\n"
+    )
+    assert KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source})).formula == "b"
+
+
+def test_a_literal_that_no_text_can_show_is_told():
+    source = "from kdx.attention.kernels.rbf import RBF\nclass Mine(RBF):\n    formula = 0x" + "f" * 5000 + "\n"
+    with pytest.raises(DefinitionError, match="`formula` is something else than a text of one line"):
+        KERNELS.define(OwnPart("kernel", "mine.py:Mine", "mine", "Mine", {"mine.py": source}))
 
 
 def test_a_word_of_no_family_has_no_definition():

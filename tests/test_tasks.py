@@ -5,15 +5,16 @@ import pytest
 from kdx.data.text import file_names
 from kdx.grid.fields import CellFields
 from kdx.grid.spec import CellSpec
-from kdx.tasks import TASKS, text_kind
+from kdx.tasks import TASKS
+from kdx.tasks.data_kinds import text_kind
 from kdx.training.module import TaskModule
 
-EVERY = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+EVERY = pytest.mark.parametrize("task", list(TASKS.definitions()), ids=list(TASKS))
 
 
 @EVERY
 def test_what_a_task_names_is_there(task):
-    assert issubclass(task.module_class(), TaskModule)
+    assert issubclass(TASKS[task.word], TaskModule)
     assert callable(task.data.read())
     assert task.metrics and task.attentions and task.embeddings and task.title
     assert not set(task.metrics) & set(task.only_test)
@@ -35,7 +36,7 @@ def test_a_cell_of_the_task_needs_nothing_but_its_corpus(task):
 
 
 def test_no_two_tasks_bring_the_same_key_and_none_brings_a_key_that_every_cell_has():
-    names = [option.name for task in TASKS.values() for option in task.options]
+    names = [option.name for task in TASKS.definitions() for option in task.options]
     assert len(set(names)) == len(names)
     assert not set(names) & CellFields.model_fields.keys()
 

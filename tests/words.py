@@ -39,7 +39,7 @@ def text() -> str:
         "| word | what is learned | data | metrics, the first selects | by slice | keys of its own |",
         "|---|---|---|---|---|---|",
     ]
-    for task in TASKS.values():
+    for task in TASKS.definitions():
         own = [f"`{key}`" for key in task.settings]
         own += [f"`{option.name}`" for option in task.options]
         metrics = ", ".join(task.metrics)
@@ -53,9 +53,8 @@ def text() -> str:
         "|---|---|---|---|---|",
     ]
     for option in known_options().values():
-        families = [(family, known) for family in FAMILIES for known in family.definitions()]
-        owners = [f"`{known.word}`" for _, known in families if option.name in known.option_names]
-        owners += [f"`{task.word}`" for task in TASKS.values() if option.name in {one.name for one in task.options}]
+        words = [known for family in (*FAMILIES, TASKS) for known in family.definitions()]
+        owners = [f"`{known.word}`" for known in words if option.name in known.option_names]
         default = f"{option.default:g}" if isinstance(option.default, float) else option.default
         lines.append(f"| `{option.name}` | {option.title} | {option.allowed} | {default} | {', '.join(owners)} |")
     lines += [

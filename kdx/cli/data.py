@@ -217,7 +217,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _direction(suffixes: tuple[str, ...]) -> str:
-    from kdx.tasks import text_kind
+    from kdx.tasks.data_kinds import text_kind
 
     if not suffixes:
         return "examples"

@@ -81,13 +81,20 @@ def verify(
         raise typer.Exit(5)
 
 
+WITHIN = 60  # seconds, for each check of a part of one's own
+_ALL = 1200  # seconds, for all of them
+
+
 def _findings_of(word: str, device: str) -> "Iterator[PropositionError]":
-    """The checks of a part of one's own; what it raises is told at its line."""
+    """The checks of a part of one's own, made in another process; what it raises is told at its line."""
+    import subprocess
+    import sys
+    from json import dumps, loads
     from pathlib import Path
 
-    from kdx.attention.verification.part import AXES, findings_of
-    from kdx.errors import KdxError
-    from kdx.own_parts.faults import fault_of
+    from kdx.attention.verification.part import AXES
+    from kdx.attention.verification.propositions import PropositionError
+    from kdx.errors import KdxError, Place
     from kdx.own_parts.read import find_any
     from kdx.own_parts.registry import add
 
@@ -96,12 +103,22 @@ def _findings_of(word: str, device: str) -> "Iterator[PropositionError]":
     if part.axis not in AXES:
         raise KdxError(f"`{word}` is a {part.axis}, which this does not check", allowed=AXES)
     say(f"note: runs the code of {part.axis} {word} (source {part.sha256[:8]})")
+    asked = dumps({"part": part.text, "device": device, "within": WITHIN})
+    # -P: no module is looked for in the folder of the user, where another one may have its name.
+    command = [sys.executable, "-P", "-m", "kdx.cli.verify_part"]
     try:
-        yield from findings_of(part.axis, word, device)
-    except KdxError:
-        raise
-    except Exception as error:
-        raise fault_of(error, word, [part]) from error
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=_ALL)
+        told = loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise KdxError(f"`{word}`: the checks do not come to an end") from None
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        problem = f"`{word}` ended the process that checked it, with code {done.returncode}: {last[-500:]}"
+        raise KdxError(problem) from None
+    if "problem" in told:
+        place = told["place"]
+        raise KdxError(told["problem"], place=Place(*place) if isinstance(place, list) else place)
+    yield from (PropositionError(*one) for one in told["findings"])
 
 
 def _vectors(compared: "list[VectorAgreement]") -> str:

@@ -65,7 +65,7 @@ class ReadCorpus(Protocol):
 
 def load_corpus(task: str, data: Data, home: Path | None = None) -> Corpus:
     """Loads the corpus that `data` names in the form that the task needs; raises what `ReadCorpus` does."""
-    known = TASKS[task]
+    known = TASKS.definition(task)
     read: ReadCorpus = known.data.read()
     return read(data, home, known)
 

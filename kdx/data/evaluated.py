@@ -31,7 +31,7 @@ def evaluated_corpus(spec: CellSpec, evaluation: ResolvedEvaluation, corpus: Any
         # These settings describe how the run's own text is generated or cut, so they do not apply to another text.
         data = spec.data.model_copy(update={"corpus": name, "train_lines": None, "seed": 0})
         try:
-            read = TASKS[spec.task].data.read_other()(data, spec.data, corpus, split, home)
+            read = TASKS.definition(spec.task).data.read_other()(data, spec.data, corpus, split, home)
         except KdxError as error:
             if error.place != "data.corpus":
                 raise

@@ -16,8 +16,7 @@ from kdx.data.text_files import LONGEST_LINE
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.files import open_file
 from kdx.grid.sections import Data
-from kdx.tasks import text_kind
-from kdx.tasks.definition import DataKind
+from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Split
 
 

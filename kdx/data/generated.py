@@ -52,14 +52,7 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
         KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
         StorageError: neither the cache nor a temporary file can be written.
     """
-    made = BUILT_IN.get(data.corpus)
-    if not isinstance(made, GeneratedExamples) or made.task != task.word:
-        allowed = [
-            name for name, kind in BUILT_IN.items() if isinstance(kind, GeneratedExamples) and kind.task == task.word
-        ]
-        problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
-        raise KdxError(problem, place="data.corpus", allowed=allowed)
-    made = _with_options(made, data)
+    made = examples_of(data, task)
     sizes = {**made.sizes, Split.TRAIN: data.train_examples or made.sizes[Split.TRAIN]}
 
     def make(folder: Path) -> dict[str, Any]:
@@ -96,6 +89,22 @@ def load_examples(data: Data, home: Path | None, task: Task) -> ExampleCorpus:
             facts=cache.facts["facts"],
             uncached=cache.uncached,
         )
+
+
+def examples_of(data: Data, task: Task) -> GeneratedExamples:
+    """The generator of the corpus that `data` names, at the difficulty that it asks for.
+
+    Raises:
+        KdxError: there is no such corpus, it is not for this task, or its options do not fit each other.
+    """
+    made = BUILT_IN.get(data.corpus)
+    if not isinstance(made, GeneratedExamples) or made.task != task.word:
+        allowed = [
+            name for name, kind in BUILT_IN.items() if isinstance(kind, GeneratedExamples) and kind.task == task.word
+        ]
+        problem = f"`{data.corpus}` is no corpus of generated examples for task {task.word}"
+        raise KdxError(problem, place="data.corpus", allowed=allowed)
+    return _with_options(made, data)
 
 
 def _with_options(made: GeneratedExamples, data: Data) -> GeneratedExamples:

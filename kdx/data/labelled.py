@@ -21,7 +21,7 @@ from kdx.data.vocabulary import BEGIN, Vocabulary, count_words
 from kdx.errors import KdxError
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data
-from kdx.tasks.classification import LABELLED_TEXT
+from kdx.tasks.data_kinds import LABELLED_TEXT
 from kdx.tasks.definition import Task
 from kdx.vocabulary import Split
 

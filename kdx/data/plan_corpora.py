@@ -15,7 +15,8 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.sections import Data
-from kdx.tasks import TASKS, text_kind
+from kdx.tasks import TASKS
+from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
 LARGE = 5_000_000
@@ -77,7 +78,7 @@ def _collected(asked: PlannedCell | ResolvedEvaluation, faults: dict[str, KdxErr
 def _is_large(task: str, data: Data) -> bool:
     """Whether a text of this task takes long to tokenise; a text of another kind does not count, as it is refused."""
     about = read_about(corpus_folder(data.corpus))
-    if about is None or text_kind(about.suffixes) != TASKS[task].data:
+    if about is None or text_kind(about.suffixes) != TASKS.definition(task).data:
         return False
     files = [about.files[f"{Split.TRAIN}.{suffix}"] for suffix in about.suffixes]
     used = min(1.0, data.train_lines / max(files[0].lines, 1)) if data.train_lines else 1.0

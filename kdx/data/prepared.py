@@ -13,7 +13,7 @@ from kdx.data.text import KnownText, file_names
 from kdx.data.text_files import LANGUAGE
 from kdx.errors import KdxError
 from kdx.files import read_file
-from kdx.tasks import text_kind
+from kdx.tasks.data_kinds import text_kind
 
 ABOUT = "about.json"
 _LONGEST_ABOUT = 1_000_000  # bytes

@@ -14,8 +14,8 @@ from kdx.data.find_text import FoundText, corpus_names, find_text
 from kdx.data.vocabulary import Vocabulary
 from kdx.errors import KdxError
 from kdx.grid.sections import Data
-from kdx.tasks import TASKS, text_kind
-from kdx.tasks.definition import DataKind
+from kdx.tasks import TASKS
+from kdx.tasks.data_kinds import DataKind, text_kind
 from kdx.vocabulary import Dictionaries, Split, VocabularyKind
 
 
@@ -37,7 +37,7 @@ def find_kind(data: Data, home: Path, kind: DataKind) -> FoundText:
 
 
 def _described(kind: DataKind) -> str:
-    return f"{kind.word}, for {' and '.join(task.word for task in TASKS.values() if task.data == kind)}"
+    return f"{kind.word}, for {' and '.join(task.word for task in TASKS.definitions() if task.data == kind)}"
 
 
 def learn(text: FoundText, data: Data, folder: Path, counts: list[Counter[str]]) -> list[Vocabulary]:

@@ -22,7 +22,7 @@ from typing import IO, cast
 from kdx.data.text import PLAIN, Files, KnownText, TextFile, file_names
 from kdx.errors import KdxError, Place
 from kdx.files import NotAFileError, not_a_file, open_file, read_start
-from kdx.tasks import text_kind
+from kdx.tasks.data_kinds import text_kind
 from kdx.vocabulary import Split
 
 LONGEST_LINE = 1_000_000

@@ -59,7 +59,7 @@ class AskedEvaluation:
 
     def is_of(self, task: str) -> bool:
         """Whether an evaluation of the task has these settings; in a grid of two tasks it is meant for the other."""
-        return set(self.settings.asked) <= set(TASKS[task].evaluation_settings)
+        return set(self.settings.asked) <= set(TASKS.definition(task).evaluation_settings)
 
     def in_file(self, fault: KdxError) -> KdxError:
         """The fault, located in the file; its own place is a setting of this evaluation or none."""
@@ -113,7 +113,7 @@ def resolve_evaluation(spec: CellSpec, asked: AskedEvaluation) -> ResolvedEvalua
     Raises:
         KdxError: the cell cannot be evaluated in this way; the place is the setting that is at fault, if there is one.
     """
-    wanted, known = asked.settings.asked, TASKS[spec.task].evaluation_settings
+    wanted, known = asked.settings.asked, TASKS.definition(spec.task).evaluation_settings
     for key in wanted:
         if key not in known:
             raise KdxError(f"an evaluation of {spec.task} has no `{key}`", place=key, allowed=known)
@@ -153,6 +153,6 @@ def _refuse_other_positions(spec: CellSpec, changed: CellSpec) -> None:
 
 def _settings_of(spec: CellSpec) -> dict[str, Any]:
     """The settings of the cell's own test, for each setting that an evaluation of its task has."""
-    read = reading_of(spec)._asdict() if TASKS[spec.task].data.streams else {}
+    read = reading_of(spec)._asdict() if TASKS.definition(spec.task).data.streams else {}
     section = spec.evaluation.model_dump(mode="json") | read | {"corpus": spec.data.corpus, "split": Split.TEST.value}
-    return {key: section[key] for key in TASKS[spec.task].evaluation_settings}
+    return {key: section[key] for key in TASKS.definition(spec.task).evaluation_settings}

@@ -65,6 +65,8 @@ def _words(node: Node, key: str) -> Iterator[tuple[str, Node]]:
     """Every text that stands where a word of an axis does, at whatever depth: under a key or on an axis of a grid."""
     axis = _axis_of(key)
     if isinstance(node.value, dict):
+        if key == "tasks":
+            yield from (("task", Node(node.key((word,)), word)) for word in node.value)
         for name, inner in node.value.items():
             # `filter: {decoder-self: …}` and `data: {corpus: …}`; an axis may write `data.corpus`.
             below = f"{key}.{name}" if key in ("filter", "data") else name

@@ -17,7 +17,7 @@ def by_distance(schemes: Iterable[str]) -> bool:
 
 def attending(cell: CellFields) -> tuple[Attention, ...]:
     """The task's attentions that no other mixer stands in for."""
-    has = TASKS[cell.task].attentions
+    has = TASKS.definition(cell.task).attentions
     return has if cell.mixer == "attention" else tuple(one for one in has if one not in SELF_ATTENTIONS)
 
 

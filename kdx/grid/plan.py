@@ -14,6 +14,7 @@ from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_ev
 from kdx.grid.sections import Margin, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.task_facts import recorded_facts
 
 
 class Shown(StrEnum):
@@ -142,4 +143,5 @@ class Plan:
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
+            **recorded_facts(cell.spec for cell in self.cells),
         }

@@ -73,7 +73,7 @@ def check_evaluations(asked: Sequence[AskedEvaluation], cells: Sequence[PlannedC
 
 def _unknown(settings: Node, tasks: Sequence[str]) -> Iterator[KdxError]:
     """Refuses settings that no task of the grid has, and lists without a value."""
-    known = tuple(dict.fromkeys(key for task in tasks for key in TASKS[task].evaluation_settings))
+    known = tuple(dict.fromkeys(key for task in tasks for key in TASKS.definition(task).evaluation_settings))
     for key, value in settings.value.items():
         if key not in known:
             problem = f"an evaluation of {' or '.join(tasks)} has no setting `{shortened(key)}`"

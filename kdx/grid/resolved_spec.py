@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.data.difficulty import slice_names, slices_of
 from kdx.grid.cell_selector import choice, factors
 from kdx.grid.identity import resolved
+from kdx.grid.sections import Data
 from kdx.grid.spec import CellSpec
+from kdx.grid.task_facts import TaskFacts, metrics_of
 from kdx.grid.words import chosen_in, known_options
 from kdx.own_parts.registry import at_hand
-from kdx.tasks import TASKS
 from kdx.vocabulary import Direction
 
 _SECTIONS = ("data", "model", "training", "evaluation")
@@ -30,6 +30,8 @@ class ResolvedSpec:
 
     plain: Mapping[str, Any]
     """As its JSON has them, neutral values included."""
+    facts: TaskFacts | None = None
+    """What its sweep recorded of its task and corpus; None where both are of kdx."""
 
     @classmethod
     def of(cls, spec: CellSpec) -> "ResolvedSpec":
@@ -71,19 +73,8 @@ class ResolvedSpec:
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
-        """The metrics of its task on the test split, and their good ends; none are known of an unknown task.
-
-        Some are also measured by slice, such as `accuracy/pairs=5-8`: accuracy by the slices of a generated corpus,
-        others by those of the task.
-        """
-        if self.task not in TASKS:
-            return {}
-        task = TASKS[self.task]
-        known = task.test_metrics
-        sliced = [(metric, one.respect) for one in task.slicings for metric in one.metrics]
-        sliced += [("accuracy", respect) for respect in slices_of(self.corpus) if "accuracy" in known]
-        by_slice = {f"{metric}/{name}": known[metric] for metric, respect in sliced for name in slice_names(respect)}
-        return {**known, **by_slice}
+        """The metrics of its task on the test split, and their good ends, see `kdx.grid.task_facts`."""
+        return {**metrics_of(self.task, self.corpus), **(self.facts.metrics if self.facts else {})}
 
     def value(self, field: str) -> Any:
         """What a field such as `training.length`, or a whole section, holds; None where it holds nothing."""
@@ -108,10 +99,7 @@ class ResolvedSpec:
     @property
     def known(self) -> CellSpec | None:
         """The cell itself; None where this kdx does not know all of it."""
-        try:
-            return CellSpec.model_validate(self.plain)
-        except ValidationError:
-            return None
+        return _valid(self.plain)
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
@@ -124,7 +112,9 @@ class ResolvedSpec:
         try:
             CellSpec.model_validate(self.plain)
         except ValidationError as error:
-            faults = [_fault(one) for one in error.errors(include_url=False) if one["input"] not in list(self.parts)]
+            errors = [one for one in error.errors(include_url=False) if one["input"] not in list(self.parts)]
+            keys_of_parts = _UNKNOWN_KEY if self.missing_parts else ()
+            faults = [_fault(one) for one in errors if one["type"] not in keys_of_parts]
             faults += [f"key `{key}`" for key in keys if not self.missing_parts]
             return tuple(dict.fromkeys(faults))
         return ()
@@ -158,11 +148,21 @@ class ResolvedSpec:
             return self.known
         fields = {key: value for key, value in self.plain.items() if key in CellSpec.model_fields and key != "parts"}
         plain = _without(fields, missing)
-        plain["data"].setdefault("corpus", "unknown")
-        try:
-            return CellSpec.model_validate(plain)
-        except ValidationError:
-            return None
+        if "corpus" not in plain["data"]:
+            data = {key: value for key, value in plain["data"].items() if key in Data.model_fields}
+            plain["data"] = {**data, "corpus": "unknown"}
+        if "task" in plain:
+            return _valid(plain)
+        del plain["select"]  # by a metric that perhaps no other task has
+        specs = (_valid({**plain, "task": task}) for task in (self.facts.read_like if self.facts else ()))
+        return next(filter(None, specs), None)
+
+
+def _valid(plain: Mapping[str, Any]) -> CellSpec | None:
+    try:
+        return CellSpec.model_validate(plain)
+    except ValidationError:
+        return None
 
 
 def _without(plain: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
@@ -188,6 +188,9 @@ def _is_cell(plain: Mapping[str, Any]) -> bool:
         and select.get("direction") in ("max", "min")
         and all(isinstance(plain.get(section), dict) for section in _SECTIONS)
     )
+
+
+_UNKNOWN_KEY = ("extra_forbidden", "unknown_key")
 
 
 def _fault(detail: ErrorDetails) -> str:

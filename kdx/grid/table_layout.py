@@ -6,7 +6,7 @@ as `approach`. A field is read from the resolved cell, not from the grid's wordi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,7 +59,7 @@ def evaluated(labels: Mapping[str, str], spec: ResolvedSpec, one: ResolvedEvalua
     """
     section = {**spec.plain["evaluation"], **{k: v for k, v in one.settings.items() if k in spec.plain["evaluation"]}}
     words = {f"{EVALUATION}.{name}": word for name, word in one.words.items()}
-    return {**labels, EVALUATION: one.asked.name, **words}, ResolvedSpec({**spec.plain, "evaluation": section})
+    return {**labels, EVALUATION: one.asked.name, **words}, replace(spec, plain={**spec.plain, "evaluation": section})
 
 
 def _shown(metrics: Sequence[str], asked: str) -> list[str]:

@@ -26,8 +26,8 @@ def words_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]
 
 def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]]:
     """The same, with those that this kdx does not know."""
-    task = TASKS.get(plain.get("task", ""))
-    has = tuple(Attention) if task is None else task.attentions
+    task = plain.get("task", "")
+    has = TASKS.definition(task).attentions if task in TASKS else tuple(Attention)
     attends = plain.get("mixer", "attention") == "attention" or set(has) - set(SELF_ATTENTIONS)
     kernel = plain.get("kernel") if attends else None
     normaliser = plain.get("normaliser")
@@ -42,24 +42,23 @@ def chosen_in(plain: Mapping[str, Any]) -> Iterator[tuple[Family[Any, Any], str]
         (VALUES, plain.get("value")),
         (ENCODINGS, plain.get("encoding")),
         *((FILTERS, filters.get(attention)) for attention in has),
+        (TASKS, task),
     ]
     return ((family, word) for family, word in chosen if isinstance(word, str))
 
 
 def options_in(plain: Mapping[str, Any]) -> dict[str, Option]:
-    """The options of a resolved cell, by name: those of its words and of its task."""
+    """The options of a resolved cell, by name."""
     found = {one.name: one for family, word in words_in(plain) for one in family.definition(word).options}
     if plain.get("space") == Space.GRAPH:
         found.pop("clip", None)  # Each label has a vector, whatever the distance.
-    if task := TASKS.get(plain.get("task", "")):
-        found |= {one.name: one for one in task.options}
     return found
 
 
 @cached_over_words
 def known_options() -> dict[str, Option]:
     """Those of all words and tasks."""
-    return options_of_words() | {one.name: one for task in TASKS.values() for one in task.options}
+    return options_of_words() | {one.name: one for task in TASKS.definitions() for one in task.options}
 
 
 def owners(option: str) -> list[str]:
@@ -67,7 +66,5 @@ def owners(option: str) -> list[str]:
     section, _, name = option.rpartition(".")
     if section:
         return [known.word for known in DIFFICULTIES.definitions() if name in known.option_names]
-    known = [one for family in FAMILIES for one in family.definitions() if name in one.option_names]
-    return [one.word for one in known] + [
-        task.word for task in TASKS.values() if name in {one.name for one in task.options}
-    ]
+    families = (*FAMILIES, TASKS)
+    return [one.word for family in families for one in family.definitions() if name in one.option_names]

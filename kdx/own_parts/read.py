@@ -24,9 +24,12 @@ GROUPS = {
     "value": "kdx.values",
     "encoding": "kdx.encodings",
     "mixer": "kdx.mixers",
+    "task": "kdx.tasks",
     "corpus": "kdx.corpora",
 }
 """Axis → the group of entry points by which a package brings words for it."""
+_DEEPEST = 100
+"""Packages around a module; no file of a part lies deeper."""
 _IN_FILE = re.compile(rf"((?:{STEP.pattern}/)*){STEP.pattern}(?<=\.py):[A-Za-z_]\w*", re.ASCII)
 
 
@@ -165,8 +168,9 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         for name in names:
-            yield name
-            yield from _above(name)
+            if name.count(".") < _DEEPEST:
+                yield name
+                yield from _above(name)
 
 
 def _above(module: str) -> Iterator[str]:

@@ -8,8 +8,9 @@ from kdx.data.corpora import DIFFICULTIES
 from kdx.definitions import DefinitionError, Family, Option
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.own_parts.part import OwnPart
+from kdx.tasks import TASKS
 
-FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES)}  # type: ignore[type-arg]
+FAMILY_OF: dict[str, Family] = {family.axis: family for family in (*FAMILIES, DIFFICULTIES, TASKS)}  # type: ignore[type-arg]
 """Axis → its words."""
 
 
@@ -82,7 +83,7 @@ def _refuse_other_meanings(
     """An option whose name another word has must be the same option, for a cell has one value under a name."""
     words = {(one.axis, one.word) for one in beside}
     others: dict[str, tuple[str, Option]] = {}
-    for family in FAMILIES if part.axis != "corpus" else ():
+    for family in (*FAMILIES, TASKS) if part.axis != "corpus" else ():
         for definition in family.definitions():
             of_kdx = definition.word not in family.outside
             if definition.word != part.word and (of_kdx or (family.axis, definition.word) in words):

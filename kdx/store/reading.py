@@ -7,6 +7,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,7 @@ from sqlalchemy import (
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.task_facts import TaskFacts, read_facts
 from kdx.store import evaluations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
@@ -142,18 +144,26 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         for run_id, name, bits in found:
             if run_id in metrics:
                 metrics[run_id][name] = value_of(bits)
+    facts = read_facts(row.grid)
     return SweepRecord(
         id=row.id,
         name=row.name,
         created=row.created,
         grid=row.grid,
-        cells=tuple(CellRecord(each.id, each.ordinal, each.labels, whole_cell(each.id, each.spec)) for each in cells),
+        cells=tuple(
+            CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
+            for each in cells
+        ),
         runs=records,
         metrics=metrics,
         provenance=_provenance(connection, _planned_in(row.id)),
         evaluations=_evaluations(connection, row),
         documents=_documents(connection, row),
     )
+
+
+def _with_facts(spec: ResolvedSpec, facts: Mapping[tuple[str, str], TaskFacts]) -> ResolvedSpec:
+    return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
 
 
 def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:

@@ -1,6 +1,42 @@
-"""The kinds of data that several tasks, or the corpora that kdx generates, share."""
+"""The kinds of data that tasks learn from."""
 
-from kdx.tasks.definition import DataKind
+from dataclasses import dataclass
+from typing import Any
+
+from kdx.definitions import imported
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataKind:
+    """The kind of data that a task learns from, and how a corpus of that kind is read."""
+
+    word: str
+    """Such as `parallel text`."""
+    items: str
+    """What an example is called, in the plural."""
+    reader: str
+    """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
+    other_reader: str | None = None
+    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None: there
+    is no such text."""
+    text: bool = True
+    """Whether it is text, which has a vocabulary; else it is generated examples."""
+    suffixes: tuple[str, ...] | None = None
+    """Of its files, where they are the same in every corpus; None: those of two languages, or there are no files."""
+    streams: bool = False
+    """Whether it is read as streams, from end to end; else each item is read whole."""
+    dictionaries: bool = False
+    """Whether each of its languages may have a vocabulary of its own."""
+
+    def read(self) -> Any:
+        """The `kdx.data.corpus.ReadCorpus` of this kind."""
+        return imported(self.reader)
+
+    def read_other(self) -> Any:
+        """Its function, see `kdx.data.other_text`."""
+        assert self.other_reader is not None
+        return imported(self.other_reader)
+
 
 PARALLEL_TEXT = DataKind(
     word="parallel text",
@@ -17,4 +53,18 @@ PLAIN_TEXT = DataKind(
     suffixes=("txt",),
     streams=True,
 )
+LABELLED_TEXT = DataKind(
+    word="labelled text",
+    items="lines",
+    reader="kdx.data.labelled:load_labelled",
+    suffixes=("txt", "labels"),
+)
 EXAMPLES = DataKind(word="generated examples", items="examples", reader="kdx.data.generated:load_examples", text=False)
+
+DATA_KINDS = {one.word: one for one in (PARALLEL_TEXT, PLAIN_TEXT, LABELLED_TEXT, EXAMPLES)}
+
+
+def text_kind(suffixes: tuple[str, ...]) -> DataKind:
+    """The kind of a text whose files have these suffixes: one that always has them, or parallel text."""
+    same = (kind for kind in DATA_KINDS.values() if kind.suffixes and sorted(kind.suffixes) == sorted(suffixes))
+    return next(same, PARALLEL_TEXT)

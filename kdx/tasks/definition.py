@@ -1,47 +1,36 @@
-"""What kdx knows of a task: said once, in the task's own file, without torch."""
+"""What kdx knows of a task: its class says it, and it is read without torch."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
-from kdx.definitions import Option, imported
+from kdx.definitions import Definition
+from kdx.tasks.data_kinds import DATA_KINDS, DataKind
 from kdx.vocabulary import Attention, Direction, Embeddings, Space
 
-
-@dataclass(frozen=True, kw_only=True)
-class DataKind:
-    """The kind of data that a task learns from, and how a corpus of that kind is read."""
-
-    word: str
-    """Such as `parallel text`."""
-    items: str
-    """What an example is called, in the plural."""
-    reader: str
-    """`module:function` that reads a corpus of this kind, a `kdx.data.corpus.ReadCorpus`; imported when it is used."""
-    other_reader: str | None = None
-    """`module:function` that reads one split of another text with the vocabulary of a corpus of this kind; None: there
-    is no such text."""
-    text: bool = True
-    """Whether it is text, which has a vocabulary; else it is generated examples."""
-    suffixes: tuple[str, ...] | None = None
-    """Of its files, where they are the same in every corpus; None: those of two languages, or there are no files."""
-    streams: bool = False
-    """Whether it is read as streams, from end to end; else each item is read whole."""
-    dictionaries: bool = False
-    """Whether each of its languages may have a vocabulary of its own."""
-
-    def read(self) -> Any:
-        """The `kdx.data.corpus.ReadCorpus` of this kind."""
-        return imported(self.reader)
-
-    def read_other(self) -> Any:
-        """Its function, see `kdx.data.other_text`."""
-        assert self.other_reader is not None
-        return imported(self.other_reader)
+_METRIC = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slicing:
+class Setting(StrEnum):
+    """The keys of the grid that not every task has."""
+
+    MEMORY = "memory"
+    LENGTH = "training.length"
+    TEST_STREAMS = "evaluation.streams"
+    TEST_LENGTH = "evaluation.length"
+    TEST_MEMORY = "evaluation.memory"
+    CUTOFFS = "model.cutoffs"
+    OUTPUT_DROPOUT = "model.output_dropout"
+    BEAM = "evaluation.beam"
+    VALID_BEAM = "evaluation.valid_beam"
+    LENGTH_PENALTY = "evaluation.length_penalty"
+    PENALTY = "evaluation.penalty"
+    LONGEST = "evaluation.longest"
+
+
+class Slicing(NamedTuple):
     """A respect in which the targets of a test differ in difficulty, whatever the corpus (`kdx.data.difficulty`)."""
 
     respect: str
@@ -52,33 +41,56 @@ class Slicing:
     """The metrics that a test measures by slice."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One task. Everything that depends on the task, and is not in its own files, asks this."""
+@dataclass(frozen=True)
+class Task(Definition):
+    """One task. Everything that depends on the task, and is not in its own files, asks this.
 
-    word: str
-    title: str
-    """In a few words."""
-    data: DataKind
+    Its class says all this, see `kdx.training.module.TaskModule`.
+
+    Raises:
+        ValueError: what it says does not fit together.
+    """
+
+    reads: str
+    """The kind of data that it learns from, a word of `DATA_KINDS`."""
     metrics: Mapping[str, Direction]
     """What a validation can give, and which end of each is good; the first selects unless said otherwise."""
-    only_test: Mapping[str, Direction] = field(default_factory=dict)
+    only_test: Mapping[str, Direction]
     """What a test gives beside them."""
-    slicings: tuple[Slicing, ...] = ()
+    slicings: tuple[Slicing, ...]
     """The respects by which a test gives some of its metrics by slice as well."""
     attentions: tuple[Attention, ...]
-    spaces: tuple[Space, ...] = ()
-    """In which its tokens may be seen, its own first; none: text, which is a sequence and nothing else."""
+    spaces: tuple[Space, ...]
+    """In which its tokens may be seen, its own first; none: a sequence and nothing else."""
     embeddings: tuple[Embeddings, ...]
     """The ways in which its embeddings can be one; the first stands for `shared` where they cannot all be."""
-    settings: tuple[str, ...] = ()
-    """Dotted keys of the grid that not every task has, but this one."""
-    options: tuple[Option, ...] = ()
-    """Keys of the grid that it brings along."""
-    head_divisor: int = 1
+    settings: tuple[Setting, ...]
+    """Keys of the grid that not every task has, but this one."""
+    head_divisor: int
     """What each head's features must divide by, beside what its parts ask for."""
-    module: str
-    """`module:Class` of its `kdx.training.module.TaskModule`; imported when a run is trained."""
+
+    def __post_init__(self) -> None:
+        if self.reads not in DATA_KINDS:
+            raise ValueError(f"`reads` is `{self.reads}`; allowed: {', '.join(DATA_KINDS)}")
+        if "loss" not in self.metrics:
+            raise ValueError("`metrics` lacks `loss`, by which a run is seen to diverge")
+        for name in (*self.metrics, *self.only_test):
+            if not _METRIC.fullmatch(name):
+                raise ValueError(f"metric `{name}` is no name of a-z, 0-9 and _")
+        if twice := self.metrics.keys() & self.only_test.keys():
+            raise ValueError(f"`only_test` has `{min(twice)}`, which `metrics` has")
+        if unknown := [name for one in self.slicings for name in one.metrics if name not in self.test_metrics]:
+            raise ValueError(f"`slicings` has the metric `{unknown[0]}`, which the test has not")
+        for fact in ("attentions", "embeddings"):
+            if not getattr(self, fact):
+                raise ValueError(f"`{fact}` is empty")
+        if self.head_divisor < 1:
+            raise ValueError(f"`head_divisor` is {self.head_divisor}; allowed: from 1 on")
+
+    @property
+    def data(self) -> DataKind:
+        """The kind of data that it learns from."""
+        return DATA_KINDS[self.reads]
 
     @property
     def test_metrics(self) -> Mapping[str, Direction]:
@@ -92,7 +104,3 @@ class Task:
         # `valid_beam` is of the validations within the training.
         own = (key.removeprefix(section) for key in self.settings if key.startswith(section) and "valid" not in key)
         return (*own, *(["corpus"] if self.data.other_reader else []), "split")
-
-    def module_class(self) -> Any:
-        """The `type[kdx.training.module.TaskModule]` with its loss, evaluation, batches and model; imports torch."""
-        return imported(self.module)

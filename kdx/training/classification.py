@@ -1,7 +1,7 @@
 """Classification: cross-entropy of the label; accuracy, and F1 averaged over the labels."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from kdx.data.corpus import HELD_OUT
 from kdx.data.documents import Documents, blocks
 from kdx.data.labelled import LabelledCorpus, LabelledText
 from kdx.data.vocabulary import BEGIN, PADDING
+from kdx.definitions import option
 from kdx.grid.spec import CellSpec
 from kdx.models.classification import ClassificationModel
 from kdx.training.module import Batches, TaskModule
@@ -62,7 +63,14 @@ class LabelledBatches:
 
 
 class ClassificationModule(TaskModule):
-    """Predicts the label of each line."""
+    """The label of a line of text."""
+
+    reads = "labelled text"
+    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "macro_f1": "max", "loss": "min"}
+    attentions = ("encoder-self",)
+    embeddings = ("separate",)
+    pooling: str = option("mean", words=("mean", "first"))
+    """Of classification: a line is the mean of its tokens, or its first token, which begins it."""
 
     texts = ("text",)
 

@@ -87,13 +87,13 @@ class Evaluator:
             StorageError: prepared text cannot be kept anywhere.
         """
         corpus = evaluated_corpus(self._spec, evaluation, self._corpus, self._home)
-        task: type[TaskModule] = TASKS[self._spec.task].module_class()
+        task: type[TaskModule] = TASKS[self._spec.task]
         module = task.of(evaluation.spec, corpus)
         module.model = self._model(evaluation.spec)
         batches = task.batches(evaluation.spec, corpus, self._seed).evaluation[Split.TEST]
         self._trainer.test(module, DataLoader(batches, batch_size=None), verbose=False)
         return EvaluationOutcome(
-            metrics=dict(module.metrics),
+            metrics=dict(module.results),
             definitions=module.definitions(Split.TEST),
             data_fingerprint=corpus.fingerprint,
             longest_context=longest_context(evaluation.spec, corpus, Split.TEST),
@@ -106,7 +106,7 @@ class Evaluator:
         longest = max(self._spec.memory, self._spec.evaluation.memory or 0, spec.evaluation.memory or 0)
         if longest not in self._models:
             section = spec.evaluation.model_copy(update={"memory": longest or None})
-            task: type[TaskModule] = TASKS[spec.task].module_class()
+            task: type[TaskModule] = TASKS[spec.task]
             model = task.model_of(spec.model_copy(update={"evaluation": section}), self._weights)
             model.load_state_dict(self._weights)
             self._models[longest] = model.eval()

@@ -188,7 +188,7 @@ class Lifecycle(lightning.Callback):
 
     def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         assert isinstance(module, TaskModule)
-        step, metrics = trainer.global_step, module.metrics
+        step, metrics = trainer.global_step, module.results
         for name, value in metrics.items():
             self.recorder.metric(f"valid/average/{name}" if self.averaged else f"valid/{name}", step, value)
         self.recorder.flush(step)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from kdx.data.documents import Documents
+from kdx.definitions import options_of
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.training.documents import ByDocument, DocumentSums
@@ -49,7 +50,21 @@ class Batches:
 
 
 class TaskModule(lightning.LightningModule):
-    """A model, its loss and its evaluation. Evaluation metrics are read from `metrics` after each pass."""
+    """A task: its model, its loss and its evaluation.
+
+    A class says what the task is (`kdx.tasks.definition.Task`), in literals: what it does not say itself, its base
+    classes say. After each evaluation pass, `results` has the metrics that the class names.
+    """
+
+    reads: ClassVar[str]
+    metrics: ClassVar[Mapping[str, str]]
+    only_test: ClassVar[Mapping[str, str]] = {}
+    slicings: ClassVar[tuple[tuple[str, str, tuple[str, ...]], ...]] = ()
+    attentions: ClassVar[tuple[str, ...]]
+    spaces: ClassVar[tuple[str, ...]] = ()
+    embeddings: ClassVar[tuple[str, ...]]
+    settings: ClassVar[tuple[str, ...]] = ()
+    head_divisor: ClassVar[int] = 1
 
     texts: ClassVar[tuple[str, ...]] = ()
     """Names of the texts that it reads, of which one line each makes an item; none: it reads no text."""
@@ -58,7 +73,9 @@ class TaskModule(lightning.LightningModule):
         super().__init__()
         self.spec = spec
         self.model = model
-        self.metrics: dict[str, float] = {}
+        for name in options_of(type(self)):
+            setattr(self, name, spec.option(name))
+        self.results: dict[str, float] = {}
         """Metrics of the last evaluation pass, by name without split: `loss`, `perplexity`, …"""
         self._nats = torch.zeros((), dtype=torch.float64)
         self._targets = 0
@@ -172,7 +189,7 @@ class TaskModule(lightning.LightningModule):
         self.evaluate(batch, Split.VALID)
 
     def on_validation_epoch_end(self) -> None:
-        self.metrics = self.summarise(Split.VALID) | self.entropies
+        self.results = self.summarise(Split.VALID) | self.entropies
 
     def on_test_epoch_start(self) -> None:
         self._start()
@@ -183,7 +200,7 @@ class TaskModule(lightning.LightningModule):
         self.evaluate(batch, Split.TEST)
 
     def on_test_epoch_end(self) -> None:
-        self.metrics = self.summarise(Split.TEST)
+        self.results = self.summarise(Split.TEST)
 
 
 def exponential(loss: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,7 +24,30 @@ from kdx.vocabulary import Split
 
 
 class PredictionModule(TextModule):
-    """Predicts each token from those before it in its segment."""
+    """Decoder-only sequence prediction: each token from those before it in its segment."""
+
+    reads = "plain text"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "perplexity": "min",
+        "loss": "min",
+        "word_perplexity": "min",
+        "bits_per_byte": "min",
+    }
+    slicings = (
+        ("context", "number of tokens that a token is predicted from, memory included", ("perplexity",)),
+        ("frequency", "number of times that a token occurs in the training text", ("perplexity",)),
+    )
+    attentions = ("decoder-self",)
+    embeddings = ("tied", "separate")
+    settings = (
+        "memory",
+        "training.length",
+        "evaluation.streams",
+        "evaluation.length",
+        "evaluation.memory",
+        "model.cutoffs",
+        "model.output_dropout",
+    )
 
     texts = ("text",)
     model: LanguageModel

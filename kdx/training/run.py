@@ -107,7 +107,7 @@ def train(
     training = spec.training
     reseed(seed, "weights")
     corpus = load_corpus(spec.task, spec.data, home)
-    task: type[TaskModule] = TASKS[spec.task].module_class()
+    task: type[TaskModule] = TASKS[spec.task]
     batches = task.batches(spec, corpus, seed)
     module = task.of(spec, corpus)
     facts, code = environment(training), code_of(spec)
@@ -150,7 +150,7 @@ def train(
     assert lifecycle.best is not None
     step, score = lifecycle.best
     trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
-    for name, value in module.metrics.items():
+    for name, value in module.results.items():
         recorder.metric(f"test/{name}", step, value)
     documents = module.document_sums()
     if documents:
@@ -159,7 +159,7 @@ def train(
         recorder.outputs(f"test/{name}", lines)
     recorder.flush(training.steps)
     weights = _keep(files, spec, step, module.model.state_dict())
-    test_score = module.metrics[spec.selection[0].removeprefix("valid/")]
+    test_score = module.results[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
     if first is not None and final > WORSE * first:

@@ -70,7 +70,7 @@ class TextModule(TaskModule):
         """What each metric means of each slice that the last pass had, by what it means of the whole test."""
         return {
             f"{metric}/{name}": f"of targets with {name}, the {one.title}: {whole[metric]}"
-            for one in TASKS[self.spec.task].slicings
+            for one in TASKS.definition(self.spec.task).slicings
             for name in self.slices.means()
             if name.startswith(f"{one.respect}=")
             for metric in one.metrics

@@ -98,7 +98,7 @@ class Trained:
                 f"corpus `{self.spec.data.corpus}`, which gave the run its vocabulary, is not here",
                 hint=f"{how_to_prepare(self.spec.data.corpus)}, with the text that the run had",
             )
-        task: type[TaskModule] = TASKS[self.spec.task].module_class()
+        task: type[TaskModule] = TASKS[self.spec.task]
         module = task.of(self.spec, self.corpus)
         module.model = self.model
         return module.eval()
@@ -124,7 +124,7 @@ def model_of(spec: CellSpec, weights: bytes, place: Path) -> nn.Module:
             hint="put the file back that kdx wrote, from a backup; else train the run again, into a new database",
         ) from error
     try:
-        task: type[TaskModule] = TASKS[spec.task].module_class()
+        task: type[TaskModule] = TASKS[spec.task]
         model = task.model_of(spec, state)
         model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:

@@ -1,7 +1,7 @@
 """Translation: cross-entropy on the target words; BLEU by sacrebleu on what beam search finds."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,10 +22,25 @@ from kdx.vocabulary import LengthPenalty, Split
 
 
 class TranslationModule(TextModule):
-    """Translates with the model at each evaluation whose metrics need it; the test's always do.
+    """Encoder–decoder translation.
 
-    How they are scored stands in `kdx.training.bleu`; `bleu_detokenised` is of a test alone.
+    The model translates at each evaluation whose metrics need it; the test's always do. How they are scored stands in
+    `kdx.training.bleu`; `bleu_detokenised` is of a test alone.
     """
+
+    reads = "parallel text"
+    metrics: ClassVar[Mapping[str, str]] = {"bleu": "max", "loss": "min", "perplexity": "min", "bits_per_byte": "min"}
+    only_test: ClassVar[Mapping[str, str]] = {"bleu_detokenised": "max"}
+    slicings = (("source-words", "number of words in the source sentence", ("bleu", "perplexity")),)
+    attentions = ("encoder-self", "encoder-decoder", "decoder-self")
+    embeddings = ("shared", "tied", "separate")
+    settings = (
+        "evaluation.beam",
+        "evaluation.valid_beam",
+        "evaluation.length_penalty",
+        "evaluation.penalty",
+        "evaluation.longest",
+    )
 
     texts = ("source", "target")
     model: TranslationModel

@@ -135,7 +135,7 @@ def _plain(spec: CellSpec, turns: Turns) -> None:
     fix_arithmetic(spec.training.threads)
     reseed(0, "weights")
     corpus = load_corpus(spec.task, spec.data)
-    task: type[TaskModule] = TASKS[spec.task].module_class()
+    task: type[TaskModule] = TASKS[spec.task]
     batches = task.batches(spec, corpus, 0)
     module = task.of(spec, corpus)
     trainer = lightning.Trainer(

@@ -1,5 +1,7 @@
 """A kernel from a file beside the grid, from the grid to the table, and in the hands of somebody without the file."""
 
+import csv
+import io
 import shutil
 import sqlite3
 import subprocess
@@ -111,3 +113,120 @@ def test_a_finished_sweep_asks_for_no_code(own_kernel, data_home):
         connection.execute("DELETE FROM evaluation")
     _, said = kdx("resume", folder=own_kernel, code=2)
     assert "whose code this command would run" in said
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def one_message(said: str) -> bool:
+    """Whether all lines but the first say what is allowed and what to do."""
+    return all(line.startswith("  ") for line in said.splitlines()[1:])
+
+
+def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home, monkeypatch, tmp_path):
+    package = tmp_path / "site" / "tails"
+    ran = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+    (package / "tasks.py").write_text(ran + (package / "tasks.py").read_text())
+    kdx("plan", "grid.yaml", folder=own_task)
+    assert not (tmp_path / "ran").exists()
+    _, said = kdx("sweep", "grid.yaml", "--workers", "1", folder=own_task)
+    assert (tmp_path / "ran").exists()
+    assert "runs the code of task majority, of tails 1.2" in said and "1 completed; 1 evaluation" in said
+    here, _ = kdx("report", "--format", "csv", folder=own_task)
+    monkeypatch.delenv("PYTHONPATH")
+    there, _ = kdx("report", "--format", "csv", folder=own_task)
+    rows = list(csv.DictReader(io.StringIO(there)))
+    assert there == here and [row["evaluation"] for row in rows] == ["again"]
+    assert all(row["metric"] == "test/confidence" and row["direction"] == "max" for row in rows)
+    assert all(33 < float(row["mean"]) < 100 for row in rows)
+    out, said = kdx("report", folder=own_task)
+    assert "does not know" not in out + said
+    out, _ = kdx("trace", "sure", "exponential", folder=own_task)
+    assert "confidence of evaluation again of run 1" in out
+    kdx("export", "--parts", "sources", folder=own_task)
+    for name in ("tasks.py", "shares.py", "coins.py"):
+        assert (own_task / "sources" / "tails" / name).read_text() == (package / name).read_text()
+
+
+def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task, data_home, monkeypatch, tmp_path):
+    kdx("sweep", "grid.yaml", "--workers", "1", folder=own_task)
+    with sqlite3.connect(own_task / "runs.db") as connection:
+        connection.execute("DELETE FROM evaluation_metric")
+        connection.execute("DELETE FROM evaluation")
+    shares = tmp_path / "site" / "tails" / "shares.py"
+    right = shares.read_text()
+    shares.write_text(right.replace("max(-1)", "min(-1)"))
+    _, said = kdx("resume", folder=own_task, code=2)
+    assert "error: tails/tasks.py: the source of `majority` is not the one that its cells were made with" in said
+    shares.write_text(right)
+    with monkeypatch.context() as without:
+        without.delenv("PYTHONPATH")
+        _, said = kdx("resume", folder=own_task, code=2)
+        assert "its cells use task `majority`, which no installed package brings" in said
+    _, said = kdx("resume", folder=own_task)
+    assert "1 evaluations: 1 made" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("tasks", "class Majority", "class Minority", "tails/tasks.py:1:1: no class `Majority`"),
+        ("tasks", "(AnswerModule)", "", "tails/tasks.py:12:1: class `Majority` is no TaskModule, as every task is"),
+        ("tasks", '"max"}', '"up"}', "tails/tasks.py:15:1: `metrics` is something else than a mapping of texts to"),
+        ("tasks", '"loss": "min", ', "", "tails/tasks.py:12:1: class `Majority`: `metrics` lacks `loss`"),
+        ("tasks", '"confidence": "max"', '"Sure $_": "max"', "metric `Sure $_` is no name of a-z, 0-9 and _"),
+        ("tasks", "sharpness: float", "norm: float", "option `norm` of `majority` has the name of a key that every"),
+        ("tasks", "above=0", "above=2", "tails/tasks.py:16:1: option `sharpness` does not allow its default"),
+    ],
+)
+def test_what_a_task_says_of_itself_is_checked_by_the_plan(own_task, data_home, tmp_path, file, old, new, told):
+    change(tmp_path / "site" / "tails" / f"{file}.py", old, new)
+    _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
+    assert told in said and one_message(said)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "tasks",
+            "from torch",
+            "raise OSError('no')\nfrom torch",
+            "tails/tasks.py:3:1: `coins, majority` fails: OSError",
+        ),
+        (
+            "tasks",
+            '"confidence": 100',
+            '"sure": 100',
+            "names the metric `confidence`, which a valid pass does not give",
+        ),
+        ("tasks", '"confidence": "mean', '"sure": "mean', "its `definitions` do not say what `confidence` means"),
+        ("shares", "softmax", "softmix", "tails/shares.py:2:1: `coins, majority` fails: AttributeError"),
+        ("coins", '"majority"', '"answer"', "`coins` is no corpus of generated examples for task majority"),
+    ],
+)
+def test_what_a_task_does_is_tried_before_a_run_starts(own_task, data_home, tmp_path, file, old, new, told):
+    change(tmp_path / "site" / "tails" / f"{file}.py", old, new)
+    _, said = kdx("sweep", "grid.yaml", folder=own_task, code=2)
+    assert told in said and one_message(said.partition("error: ")[2])
+    assert not (own_task / "runs.db").exists()
+
+
+def test_a_task_that_no_package_brings_any_more_is_told(own_task, data_home, tmp_path):
+    (tmp_path / "site" / "tails").rename(tmp_path / "elsewhere")
+    _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
+    assert "the package of task `majority` is gone: no module `tails`" in said
+    (tmp_path / "site" / "tails-1.2.dist-info" / "entry_points.txt").unlink()
+    _, said = kdx("plan", "grid.yaml", folder=own_task, code=2)
+    assert "unknown task `majority`" in said
+
+
+def test_a_task_may_be_a_mapping_of_tasks_like_any_other(own_task, data_home):
+    (own_task / "grid.yaml").write_text("tasks:\n  majority: {data: {corpus: coins}}\n  set: {data: {corpus: x}}\n")
+    out, _ = kdx("plan", "grid.yaml", folder=own_task, code=2)
+    (own_task / "grid.yaml").write_text("tasks:\n  majority: {data: {corpus: coins}}\n")
+    out, _ = kdx("plan", "grid.yaml", folder=own_task)
+    assert "majority" in out

@@ -126,7 +126,7 @@ def slice_ends(name: str) -> list[int]:
     return 2 * [int(end) for end in name.removeprefix("pairs=").split("-")]
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS.values() if task.slicings], ids=lambda task: task.word)
+@pytest.mark.parametrize("task", [task for task in TASKS.definitions() if task.slicings], ids=lambda task: task.word)
 def test_a_task_of_text_has_the_slices_of_its_metrics_and_no_others(task):
     data = {"corpus": "multi30k" if task.word == "translation" else "wikitext2"}
     sizes = {"length": 32} if task.data.streams else {}

@@ -112,12 +112,12 @@ def test_facts_are_computed_once_and_leave_the_fingerprint_alone(pairs, home, mo
 
 def test_facts_of_examples_are_how_many_and_a_hash_of_them():
     facts = [
-        load_examples(Data(corpus="synthetic-sets", seed=seed, train_examples=8), None, TASKS["set"]).facts
+        load_examples(Data(corpus="synthetic-sets", seed=seed, train_examples=8), None, TASKS.definition("set")).facts
         for seed in (0, 0, 1)
     ]
     assert facts[0] == facts[1]
     assert facts[0]["test/content"] != facts[2]["test/content"] != facts[0]["valid/content"]
-    corpus = load_examples(Data(corpus="synthetic-sets", train_examples=8), None, TASKS["set"])
+    corpus = load_examples(Data(corpus="synthetic-sets", train_examples=8), None, TASKS.definition("set"))
     assert facts[0]["test/examples"] == len(corpus.splits[Split.TEST])
     changed = corpus.splits[Split.TEST]
     wrong = type(changed)(

@@ -17,7 +17,7 @@ from kdx.vocabulary import Split
 def test_generated_examples_are_made_once_and_told_by_a_fingerprint(home, monkeypatch):
     made = BUILT_IN["synthetic-sets"]
     data = Data(corpus="synthetic-sets", train_examples=50)
-    corpus = load_examples(data, None, TASKS["set"])
+    corpus = load_examples(data, None, TASKS.definition("set"))
     assert {split: len(examples) for split, examples in corpus.splits.items()} == {**made.sizes, Split.TRAIN: 50}
     assert corpus.tokens == made.tokens
     for split, examples in corpus.splits.items():
@@ -26,7 +26,7 @@ def test_generated_examples_are_made_once_and_told_by_a_fingerprint(home, monkey
         assert all((examples.inputs[name] == array).all() for name, array in expected.inputs.items())
         assert (examples.targets == expected.targets).all()
     other, fewer = (
-        load_examples(data.model_copy(update=change), None, TASKS["set"])
+        load_examples(data.model_copy(update=change), None, TASKS.definition("set"))
         for change in ({"seed": 1}, {"train_examples": 49})
     )
     assert len({corpus.fingerprint, other.fingerprint, fewer.fingerprint}) == 3
@@ -35,7 +35,7 @@ def test_generated_examples_are_made_once_and_told_by_a_fingerprint(home, monkey
 
 
 def test_unigram_loss_of_examples_is_that_of_their_targets(home):
-    corpus = load_examples(Data(corpus="synthetic-sets", train_examples=10), None, TASKS["set"])
+    corpus = load_examples(Data(corpus="synthetic-sets", train_examples=10), None, TASKS.definition("set"))
     train, valid = (corpus.splits[split].targets.ravel().tolist() for split in (Split.TRAIN, Split.VALID))
     expected = -sum(math.log((train.count(target) + 1) / (10 + 4)) for target in valid) / len(valid)
     assert corpus.unigram_loss == pytest.approx(expected)

@@ -101,7 +101,7 @@ def test_a_scheme_that_sees_distances_only_takes_a_longer_memory():
 
 
 def test_every_task_can_be_evaluated_on_its_validation_text():
-    for task in TASKS.values():
+    for task in TASKS.definitions():
         assert "split" in task.evaluation_settings
         assert set(task.evaluation_settings) <= set(EvaluationSettings.model_fields)
         assert ("corpus" in task.evaluation_settings) == (task.data.other_reader is not None)

@@ -69,7 +69,7 @@ def test_images_and_streams_have_positions_inside_each_attention():
     for task in ("image", "multimodal"):
         spec = cell(task, model={"width": 96}, position="direct-sum")
         assert (spec.inject, spec.value) == (Inject.PER_LAYER, "without-position")
-        assert positions_in(spec, *TASKS[spec.task].attentions) == ("direct-sum",)
+        assert positions_in(spec, *TASKS.definition(spec.task).attentions) == ("direct-sum",)
 
 
 def test_beside_another_mixer_the_encoder_decoder_attention_keeps_its_parts() -> None:

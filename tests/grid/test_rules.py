@@ -28,7 +28,9 @@ def refusal(task: str = "translation", **settings) -> dict:
 
 
 def test_a_test_has_the_metrics_of_validation_and_one_that_selects_nothing():
-    assert set(TASKS["translation"].test_metrics) - set(TASKS["translation"].metrics) == {"bleu_detokenised"}
+    assert set(TASKS.definition("translation").test_metrics) - set(TASKS.definition("translation").metrics) == {
+        "bleu_detokenised"
+    }
     with pytest.raises(ValidationError, match="unknown validation metric `bleu_detokenised`"):
         cell(select={"metric": "bleu_detokenised"})
 
@@ -330,7 +332,7 @@ def test_a_task_has_a_space_of_its_own_and_only_the_layers_of_its_attentions(tas
     assert spec.space == space
     layers = {Attention.ENCODER_SELF: spec.model.encoder_layers, Attention.DECODER_SELF: spec.model.decoder_layers}
     assert {attention for attention, number in layers.items() if number} == set(layers) & set(
-        TASKS[spec.task].attentions
+        TASKS.definition(spec.task).attentions
     )
     if space:
         assert spec.model.embeddings is Embeddings.SEPARATE

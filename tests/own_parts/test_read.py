@@ -1,11 +1,13 @@
 """A part is found where its word says, in a file or a package, and its source is read and not run."""
 
+import os
 import sys
 
 import pytest
 
 from kdx.attention.kernels import KERNELS
 from kdx.errors import KdxError
+from kdx.fingerprint import fingerprint
 from kdx.own_parts.part import MOST_MODULES
 from kdx.own_parts.read import find, find_any, folder_in
 
@@ -185,3 +187,40 @@ def test_the_axis_of_a_part_is_that_of_its_class(own_kernel, package):
         "from kdx.attention.filters.causal import Causal\nclass Mine(Causal):\n    formula = 1 + 1\n"
     )
     assert find_any("filters.py:Mine", own_kernel).axis == "filter"
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda file: file.mkdir(), "odd.py: cannot read the file: this is a folder, not a file"),
+        (os.mkfifo, "odd.py: cannot read the file: this is a named pipe, not a file"),
+        (lambda file: file.symlink_to("odd.py"), "odd.py: cannot read the file: Too many levels of symbolic links"),
+        (lambda file: file.symlink_to("/dev/zero"), "`odd.py` leads out of the folder of the grid"),
+        (lambda file: file.write_bytes(b" " * 50_000_000), "odd.py: 50,000,000 bytes"),
+        (lambda file: file.write_bytes(b"x = 1\0\n"), "odd.py:1:1: no Python: source code string cannot contain null"),
+        (lambda file: file.write_bytes(b"\xff\xfe"), "odd.py: not UTF-8"),
+        (lambda file: file.write_text("x = " + "-" * 60_000 + "1\n"), "odd.py:1:1: no Python: "),
+        (lambda file: file.write_text("x = 1" + " + 1" * 60_000 + "\n"), "odd.py:1:1: no Python: "),
+        (lambda file: file.write_text("if 1: pass\n" + "elif 1: pass\n" * 30_000), "odd.py:1:1: no Python: "),
+    ],
+)
+def test_what_is_no_source_is_one_message(tmp_path, make, problem):
+    make(tmp_path / "odd.py")
+    with pytest.raises(KdxError) as caught:
+        find("kernel", "odd.py:A", tmp_path)
+    assert str(caught.value).startswith(problem)
+
+
+def test_a_name_of_a_module_that_is_longer_than_any_path_is_none_of_the_part(tmp_path):
+    (tmp_path / "a.py").write_text(f"import {'.'.join(['b'] * 50_000)}\nimport kdx.{'.'.join(['b'] * 50_000)}\n")
+    part = find("kernel", "a.py:A", tmp_path)
+    assert list(part.sources) == ["a.py"] and part.kdx_modules == ()
+
+
+def test_a_module_that_kdx_has_not_is_no_code_of_kdx(own_kernel):
+    with (own_kernel / "my_kernels.py").open("a") as file:
+        file.write("def later():\n    from kdx.absent.things import x\n")
+    part = find("kernel", "my_kernels.py:Cauchy", own_kernel)
+    assert "kdx.attention.interfaces" in part.kdx_modules
+    assert not any("absent" in module for module in part.kdx_modules)
+    fingerprint(part.kdx_modules)

@@ -21,7 +21,7 @@ from kdx.run_files.load_run import load_run
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.sweep.worker import DatabaseRecorder
-from kdx.tasks import TASKS as TASK_DEFINITIONS
+from kdx.tasks import TASKS as EVERY_TASK
 from kdx.training.run import train
 from kdx.training.stopping import StopRequest
 from kdx.vocabulary import Split
@@ -89,7 +89,7 @@ TASKS = pytest.mark.parametrize("task", ["translation", "prediction", "set"])
 def evaluation_of(run):
     """A module around the model, and the batches of the test."""
     corpus = run.corpus
-    task = TASK_DEFINITIONS[run.spec.task].module_class()
+    task = EVERY_TASK[run.spec.task]
     module, batches = task.of(run.spec, corpus), task.batches(run.spec, corpus, 0)
     module.model = run.model
     return module.eval(), batches.evaluation[Split.TEST]
@@ -105,7 +105,7 @@ def test_its_test_score_is_the_recorded_one(database, home, task):
         for index, batch in enumerate(batches):
             module.test_step(batch, index)
         module.on_test_epoch_end()
-    score = module.metrics[run.spec.selection[0].removeprefix("valid/")]
+    score = module.results[run.spec.selection[0].removeprefix("valid/")]
     assert score == pytest.approx(run.record.test_score, rel=1e-6)
 
 

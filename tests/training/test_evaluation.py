@@ -23,7 +23,7 @@ def evaluator(spec: CellSpec, stop: StopRequest | None = None, heard: list | Non
     """Of weights as they are before the first step."""
     corpus = load_corpus(spec.task, spec.data)
     reseed(0, "weights")
-    weights = TASKS[spec.task].module_class().of(spec, corpus).model.state_dict()
+    weights = TASKS[spec.task].of(spec, corpus).model.state_dict()
     heard = [] if heard is None else heard
     return Evaluator(spec, 0, weights, corpus, stop=stop or StopRequest(), alive=lambda: heard.append(1))
 

@@ -77,7 +77,7 @@ def whole(home, few_examples, tmp_path_factory):
 @every_arm
 def test_a_run_measures_what_its_task_is_told_by_and_says_what_it_means(arm, whole):
     done = whole(arm)
-    metrics = TASKS[done.spec.task].metrics
+    metrics = TASKS.definition(done.spec.task).metrics
     for split in ("valid", "test"):
         measured = {name.removeprefix(f"{split}/") for name, _ in done.rows if name.startswith(f"{split}/")}
         by_slice = {name for name in measured if name.startswith("accuracy/")}
@@ -106,9 +106,8 @@ def test_a_resumed_run_ends_as_if_it_had_never_been_broken(arm, step, whole, hom
 def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, whole, home):
     done = whole(arm)
     spec = done.spec
-    task = TASKS[spec.task]
-    corpus = load_examples(spec.data, home, task)
-    module = task.module_class().of(spec, corpus).eval()
+    corpus = load_examples(spec.data, home, TASKS.definition(spec.task))
+    module = TASKS[spec.task].of(spec, corpus).eval()
     module.model.load_state_dict(done.weights)
     (batch,) = ExampleBatches(corpus.splits[Split.TEST], 10**6).in_order()
     with torch.no_grad():
@@ -142,13 +141,13 @@ def test_the_scores_are_those_of_the_best_weights_on_every_test_example(arm, who
 @every_arm
 def test_weights_alone_say_what_the_model_is(arm, whole):
     done = whole(arm)
-    TASKS[done.spec.task].module_class().model_of(done.spec, done.weights).load_state_dict(done.weights)
+    TASKS[done.spec.task].model_of(done.spec, done.weights).load_state_dict(done.weights)
 
 
 def test_a_model_that_learned_nothing_more_than_how_often_a_class_comes_is_undertrained(home, tmp_path):
     spec = cell("set", learning_rate=1e-12)
     done = run(spec, tmp_path, home)
-    floor = load_examples(spec.data, home, TASKS[spec.task]).unigram_loss
+    floor = load_examples(spec.data, home, TASKS.definition(spec.task)).unigram_loss
     assert floor == pytest.approx(math.log(4), abs=0.2)
     final = done.column("valid/loss")[STEPS]
     assert final >= floor

@@ -68,8 +68,8 @@ def test_an_evaluation_is_a_mean_over_tokens_not_over_batches_and_starts_anew():
     nats = sum(
         functional.cross_entropy(x.flatten(0, 1).double(), y.flatten(), reduction="sum").item() for x, y in (one, other)
     )
-    assert module.metrics["loss"] == pytest.approx(nats / 38)
-    assert module.metrics["perplexity"] == math.exp(module.metrics["loss"])
+    assert module.results["loss"] == pytest.approx(nats / 38)
+    assert module.results["perplexity"] == math.exp(module.results["loss"])
 
 
 def test_nats_are_summed_in_sixty_four_bits():

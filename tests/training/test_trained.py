@@ -109,7 +109,7 @@ def trained(unbroken, home):
     def of(task: str) -> Trained:
         done = unbroken(task)
         corpus = load_corpus(task, done.spec.data, home)
-        module = TASKS[task].module_class().of(done.spec, corpus)
+        module = TASKS[task].of(done.spec, corpus)
         module.model.load_state_dict(done.weights)
         return Trained(done.spec, module.model.eval(), corpus)
 

@@ -36,6 +36,7 @@ def test_a_part_that_works_has_no_fault_whatever_it_prints(own_kernel):
         ("return 1 / (1 +", "while True:\n            pass\n        return 1 / (1 +", 19, "does not come to an end"),
         ('gives = "weight"', "", None, "its class says that it gives a logarithm, and weight gives numbers"),
         ('"""Kernels of one\'s own."""', "raise SystemExit(1)", 1, "SystemExit"),
+        ("return 1 /", "return query.mean(-1) /", None, "fails: "),
     ],
 )
 def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
@@ -49,6 +50,24 @@ def test_a_fault_is_told_at_its_line(own_kernel, old, new, line, problem):
         assert problem in fault["problem"]
         assert line is None or fault["place"][0] == "my_kernels.py"
         assert line is None or abs(fault["place"][1] - line) <= 1  # of a loop, either of its lines
+
+
+@pytest.mark.parametrize("kernel", ["favor", "hedgehog", "cosformer"])
+def test_a_kernel_of_kdx_beside_a_part_is_not_the_part_that_is_tried(own_kernel, kernel):
+    (own_kernel / "mine.py").write_text("from kdx.data.corpora.copy import Copy\nclass Mine(Copy): pass\n")
+    (own_kernel / "grid.yaml").write_text(
+        f"task: answer\nkernel: {kernel}\nmodel: {{width: 16, heads: 2, decoder_layers: 1}}\n"
+        "data: {corpus: 'mine.py:Mine'}\n"
+    )
+    assert tried(own_kernel) == {}
+
+
+def test_a_kernel_that_extends_one_with_a_map_of_its_own_is_tried_on_heads(own_kernel):
+    (own_kernel / "mine.py").write_text("from kdx.attention.kernels.favor import FAVOR\nclass Mine(FAVOR): pass\n")
+    grid = "task: answer\ndata: {corpus: copy}\nkernel: mine.py:Mine\nmodel: {width: 16, heads: 2}\n"
+    for maps in ("", "maps: differential\n"):
+        (own_kernel / "grid.yaml").write_text(grid + maps)
+        assert tried(own_kernel) == {}
 
 
 def test_a_corpus_is_asked_for_an_example(own_kernel):

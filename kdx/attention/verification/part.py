@@ -76,14 +76,28 @@ def check_kernel(kernel: KernelFunction, x: Tensor) -> None:
     Raises:
         ValueError: it gives something else.
     """
+    before = x.detach().clone()
     log_weight, weight = kernel.log_weight(x, x), kernel.weight(x, x)
-    found = "signed weight" if weight is not None else "logarithm" if log_weight is not None else "nothing"
-    if found == "signed weight" and weight is not None and not bool((weight < 0).any()) and kernel.gives == "weight":
-        return
-    if found != kernel.gives:
-        what = {"logarithm": "log_weight", "signed weight": "weight", "nothing": "neither method"}[found]
-        hint = "write gives = 'weight', or 'signed weight'" if weight is not None else "define log_weight or weight"
-        raise ValueError(f"its class says that it gives a {kernel.gives}, and {what} gives numbers: {hint}")
+    if not torch.equal(x, before):
+        raise ValueError("it changes the queries or the keys that it is given")
+    found = log_weight if weight is None else weight
+    if found is None:
+        raise ValueError("neither log_weight nor weight gives numbers: define one of them")
+    name = "log_weight" if weight is None else "weight"
+    expected = (*x.shape[:-1], x.size(-2))
+    if not isinstance(found, Tensor) or found.shape != expected or found.dtype != x.dtype:
+        kind = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        problem = f"{name} gives {kind} for queries and keys of {x.dtype} {tuple(x.shape)}"
+        raise ValueError(f"{problem}; allowed: {x.dtype} {expected}")
+    again = kernel.log_weight(x, x) if weight is None else kernel.weight(x, x)
+    if not torch.equal(torch.nan_to_num(found), torch.nan_to_num(again)):  # type: ignore[arg-type]
+        raise ValueError(f"{name} gives other numbers for the same queries and keys when it is asked again")
+    if weight is None or kernel.gives == "logarithm":
+        if (weight is None) != (kernel.gives == "logarithm"):
+            hint = "write gives = 'weight', or 'signed weight'" if weight is not None else "define weight"
+            raise ValueError(f"its class says that it gives a {kernel.gives}, and {name} gives numbers: {hint}")
+    elif kernel.gives == "weight" and bool((weight < 0).any()):
+        raise ValueError("its class says that it gives a weight, and some are below 0: write gives = 'signed weight'")
 
 
 def _variants(axis: str, word: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,7 @@ from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
 
 def resolve_options(cell: CellFields) -> None:
     """Settles the filters of attentions that the task lacks, and every option of a word."""
-    has = TASKS[cell.task].attentions
+    has = TASKS.definition(cell.task).attentions
     default = Filters()
     foreign = [one.value.replace("-", "_") for one in Attention if one not in has]
     cell.settle(filter=cell.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
@@ -146,7 +146,9 @@ def _refuse_later_keys(cell: CellFields) -> None:
 
 def _refuse_filters(cell: CellFields) -> None:
     mixer = MIXERS.definition(cell.mixer)
-    unable = {filter_in(cell, attention) for attention in TASKS[cell.task].attentions} - set(mixer.filters or FILTERS)
+    unable = {filter_in(cell, attention) for attention in TASKS.definition(cell.task).attentions} - set(
+        mixer.filters or FILTERS
+    )
     if unable:
         problem = f"the {cell.mixer} mixer has no filter {', '.join(sorted(unable))}"
         raise refuse("filter", problem, allowed=", ".join(mixer.filters))

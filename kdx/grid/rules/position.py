@@ -16,7 +16,7 @@ def resolve_position(cell: CellFields) -> None:
         raise refuse("position", "`none` does not go together with a scheme", hint="write position: none")
     if len(set(cell.position)) < len(cell.position):
         raise refuse("position", "a position scheme stands twice")
-    task = TASKS[cell.task]
+    task = TASKS.definition(cell.task)
     has = task.attentions
     if cell.position and cell.placement and not set(cell.placement) & set(has):
         raise refuse("placement", f"{cell.task} has no {' and no '.join(cell.placement)}", allowed=", ".join(has))

@@ -9,7 +9,7 @@ from kdx.tasks import TASKS
 
 def resolve_select(cell: CellFields) -> None:
     """Settles `select`, by the first of the task's metrics unless the grid says otherwise."""
-    known = TASKS[cell.task].metrics
+    known = TASKS.definition(cell.task).metrics
     metric = cell.select.metric if cell.select else f"valid/{next(iter(known))}"
     split, _, name = metric.rpartition("/")
     if split == "test":

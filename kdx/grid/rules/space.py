@@ -13,7 +13,7 @@ from kdx.vocabulary import Inject, Space
 
 def resolve_space(cell: CellFields) -> None:
     """Settles `space`, which is None for text."""
-    task = TASKS[cell.task]
+    task = TASKS.definition(cell.task)
     spaces = task.spaces or (Space.SEQUENCE,)
     if cell.space not in (None, *spaces):
         raise refuse("space", f"{cell.task} is not seen as `{cell.space}`", allowed=", ".join(spaces))

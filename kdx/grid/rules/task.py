@@ -15,7 +15,7 @@ from kdx.vocabulary import Attention, Dictionaries, Embeddings, Inject
 
 def resolve_task(cell: CellFields) -> None:
     """Settles `model` and `training`."""
-    task = TASKS[cell.task]
+    task = TASKS.definition(cell.task)
     if Attention.DECODER_SELF in task.attentions and FILTERS.definition(cell.filter.decoder_self).sees_later:
         allowed = ", ".join(known.word for known in FILTERS.definitions() if not known.sees_later)
         raise refuse("filter.decoder-self", "the decoder would see what it is to predict", allowed=allowed)
@@ -49,7 +49,7 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
     """Refuses settings that only other tasks have."""
-    for key in dict.fromkeys(key for other in TASKS.values() for key in other.settings):
+    for key in dict.fromkeys(key for other in TASKS.definitions() for key in other.settings):
         if key not in task.settings and _value(cell, key) != _default(key):
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
     data = cell.data
@@ -65,7 +65,7 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
 
 
 def _owners(key: str) -> list[str]:
-    return [task.word for task in TASKS.values() if key in task.settings]
+    return [task.word for task in TASKS.definitions() if key in task.settings]
 
 
 def _value(cell: CellFields, key: str) -> Any:

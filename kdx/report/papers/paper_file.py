@@ -43,7 +43,7 @@ _SHIPPED = Path(__file__).parent / "published"
 
 
 def _known(metric: str) -> str:
-    known = list(dict.fromkeys(name for task in TASKS.values() for name in task.test_metrics))
+    known = list(dict.fromkeys(name for task in TASKS.definitions() for name in task.test_metrics))
     if metric.removeprefix("valid/") not in known:
         raise refuse("", f"unknown metric `{metric}`", allowed=", ".join(known))
     return metric

@@ -15,7 +15,6 @@ from kdx.report.selection.cells import Cell
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
 from kdx.store.records import SweepRecord
-from kdx.tasks import TASKS
 
 _PER_TOKEN = frozenset({"loss", "perplexity"})
 BITS_PER_BYTE = "bits_per_byte"
@@ -135,7 +134,7 @@ def _of_spec(spec: ResolvedSpec) -> tuple[Trait, ...]:
 
 def _reading(spec: ResolvedSpec) -> tuple[Trait, ...]:
     """How a stream is cut for the test, since a perplexity depends on the context."""
-    if spec.task not in TASKS or not TASKS[spec.task].data.streams:
+    if spec.value("training.length") is None:  # which every task that reads streams has, and no other
         return ()
     length = spec.value("evaluation.length") or spec.value("training.length")
     memory = spec.value("memory" if spec.value("evaluation.memory") is None else "evaluation.memory")

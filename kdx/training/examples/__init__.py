@@ -20,6 +20,10 @@ from kdx.vocabulary import Split
 class ExamplesModule(TaskModule):
     """Classifies, and counts how often the likeliest class is the right one."""
 
+    reads = "generated examples"
+    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "loss": "min"}
+    embeddings: ClassVar[tuple[str, ...]] = ("separate",)
+
     unit = "examples"
     build: ClassVar[type[nn.Module]]
     """The model of a cell."""

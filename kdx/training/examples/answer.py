@@ -1,6 +1,7 @@
 """Answers in generated sequences: a decoder reads tokens one by one and predicts an answer after some of them."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -14,7 +15,11 @@ from kdx.vocabulary import Split
 
 
 class AnswerModule(ExamplesModule):
-    """Predicts answers, and counts the sequences whose answers are all right."""
+    """The answers in a generated sequence, and how many sequences have all of them right."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "exact_match": "max", "loss": "min"}
+    attentions = ("decoder-self",)
+    embeddings = ("separate", "tied")
 
     unit = "answers"
 

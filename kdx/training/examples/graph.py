@@ -12,7 +12,11 @@ from kdx.vocabulary import Split
 
 
 class GraphModule(ExamplesModule):
-    """Predicts what is asked about a node."""
+    """What is asked about a node of a labelled graph."""
+
+    attentions = ("encoder-self",)
+    # As a set, the nodes without their edges.
+    spaces = ("graph", "set")
 
     @classmethod
     def built(cls, spec: CellSpec, corpus: ExampleCorpus) -> nn.Module:

@@ -1,6 +1,8 @@
 """Generation of images: how likely each pixel is after those before it."""
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 from kdx.models.image import ImageModel
 from kdx.training.examples import ExamplesModule
@@ -8,7 +10,11 @@ from kdx.vocabulary import Split
 
 
 class ImageModule(ExamplesModule):
-    """Predicts each pixel of an image from those before it, and reports the loss in bits, as is usual for images."""
+    """The pixels of an image, each from those before it; the loss is in bits too, as is usual for images."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"bits_per_dimension": "min", "loss": "min"}
+    attentions = ("decoder-self",)
+    spaces = ("image", "sequence")
 
     unit = "pixels"
     build = ImageModel

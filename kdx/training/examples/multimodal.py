@@ -5,6 +5,10 @@ from kdx.training.examples import ExamplesModule
 
 
 class MultimodalModule(ExamplesModule):
-    """Predicts the class of streams."""
+    """The class of streams of several modalities."""
+
+    attentions = ("encoder-self",)
+    spaces = ("multimodal", "crossmodal", "sequence")
+    head_divisor = 6  # pairs of features of each modality
 
     build = MultimodalModel

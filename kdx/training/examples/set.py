@@ -5,6 +5,9 @@ from kdx.training.examples import ExamplesModule
 
 
 class SetModule(ExamplesModule):
-    """Predicts the class of a set."""
+    """The class of a set."""
+
+    attentions = ("encoder-self",)
+    spaces = ("set",)
 
     build = SetModel

@@ -1,6 +1,8 @@
 """Tours through cities: which city follows each, and how long the tours are."""
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,7 +13,11 @@ from kdx.vocabulary import Split
 
 
 class TourModule(ExamplesModule):
-    """Predicts the next city after each city, and measures how much longer its tours are than the shortest."""
+    """The shortest tour through cities: the next city after each, and how much longer such tours are."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"accuracy": "max", "loss": "min", "length_ratio": "min"}
+    attentions = ("encoder-self",)
+    spaces = ("set",)
 
     unit = "cities"
     build = TourModel

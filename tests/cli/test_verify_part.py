@@ -1,0 +1,64 @@
+"""A part is checked in a process of its own: whatever it does ends in findings or in one message."""
+
+import subprocess
+import sys
+
+import pytest
+
+HONEST = "return 1 / (1 + squared_distance(query, key) / self.bandwidth**2)"
+
+
+def verify(folder) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kdx", "verify", "--part", "my_kernels.py:Cauchy"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def edit(folder, body: str) -> None:
+    file = folder / "my_kernels.py"
+    assert HONEST in file.read_text()
+    file.write_text(file.read_text().replace(HONEST, body))
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["print('x' * 300_000)", "import threading, time; threading.Thread(target=time.sleep, args=(9e9,)).start()"],
+)
+def test_what_a_part_does_beside_leaves_the_findings_alone(own_kernel, before):
+    edit(own_kernel, f"{before}\n        {HONEST}")
+    done = verify(own_kernel)
+    assert (done.returncode, "26 checks of propositions: all hold" in done.stderr) == (0, True)
+    assert len(done.stdout) < 1000
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("import sys; sys.exit(0)", "my_kernels.py:19:1: `my_kernels.py:Cauchy` fails: SystemExit: 0"),
+        ("import os; os._exit(0)", "`my_kernels.py:Cauchy` ended the process that checked it, with code 0"),
+        ("raise KeyboardInterrupt", "my_kernels.py:19:1: `my_kernels.py:Cauchy` fails: KeyboardInterrupt"),
+        ("return None", "neither log_weight nor weight gives numbers"),
+        ("return 'a'", "weight gives str for queries and keys of torch.float64 (1, 2, 9, 8)"),
+        ("return query.sum(-1, keepdim=True)", "weight gives torch.float64 (1, 2, 9, 1)"),
+        ("return squared_distance(query, key).long()", "weight gives torch.int64 (1, 2, 9, 9)"),
+        ("query.data.mul_(0.5); " + HONEST, "it changes the queries or the keys that it is given"),
+        ("return squared_distance(query, key) * query.new_empty(()).uniform_()", "other numbers for the same queries"),
+        ("return -squared_distance(query, key)", "and some are below 0: write gives = 'signed weight'"),
+    ],
+)
+def test_what_is_no_kernel_is_one_message(own_kernel, body, told):
+    edit(own_kernel, body)
+    done = verify(own_kernel)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_loop_comes_to_an_end(own_kernel, monkeypatch, capsys):
+    from kdx.cli.verify import verify as here
+    from kdx.errors import KdxError
+
+    edit(own_kernel, "while True: pass")
+    monkeypatch.setattr("kdx.cli.verify.WITHIN", 3)
+    monkeypatch.chdir(own_kernel)
+    with pytest.raises(KdxError, match="does not come to an end") as caught:
+        here(part="my_kernels.py:Cauchy")
+    assert caught.value.place.file == "my_kernels.py"
