@@ -109,6 +109,7 @@ def test_a_finished_sweep_asks_for_no_code(own_kernel, data_home):
     _, said = kdx("resume", folder=own_kernel)
     assert "nothing is unfinished" in said
     with sqlite3.connect(own_kernel / "runs.db") as connection:
+        connection.execute("DELETE FROM evaluation_document")
         connection.execute("DELETE FROM evaluation_metric")
         connection.execute("DELETE FROM evaluation")
     _, said = kdx("resume", folder=own_kernel, code=2)
@@ -154,6 +155,7 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
 def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task, data_home, monkeypatch, tmp_path):
     kdx("sweep", "grid.yaml", "--workers", "1", folder=own_task)
     with sqlite3.connect(own_task / "runs.db") as connection:
+        connection.execute("DELETE FROM evaluation_document")
         connection.execute("DELETE FROM evaluation_metric")
         connection.execute("DELETE FROM evaluation")
     shares = tmp_path / "site" / "tails" / "shares.py"
