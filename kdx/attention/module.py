@@ -47,6 +47,8 @@ W = TypeVar("W", bound=Word)
 
 # Pairs (Tq × Tk) up to which a bias or a mask is made whole; above, weights are computed block by block.
 LARGEST_WHOLE = 256 * 256
+# Pairs up to which this holds of a bias that neither learns nor depends on the row: 4 MiB a head.
+LARGEST_CONSTANT = 1024 * 1024
 # Tokens from which on sums over the keys are quicker than a kernel of each pair, forward and backward: so many, and so
 # many for each feature where a kernel has many more than a head has, as Taylor's has.
 FEWEST_TOKENS = 128
@@ -404,16 +406,21 @@ class KernelAttention(ContextMixer):
         sink = self.normaliser.sink()
         # With a sink nothing of a row cancels.
         past = self.filter.triangular and projected.masks.own and sink is None
+        # A constant of the pairs, the same for all rows, may be larger than what is made for each row anew.
+        unlimited = not self.filter.limits and padding is None and mask is None
+        unlimited = unlimited and query.size(2) * key.size(2) <= LARGEST_CONSTANT
         dot_products, bias = [kernel], None
         for scheme in self._schemes:
             columns = scheme.dot_product(raw, at_query, at_key, past)
             if columns is not None:
                 dot_products.append(columns)
                 continue
-            if large and scheme.weighs:
+            if large and scheme.weighs and (not unlimited or any(True for _ in scheme.parameters())):
                 return None
             factor = scheme.log_weight(raw, at_query, at_key)
             if factor is not None:
+                if large and (factor.dim() > 3 or factor.requires_grad):
+                    return None
                 bias = factor if bias is None else bias + factor
         causal = self._triangular(projected) and padding is None and mask is None and bias is None
         if sink is not None and (left_out := self.kernel.left_out(query)) is not None:

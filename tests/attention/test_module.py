@@ -306,7 +306,10 @@ def test_gradients_of_a_long_sequence_are_those_of_the_literal_path() -> None:
     "more", [{}, {"positions": ("rotary",)}, {"positions": ("alibi",)}, {"value": "table"}], ids=str
 )
 @torch.no_grad()
-def test_what_needs_no_pairs_is_the_same_with_pairs(kernel: str, filter: str, more: dict) -> None:
+def test_what_needs_no_pairs_is_the_same_with_pairs(
+    kernel: str, filter: str, more: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kdx.attention.module.FEWEST_TOKENS", 32)
     module, x = KernelAttention(8, 2, kernel=kernel, filter=filter, **more).double().eval(), draw(2, 140, 8)
     padding = torch.zeros(2, 140, dtype=torch.bool)
     padding[0, 100:], padding[1, :30] = True, True
