@@ -10,7 +10,7 @@ values, which this reads in 0.07 s.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,13 @@ class Node:
             node = node._inner(step) or node
         return node.keys.get(str(path[-1]), node.place)
 
+    def inner(self, path: Sequence[str | int]) -> "Node | None":
+        """The value at `path`; None where there is none."""
+        node: Node | None = self
+        for step in path:
+            node = node._inner(step) if node is not None else None
+        return node
+
     def _inner(self, step: str | int) -> "Node | None":
         if isinstance(self.value, dict):
             return self.value.get(step)
@@ -130,11 +137,14 @@ def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
     """A value as a file would have it, from the command line; all of it stands at `place`. None: it is faulty."""
     own: list[KdxError] = []
     try:
+        # A terminal's bytes that are not UTF-8 come as surrogates.
+        text.encode()
         # As the value of a key, so that it is read as in a grid.
         node = _Reader(place.file, f"value: {text}", own, "value").document().value.get("value")
+    except UnicodeEncodeError:
+        own, node = [KdxError("a value that is not UTF-8", hint="use a terminal that speaks UTF-8")], None
     except Faults as error:
-        own = [*error.faults]
-        node = None
+        own, node = [*error.faults], None
     if "\n" in text:
         own.append(KdxError("a value of several lines", place=place, allowed="one line"))
     faults.extend(KdxError(one.problem, place=place, allowed=one.allowed, hint=one.hint) for one in own)
