@@ -19,6 +19,7 @@ import yaml
 
 from kdx.errors import Faults, KdxError, Place
 from kdx.files import TooLargeError, read_file
+from kdx.grid.not_yaml import not_utf8, not_yaml
 
 LARGEST_FILE = 1_000_000  # bytes
 MOST_VALUES = 200_000  # lists and mappings among them
@@ -123,14 +124,9 @@ def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = 
         raise Faults([KdxError(f"{error.size} bytes are no {what}", place=name, allowed=allowed)]) from error
     except OSError as error:
         raise Faults([KdxError(f"cannot read the {what}: {error.strerror}", place=name)]) from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        problem = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        raise Faults([KdxError(problem, place=Place(name, line, column), hint="save the file as UTF-8")]) from error
-    return _Reader(name, text, faults, what).document()
+    if (fault := not_utf8(name, raw)) is not None:
+        raise Faults([fault])
+    return _Reader(name, raw.decode("utf-8-sig"), faults, what).document()
 
 
 def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
@@ -180,13 +176,7 @@ class _Reader:
             if not isinstance(event := next(self.events), yaml.StreamEndEvent):
                 raise KdxError("a second document", place=self._place(event), allowed=f"one {self.what} a file")
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = Place(self.name, mark.line + 1, mark.column + 1) if mark else self.name
-            problem = " ".join(filter(None, (error.context, error.problem)))
-            # The parser does not say which character it cannot read.
-            tab = mark is not None and self.text[mark.index : mark.index + 1] == "\t"
-            hint = "this is a tab; YAML is indented with spaces" if tab else None
-            raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place, hint=hint)]) from error
+            raise Faults([*self.faults, not_yaml(self.name, self.text, error)]) from error
         except yaml.YAMLError as error:
             raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
         except Faults:
@@ -236,7 +226,17 @@ class _Reader:
         if self._is_too_long(event.value, place, LONGEST_TEXT):
             return Node(place, None)
         plain = event.implicit[0] and event.style in (None, "")
+        if plain and event.end_mark is not None and event.end_mark.line + 1 > place.line:
+            self._refuse_items_in(event, place)
         return Node(place, self._scalar(event.value, place) if plain else self._text(event.value, place))
+
+    def _refuse_items_in(self, event: yaml.ScalarEvent, place: Place) -> None:
+        """A list under a key that has a value already: YAML takes its items for further lines of the value."""
+        assert event.end_mark is not None
+        following = self.text.splitlines()[place.line : event.end_mark.line + 1]
+        if any(line.lstrip().startswith("- ") for line in following):
+            problem = f"a list under a key that has a value already, `{shortened(event.value)}`"
+            self.faults.append(KdxError(problem, place=place, hint="remove the value or the list, or use quotes"))
 
     def _mapping(self, place: Place, depth: int) -> Node:
         values: dict[str, Node] = {}
