@@ -24,6 +24,7 @@ from kdx.grid.words import known_options
 from kdx.vocabulary import Attention
 
 _ABSENT = object()
+_WHOLE = re.compile(r"-?[0-9]+\.0")
 _ORDER: dict[str, Collection[str]] = {"position": POSITIONS, "placement": tuple(Attention)}
 
 
@@ -32,6 +33,11 @@ def word(factor: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ("+" if factor == "position" else "/").join(map(str, value)) or "none"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def plain_number(word: str) -> str:
+    """A whole number in the word that it has however it is written: `1.0` is `1`."""
+    return word.removesuffix(".0") if _WHOLE.fullmatch(word) else word
 
 
 def _worded(value: Any) -> Any:

@@ -5,12 +5,11 @@ of them agree, and a list is any of its words; what stands under `not` must not 
 it is judged, so that one that no cell can have may be excluded; a key that it does not set has its default.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.cell_selector import as_word, default_word, factors
+from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
 from kdx.grid.source import Node, shortened
 
 MOST_CONDITIONS = 100
@@ -22,19 +21,19 @@ class Combination:
 
     labels: Mapping[str, str]
     """Axis → choice."""
-    plain: Mapping[str, Any]
-    """What the grid sets in it."""
+    settings: Sequence[Node]
+    """What the grid sets in it, each over the ones before."""
 
     def word(self, factor: str) -> str | None:
         """The word of a factor or of a named axis; None where the combination lacks the axis."""
         if factor not in factors():
             return self.labels.get(factor)
-        value: Any = self.plain
-        for step in factor.split("."):
-            if not isinstance(value, Mapping) or step not in value:
-                return default_word(factor)
-            value = value[step]
-        return as_word(factor, value)
+        path = factor.split(".")
+        for node in reversed(self.settings):
+            if (found := node.inner(path)) is not None:
+                return plain_number(as_word(factor, found.plain()))
+        default = default_word(factor)
+        return None if default is None else plain_number(default)
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,19 @@ class Condition:
             self.held.append(True)
         return fits
 
-    def faults(self) -> Iterator[KdxError]:
-        """Words that no combination has, after all of them were looked at: a typo, or a condition that says nothing."""
+    @property
+    def factors(self) -> frozenset[str]:
+        """All that it asks about."""
+        return frozenset(self.terms) | (self.unless.factors if self.unless is not None else frozenset())
+
+    def faults(self, settled: Collection[str] = ()) -> Iterator[KdxError]:
+        """Words that no combination has, after all of them were looked at: a typo, or a condition that says nothing.
+
+        Args:
+            settled: factors that the command line sets in every cell; a condition on them may well be idle.
+        """
+        if not self.factors.isdisjoint(settled):
+            return
         typos = False
         for factor, words in self.terms.items():
             known = tuple(self.seen.get(factor, {}))
@@ -80,27 +90,43 @@ class Condition:
             yield KdxError("no combination fulfils all of this condition", place=self.node.place, hint="remove it")
 
 
-def read_condition(node: Node, axes: Collection[str], faults: list[KdxError]) -> Condition | None:
-    """A condition, or None where it is faulty.
+class ConditionReader:
+    """Reads the conditions of a grid.
 
-    Args:
-        axes: the axes that have a name of their own.
+    A condition that several sub-grids share is read once, so that it knows the words of all their combinations.
     """
-    before = len(faults)
-    if not isinstance(node.value, dict) or not node.value:
-        faults.append(KdxError(f"`{node}` as a condition", place=node.place, allowed="{factor: word, …}"))
-        return None
-    terms, unless = {}, None
-    known = (*axes, *factors())
-    for key, value in node.value.items():
-        if key == "not":
-            unless = read_condition(value, axes, faults)
-        elif key not in known:
-            problem, place = f"unknown factor `{shortened(key)}`", node.key((key,))
-            faults.append(KdxError(problem, place=place, allowed=(*known, "not"), hint=did_you_mean(key, known)))
-        elif isinstance(value.value, dict) or value.value == []:
-            faults.append(KdxError(f"`{value}` as words of `{key}`", place=value.place, allowed="a word, or a list"))
-        else:
-            words = value.value if isinstance(value.value, list) else [value]
-            terms[key] = frozenset(as_word(key, word.plain()) for word in words)
-    return None if len(faults) > before else Condition(node, terms, unless)
+
+    def __init__(self, axes: Collection[str], faults: list[KdxError]) -> None:
+        """`axes`: those of the whole grid that have a name of their own."""
+        self._axes = axes
+        self._faults = faults
+        # The nodes are kept, for the id of one that is gone may be given to another.
+        self._read: dict[int, tuple[Node, Condition | None]] = {}
+
+    def read(self, node: Node) -> Condition | None:
+        """A condition, or None where it is faulty."""
+        if id(node) not in self._read:
+            self._read[id(node)] = node, self._condition(node)
+        return self._read[id(node)][1]
+
+    def _condition(self, node: Node) -> Condition | None:
+        before = len(self._faults)
+        if not isinstance(node.value, dict) or not node.value:
+            self._faults.append(KdxError(f"`{node}` as a condition", place=node.place, allowed="{factor: word, …}"))
+            return None
+        terms, unless = {}, None
+        known = (*self._axes, *factors())
+        for key, value in node.value.items():
+            if key == "not":
+                unless = self.read(value)
+            elif key not in known:
+                problem, place = f"unknown factor `{shortened(key)}`", node.key((key,))
+                hint = did_you_mean(key, known)
+                self._faults.append(KdxError(problem, place=place, allowed=(*known, "not"), hint=hint))
+            elif isinstance(value.value, dict) or value.value == []:
+                problem = f"`{value}` as words of `{key}`"
+                self._faults.append(KdxError(problem, place=value.place, allowed="a word, or a list"))
+            else:
+                words = value.value if isinstance(value.value, list) else [value]
+                terms[key] = frozenset(plain_number(as_word(key, word.plain())) for word in words)
+        return None if len(self._faults) > before else Condition(node, terms, unless)

@@ -9,9 +9,11 @@ that they are for; and combinations from beside the product are included.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
+from graphlib import TopologicalSorter
 from itertools import product
 from math import prod
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,6 +25,7 @@ from kdx.grid.identity import cell_id
 from kdx.grid.plan import PlannedCell
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
+from kdx.grid.table_layout import leaves
 
 MOST_LOOKED_AT = 20_000
 """Largest number of faults, repeated ones included; after them the other cells are not checked."""
@@ -36,8 +39,13 @@ class Bundle:
     settings: Node
     preset: Node | None = None
     """Settings that lie under all that the grid sets."""
-    inner: Mapping[str, str] = field(default_factory=dict)
-    """Further axes that vary with it, or only under it, and their choices."""
+    inner: Mapping[str, "Bundle"] = field(default_factory=dict)
+    """Further axes that vary with it, or only under it, and their choices, which lie over its own settings."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All that it sets, each over the ones before."""
+        return (self.settings, *(one.settings for one in self.inner.values()))
 
 
 @dataclass(frozen=True)
@@ -51,10 +59,35 @@ class Dimension:
     baseline: str | None = None
     """The choice that all others are to be compared with."""
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Its own axis, and those of its bundles."""
         return tuple(dict.fromkeys([self.name, *(name for bundle in self.bundles for name in bundle.inner)]))
+
+    @cached_property
+    def decides(self) -> frozenset[str]:
+        """The axes and the factors that it has a say in."""
+        nodes = (node for bundle in self.bundles for node in bundle.nodes)
+        return frozenset(self.names).union(*(paths(node.plain()) for node in nodes))
+
+
+def paths(settings: Mapping[str, Any]) -> frozenset[str]:
+    """The factors that settings set."""
+    return frozenset(path for path, _ in leaves(settings))
+
+
+def in_order(dimensions: Sequence[Dimension]) -> list[Dimension]:
+    """Those that vary under a condition, each after the ones that its condition asks about.
+
+    Raises:
+        CycleError: some depend on each other; its second argument names them, the first one once more at the end.
+    """
+    conditional = {one.name: one for one in dimensions if one.when is not None}
+    asked = {
+        name: [other.name for other in conditional.values() if one.when and other.decides & one.when.factors]
+        for name, one in conditional.items()
+    }
+    return [conditional[name] for name in TopologicalSorter(asked).static_order()]
 
 
 @dataclass(frozen=True)
@@ -77,6 +110,8 @@ class SubGrid:
     overrides: tuple[Override, ...] = ()
     include: tuple[tuple[Bundle, ...], ...] = ()
     """Combinations beside the product: the bundles of its named axes, and one of the other settings."""
+    on_top: Node | None = None
+    """Settings that are laid over all others in every cell."""
 
     @property
     def size(self) -> int:
@@ -108,60 +143,54 @@ class SubGrid:
         named = [dimension.name for dimension in self.dimensions if dimension.name not in factors()]
         for included in self.include:
             *own, others = included
-            heads = [dimension.name for dimension in self.dimensions[: len(named) - len(own)]]
-            bundles = {name: self.dimensions[index].bundles[0] for index, name in enumerate(heads)}
-            bundles |= dict(zip((name for name in named if name not in heads), own, strict=True))
-            yield from self._unless_excluded({**bundles, "": others}, excluded=False)
+            yield from self._unless_excluded({**dict(zip(named, own, strict=True)), "": others}, excluded=False)
 
     def _varies(self, bundles: dict[str, Bundle]) -> bool:
         """Takes out the bundles of dimensions that do not vary here; false for all but the first of those."""
-        for dimension in self.dimensions:
-            if dimension.when is None:
-                continue
+        for dimension in self._conditional:
             others = {name: bundle for name, bundle in bundles.items() if name != dimension.name}
-            if dimension.when.holds(self._combination(others)):
+            if dimension.when is None or dimension.when.holds(self._combination(others)):
                 continue
             if bundles[dimension.name] is not dimension.bundles[0]:
                 return False
             del bundles[dimension.name]
         return True
 
+    @cached_property
+    def _conditional(self) -> list[Dimension]:
+        return in_order(self.dimensions)
+
     def _unless_excluded(
         self, bundles: Mapping[str, Bundle], *, excluded: bool = True
     ) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
-        settings = self._settings(bundles)
-        labels = {
-            axis: label
-            for name, bundle in bundles.items()
-            if name
-            for axis, label in {name: bundle.label, **bundle.inner}.items()
-        }
+        overrides: tuple[Node, ...] = ()
+        combination = self._combination(bundles)
         if self.exclude or self.overrides:
-            combination = self._combination(bundles)
             # All of them are asked, so that each learns which words there are.
             hidden = [condition.holds(combination) for condition in self.exclude]
             if excluded and any(hidden):
                 return
-            settings += tuple(one.settings for one in self.overrides if one.when.holds(combination))
-        yield labels, settings
+            overrides = tuple(one.settings for one in self.overrides if one.when.holds(combination))
+        yield combination.labels, self._settings(bundles, overrides)
 
     def _combination(self, bundles: Mapping[str, Bundle]) -> Combination:
-        labels = {name: bundle.label for name, bundle in bundles.items()}
-        labels |= {name: label for bundle in bundles.values() for name, label in bundle.inner.items()}
-        return Combination(labels, reduce(Node.overlaid, self._settings(bundles)).plain())
+        labels = {}
+        for name, bundle in bundles.items():
+            if name:
+                labels[name] = bundle.label
+            labels |= {axis: one.label for axis, one in bundle.inner.items()}
+        return Combination(labels, self._settings(bundles))
 
-    def _settings(self, bundles: Mapping[str, Bundle]) -> tuple[Node, ...]:
+    def _settings(self, bundles: Mapping[str, Bundle], overrides: Sequence[Node] = ()) -> tuple[Node, ...]:
         presets = [preset for preset in (self.preset, *(bundle.preset for bundle in bundles.values())) if preset]
-        return (*presets[-1:], self.base, *(bundle.settings for bundle in bundles.values()))
+        own = (node for bundle in bundles.values() for node in bundle.nodes)
+        return (*presets[-1:], self.base, *own, *overrides, *([self.on_top] if self.on_top is not None else []))
 
 
-def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError], on_top: Node | None = None) -> list[PlannedCell]:
+def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[PlannedCell]:
     """Every cell; each fault goes to `faults` once.
 
     Two choices that give the same cell are both kept: they share its id and its runs.
-
-    Args:
-        on_top: settings that are laid over all that a grid sets, in every cell.
 
     Raises:
         Faults: so many cells are wrong, even if in the same places, that the others are not checked.
@@ -171,9 +200,8 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError], on_top: Node 
     found = 0
     for sub_grid in sub_grids:
         axes = [name for dimension in sub_grid.dimensions for name in dimension.names]
-        before = len(cells), len(faults)
+        before, sound = (len(cells), len(faults)), not faults
         for chosen, settings in sub_grid.combinations():
-            settings = settings if on_top is None else (*settings, on_top)
             node = reduce(Node.overlaid, settings)
             try:
                 spec = CellSpec.model_validate(node.plain())
@@ -188,17 +216,22 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError], on_top: Node 
                 continue
             labels = {name: word for name in axes if (word := _label(spec, name, chosen.get(name))) is not None}
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
-        _check_conditions(sub_grid, faults, empty=(len(cells), len(faults)) == before)
-        _check_baselines(sub_grid, cells[before[0] :], faults)
+        if sub_grid.exclude and before == (len(cells), len(faults)):
+            first = sub_grid.dimensions[0] if sub_grid.dimensions else None
+            of = f" of {first.name} `{first.bundles[0].label}`" if first and len(sub_grids) > 1 else ""
+            problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place
+            faults.append(KdxError(problem, place=place, hint="exclude less"))
+        if sound:
+            _check_baselines(sub_grid, cells[before[0] :], faults)
+    _check_conditions(sub_grids, faults)
     return cells
 
 
-def _check_conditions(sub_grid: SubGrid, faults: list[KdxError], *, empty: bool) -> None:
-    for condition in sub_grid.conditions:
-        faults.extend(condition.faults())
-    if empty and sub_grid.exclude:
-        place = sub_grid.exclude[0].node.place
-        faults.append(KdxError("`exclude` leaves no combination", place=place, hint="exclude less"))
+def _check_conditions(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> None:
+    """A condition must say something of the grid as a whole, of whatever sub-grid."""
+    settled = {path for one in sub_grids if one.on_top is not None for path in paths(one.on_top.plain())}
+    for condition in {id(one): one for sub_grid in sub_grids for one in sub_grid.conditions}.values():
+        faults.extend(condition.faults(settled))
 
 
 def _check_baselines(sub_grid: SubGrid, cells: Sequence[PlannedCell], faults: list[KdxError]) -> None:
@@ -206,15 +239,19 @@ def _check_baselines(sub_grid: SubGrid, cells: Sequence[PlannedCell], faults: li
     for dimension in sub_grid.dimensions:
         if dimension.baseline is None:
             continue
-        axis, ids = dimension.name, {}
+        axis = dimension.name
+        baselines: dict[tuple[tuple[str, str], ...], str] = {}
+        changed: dict[str | None, list[tuple[tuple[tuple[str, str], ...], str]]] = {}
         for cell in cells:
-            others = tuple((name, label) for name, label in cell.labels.items() if name != axis)
-            ids[others, cell.labels.get(axis)] = cell.id
+            label = cell.labels.get(axis)
+            others = tuple((name, word) for name, word in cell.labels.items() if name != axis)
+            if label == dimension.baseline:
+                baselines[others] = cell.id
+            else:
+                changed.setdefault(label, []).append((others, cell.id))
         for bundle in dimension.bundles:
-            pairs = [
-                (ids.get((others, dimension.baseline)), one) for (others, at), one in ids.items() if at == bundle.label
-            ]
-            if bundle.label != dimension.baseline and pairs and all(one == other for one, other in pairs):
+            pairs = changed.get(bundle.label, [])
+            if pairs and all(baselines.get(others) == one for others, one in pairs):
                 problem = f"the change `{bundle.label}` gives the baseline itself"
                 faults.append(KdxError(problem, place=bundle.settings.place, hint="remove it"))
 
@@ -233,7 +270,7 @@ def _label(spec: CellSpec, axis: str, chosen: str | None) -> str | None:
 
 
 def _values(bundle: Bundle) -> int:
-    return _count(bundle.settings) + (_count(bundle.preset) if bundle.preset else 0)
+    return sum(map(_count, bundle.nodes)) + (_count(bundle.preset) if bundle.preset else 0)
 
 
 def _count(node: Node) -> int:

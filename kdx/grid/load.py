@@ -50,11 +50,14 @@ def load_grid(
         raise by_place([*faults, *faults_of_parts])
     check_keys(root, (*GRID, *settings()), faults)
     chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
-    parts = sub_grids(root, faults)
+    parts = [replace(part, on_top=of_cells) for part in sub_grids(root, faults)]
     runs = sum(part.size for part in parts) * len(chosen)
     if runs > most_runs:
         place = root.key(("axes",)) if "axes" in root.value else root.place
-        faults.append(KdxError(f"{runs:,} runs", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs"))
+        taken = ", those that conditions take out among them" if any(list(part.conditions) for part in parts) else ""
+        faults.append(
+            KdxError(f"{runs:,} runs{taken}", place=place, allowed=f"at most {most_runs:,}", hint="see --max-runs")
+        )
         raise by_place(faults)
     values = sum(part.values for part in parts)
     if values > MOST_VALUES * most_runs:
@@ -63,7 +66,7 @@ def load_grid(
         raise by_place(faults)
     if of_cells is not None:
         _refuse_overruled(of_cells, parts, faults)
-    cells = cells_of(parts, faults, of_cells)
+    cells = cells_of(parts, faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:
@@ -83,7 +86,11 @@ def load_grid(
     tables = read_tables(root, plan, faults)
     baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}
     if "tables" not in root.value and baselines:
-        tables = [(table_of_ablation(axis, word, plan.axes), root) for axis, word in baselines.items()]
+        varied = [name for name in plan.axes if len({cell.labels.get(name) for cell in cells}) > 1]
+        try:
+            tables = [(table_of_ablation(axis, word, varied), root) for axis, word in baselines.items()]
+        except KdxError as error:
+            faults.append(KdxError(error.problem, place=root.key(("ablate",)), hint=error.hint))
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
         check_tables(plan, tables, faults)

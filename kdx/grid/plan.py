@@ -16,6 +16,9 @@ from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import recorded_facts
 
+MOST_FACTORS = 20
+"""Factors of a table's rows, and of its columns."""
+
 
 class Shown(StrEnum):
     """What a place of a table holds: the test score of the best-validation seed, or the mean over seeds."""
@@ -29,9 +32,9 @@ class TableSpec(Section):
 
     name: str = Field(min_length=1)
     caption: str = ""
-    rows: tuple[str, ...] = Field(min_length=1, max_length=20)
+    rows: tuple[str, ...] = Field(min_length=1, max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a row."""
-    columns: tuple[str, ...] = Field((), max_length=20)
+    columns: tuple[str, ...] = Field((), max_length=MOST_FACTORS)
     where: CellSelector = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None

@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.grid.cell_selector import word as as_text
 from kdx.grid.faults import located
-from kdx.grid.plan import Plan, Shown, TableSpec
+from kdx.grid.plan import MOST_FACTORS, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import Node, shortened
 from kdx.grid.table_layout import LayoutBuilder, evaluated, factor_value, reads_evaluations
@@ -64,8 +65,12 @@ def _name_baseline(plain: dict[str, Any], node: Node, plan: Plan) -> None:
     word = plain.get("baseline")
     if word is None or isinstance(word, dict | list):
         return
-    word = str(word)
-    names = [name for key in ("rows", "columns") for name in plain.get(key) or () if isinstance(name, str)]
+    word = as_text("baseline", word)
+    sides = [plain[key] for key in ("rows", "columns") if isinstance(plain.get(key), list)]
+    names = [name for side in sides for name in side if isinstance(name, str)]
+    if not names:  # which is told of the rows
+        del plain["baseline"]
+        return
     known = {
         name: {factor_value(cell.labels, ResolvedSpec.of(cell.spec), name) for cell in plan.cells}
         for name in dict.fromkeys(names)
@@ -83,8 +88,15 @@ def _name_baseline(plain: dict[str, Any], node: Node, plan: Plan) -> None:
 
 
 def table_of_ablation(axis: str, baseline: str, axes: Sequence[str]) -> TableSpec:
-    """What is reported of an ablation unless the grid asks for tables: each change with its difference."""
+    """What is reported of an ablation unless the grid asks for tables: each change with its difference.
+
+    Raises:
+        KdxError: more axes vary beside it than a table may have columns.
+    """
     columns = tuple(name for name in axes if name != axis)
+    if len(columns) > MOST_FACTORS:
+        problem = f"{len(columns)} axes beside the changes, where a table has at most {MOST_FACTORS}"
+        raise KdxError(problem, hint="write `tables:`")
     return TableSpec(
         name="ablation",
         caption="A baseline, and each single change of it",

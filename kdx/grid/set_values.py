@@ -34,7 +34,7 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
             # A factor of an axis is one key, dots and all.
             path = (first, ".".join(rest)) if first == "axes" and rest else (first, *rest)
             grid = grid.overlaid(at_path(path, node))
-        elif key in factors() or (key in settings() and isinstance(node.value, dict)):
+        elif key in factors() or key in settings():
             cell = cell.overlaid(at_path((first, *rest), node))
         else:
             problem, hint = f"unknown key `{shortened(key)}`", did_you_mean(key, known)

@@ -46,9 +46,14 @@ def check_keys(node: Node, known: Iterable[str], faults: list[KdxError]) -> None
             faults.append(KdxError(problem, place=place, allowed=known, hint=nested or did_you_mean(key, known)))
 
 
+def is_taken_out(node: Node | None) -> bool:
+    """Whether a key is absent, or an extending grid wrote null over what it had."""
+    return node is None or (node.value is None and node.replaces)
+
+
 def mapping_of(node: Node | None, faults: list[KdxError], what: str) -> dict[str, Node]:
     """A mapping's entries; one whose value is null was taken out by an extending grid."""
-    if node is None:
+    if node is None or is_taken_out(node):
         return {}
     if not isinstance(node.value, dict):
         faults.append(KdxError(f"`{node}` under `{what}`", place=node.place, allowed="a mapping"))
@@ -62,7 +67,7 @@ def mapping_of(node: Node | None, faults: list[KdxError], what: str) -> dict[str
 
 def list_of(node: Node | None, faults: list[KdxError], what: str, *, most: int) -> list[Node]:
     """A list's items; a single mapping is a list of one."""
-    if node is None or node.value is None:
+    if node is None or is_taken_out(node):
         return []
     items = [node] if isinstance(node.value, dict) else node.value
     if not isinstance(items, list) or not items:

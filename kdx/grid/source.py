@@ -10,7 +10,7 @@ values, which this reads in 0.07 s.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 
 from kdx.errors import Faults, KdxError, Place
 from kdx.files import TooLargeError, read_file
+from kdx.grid.not_yaml import not_utf8, not_yaml
 
 LARGEST_FILE = 1_000_000  # bytes
 MOST_VALUES = 200_000  # lists and mappings among them
@@ -73,6 +74,13 @@ class Node:
             node = node._inner(step) or node
         return node.keys.get(str(path[-1]), node.place)
 
+    def inner(self, path: Sequence[str | int]) -> "Node | None":
+        """The value at `path`; None where there is none."""
+        node: Node | None = self
+        for step in path:
+            node = node._inner(step) if node is not None else None
+        return node
+
     def _inner(self, step: str | int) -> "Node | None":
         if isinstance(self.value, dict):
             return self.value.get(step)
@@ -116,25 +124,23 @@ def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = 
         raise Faults([KdxError(f"{error.size} bytes are no {what}", place=name, allowed=allowed)]) from error
     except OSError as error:
         raise Faults([KdxError(f"cannot read the {what}: {error.strerror}", place=name)]) from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        problem = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        raise Faults([KdxError(problem, place=Place(name, line, column), hint="save the file as UTF-8")]) from error
-    return _Reader(name, text, faults, what).document()
+    if (fault := not_utf8(name, raw)) is not None:
+        raise Faults([fault])
+    return _Reader(name, raw.decode("utf-8-sig"), faults, what).document()
 
 
 def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:
     """A value as a file would have it, from the command line; all of it stands at `place`. None: it is faulty."""
     own: list[KdxError] = []
     try:
+        # A terminal's bytes that are not UTF-8 come as surrogates.
+        text.encode()
         # As the value of a key, so that it is read as in a grid.
         node = _Reader(place.file, f"value: {text}", own, "value").document().value.get("value")
+    except UnicodeEncodeError:
+        own, node = [KdxError("a value that is not UTF-8", hint="use a terminal that speaks UTF-8")], None
     except Faults as error:
-        own = [*error.faults]
-        node = None
+        own, node = [*error.faults], None
     if "\n" in text:
         own.append(KdxError("a value of several lines", place=place, allowed="one line"))
     faults.extend(KdxError(one.problem, place=place, allowed=one.allowed, hint=one.hint) for one in own)
@@ -170,13 +176,7 @@ class _Reader:
             if not isinstance(event := next(self.events), yaml.StreamEndEvent):
                 raise KdxError("a second document", place=self._place(event), allowed=f"one {self.what} a file")
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = Place(self.name, mark.line + 1, mark.column + 1) if mark else self.name
-            problem = " ".join(filter(None, (error.context, error.problem)))
-            # The parser does not say which character it cannot read.
-            tab = mark is not None and self.text[mark.index : mark.index + 1] == "\t"
-            hint = "this is a tab; YAML is indented with spaces" if tab else None
-            raise Faults([*self.faults, KdxError(f"not YAML: {problem}", place=place, hint=hint)]) from error
+            raise Faults([*self.faults, not_yaml(self.name, self.text, error)]) from error
         except yaml.YAMLError as error:
             raise Faults([*self.faults, KdxError(f"not YAML: {error}".replace("\n", " "), place=self.name)]) from error
         except Faults:
@@ -226,7 +226,17 @@ class _Reader:
         if self._is_too_long(event.value, place, LONGEST_TEXT):
             return Node(place, None)
         plain = event.implicit[0] and event.style in (None, "")
+        if plain and event.end_mark is not None and event.end_mark.line + 1 > place.line:
+            self._refuse_items_in(event, place)
         return Node(place, self._scalar(event.value, place) if plain else self._text(event.value, place))
+
+    def _refuse_items_in(self, event: yaml.ScalarEvent, place: Place) -> None:
+        """A list under a key that has a value already: YAML takes its items for further lines of the value."""
+        assert event.end_mark is not None
+        following = self.text.splitlines()[place.line : event.end_mark.line + 1]
+        if any(line.lstrip().startswith("- ") for line in following):
+            problem = f"a list under a key that has a value already, `{shortened(event.value)}`"
+            self.faults.append(KdxError(problem, place=place, hint="remove the value or the list, or use quotes"))
 
     def _mapping(self, place: Place, depth: int) -> Node:
         values: dict[str, Node] = {}

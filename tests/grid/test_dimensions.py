@@ -1,10 +1,14 @@
 """The grid language: what varies together, under conditions, one by one, or not at all; each fault with its place."""
 
+import json
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
@@ -212,7 +216,7 @@ def test_a_change_that_changes_nothing_is_refused(tmp_path):
     (fault,) = faults_of(tmp_path, "ablate: [kernel: exponential, kernel: rbf]\n")
     assert "the change `kernel = exponential` gives the baseline itself" in fault
     (fault,) = faults_of(tmp_path, "ablate: [kernl: rbf]\n")
-    assert "unknown factor `kernl`" in fault
+    assert "unknown key `kernl`" in fault
 
 
 def test_a_factor_varies_once(tmp_path):
@@ -230,3 +234,191 @@ def test_a_baseline_may_be_a_word(tmp_path):
     twice = "tables: [{name: t, rows: filter.encoder-self, columns: filter.encoder-decoder, baseline: full}]\n"
     (fault,) = faults_of(tmp_path, filters + twice)
     assert "`full` is a word of filter.encoder-self and of filter.encoder-decoder" in fault
+
+
+def test_a_named_axis_may_depend_on_a_condition(tmp_path):
+    axes = "axes: {style: {values: {a: {norm: pre}, b: {norm: post}}, when: {kernel: rbf}}, kernel: [rbf, linear]}\n"
+    plan = plan_of(tmp_path, axes)
+    assert [(cell.labels.get("style"), cell.spec.kernel, cell.spec.norm) for cell in plan.cells] == [
+        ("a", "rbf", "pre"),
+        (None, "linear", "post"),
+        ("b", "rbf", "post"),
+    ]
+
+
+def test_a_condition_on_an_axis_that_does_not_vary_sees_what_the_cell_has(tmp_path):
+    plan = plan_of(
+        tmp_path,
+        """
+        axes:
+          training.warmup: {values: [1, 2], when: {norm: pre}}
+          norm: {values: [pre, post], when: {kernel: rbf}}
+          kernel: [rbf, linear]
+        """,
+    )
+    assert sorted((c.spec.kernel, str(c.spec.norm), c.spec.training.warmup) for c in plan.cells) == [
+        ("linear", "post", 200),
+        ("rbf", "post", 200),
+        ("rbf", "pre", 1),
+        ("rbf", "pre", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("axes: {norm: {values: [pre, post], when: {not: {norm: pre}}}}", "axis `norm` depends on itself"),
+        (
+            "axes: {kernel: {values: [rbf], when: {norm: pre}}, norm: {values: [pre], when: {kernel: rbf}}}",
+            "the axes `kernel`, `norm` depend on each other",
+        ),
+        ("axes: {kernel: [rbf]}\noverrides: {when: {kernel: rbf}, set: {kernel: linear}}", "an override of `kernel`"),
+        ("overrides: {when: {kernel: exponential}, set: {training.steps: 5, training: {steps: 6}}}", "is set twice"),
+        ("axes: {'': {a: {norm: pre}}}", "`` as the name of an axis"),
+        ("axes: {not: {a: {norm: pre}}}", "`not` as the name of an axis"),
+        ("axes: {training.clip: [1, 1.0]}", "`1.0` stands twice"),
+        ("axes:", "`None` under `axes`"),
+        ("ablate: {}", "`ablate` is empty"),
+        ("ablate: {kernel: rbf}", "`kernel` as the name of a change"),
+        ("ablate: {x: {axes: {training.steps: [1, 2]}}}", "axes in the change `x`"),
+        ("ablate: {x: {norm: pre}}\nexclude: {ablation: baseline}", "no cell has the baseline's ablation"),
+        ("axes: {norm: {when: {kernel: rbf}}}", "axis `norm` has no `values`"),
+        ("tables: [{name: a, rows: 3, baseline: x}]", "`3` as rows"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(tmp_path, text, message):
+    (fault,) = faults_of(tmp_path, text + "\n")
+    assert message in fault
+
+
+def test_tasks_and_an_axis_of_tasks_vary_twice(tmp_path):
+    (tmp_path / "grid.yaml").write_text("tasks: {translation: {}}\naxes: {task: [translation]}\n")
+    with pytest.raises(Faults, match="`task` varies twice"):
+        load_grid(tmp_path / "grid.yaml")
+
+
+GRIDS = """
+grids:
+  a: {approaches: {x: {}, y: {kernel: rbf}}, axes: {training.steps: [5, 6]}}
+  b: {axes: {norm: [pre, post]}}
+"""
+
+
+def test_a_condition_matters_if_it_does_in_one_of_several_grids(tmp_path):
+    plan = plan_of(tmp_path, GRIDS + "exclude: [{approach: y, training.steps: 5}, {norm: pre}]\n")
+    assert labels(plan) == [("a", "x", "5"), ("a", "x", "6"), ("a", "y", "6"), ("b", "post")]
+    (fault,) = faults_of(tmp_path, GRIDS + "exclude: {norm: prre}\n")
+    assert "no combination has norm = prre\n  allowed: post, pre\n" in fault
+    (fault,) = faults_of(tmp_path, GRIDS + "exclude: {grid: b}\n")
+    assert "`exclude` leaves no combination of grid `b`" in fault
+
+
+def test_what_is_included_may_be_for_one_of_several_grids(tmp_path):
+    plan = plan_of(tmp_path, GRIDS + "include: {grid: b, kernel: cosine}\n")
+    assert [cell.spec.kernel for cell in plan.cells if cell.labels["grid"] == "b"] == [
+        "exponential",
+        "exponential",
+        "cosine",
+    ]
+    (fault,) = {*faults_of(tmp_path, GRIDS + "include: {grid: c, kernel: cosine}\n")}
+    assert "unknown grid `c`" in fault
+
+
+def test_what_is_included_has_the_labels_of_what_it_sets(tmp_path):
+    approaches = "approaches: {table: {position: lookup, axes: {clip: [2, 4]}}}\n"
+    plan = plan_of(tmp_path, approaches + "include: [{approach: table, clip: 8}, {approach: table}]\n")
+    assert [(cell.labels["clip"], cell.spec.option("clip")) for cell in plan.cells] == [
+        ("2", 2),
+        ("4", 4),
+        ("8", 8),
+        ("16", 16),
+    ]
+
+
+def test_changes_lie_over_all_that_they_are_changes_of(tmp_path):
+    text = "ablate: [{norm: pre}, {training: {warmup: 3}}]\naxes: {style: {p: {norm: pre}, q: {norm: post}}}\n"
+    plan = plan_of(tmp_path, text)
+    assert [(cell.labels["style"], cell.labels["ablation"], str(cell.spec.norm)) for cell in plan.cells] == [
+        ("p", "baseline", "pre"),
+        ("p", "norm = pre", "pre"),
+        ("p", "training.warmup = 3", "pre"),
+        ("q", "baseline", "post"),
+        ("q", "norm = pre", "pre"),
+        ("q", "training.warmup = 3", "post"),
+    ]
+    assert plan.tables[0].columns == ("style",)
+
+
+def test_an_extending_grid_takes_out_what_varies(tmp_path):
+    (tmp_path / "base.yaml").write_text(
+        SMALL + "ablate: [kernel: rbf]\naxes: {norm: [pre, post]}\nexclude: {norm: pre}\n"
+    )
+    (tmp_path / "grid.yaml").write_text("extends: base.yaml\nablate: null\naxes: null\nexclude: null\n")
+    (cell,) = load_grid(tmp_path / "grid.yaml").cells
+    assert cell.labels == {}
+
+
+CHOICES = {"kernel": ["exponential", "rbf", "linear"], "norm": ["post", "pre"], "training.warmup": [200, 1, 2]}
+"""The first of each is the default."""
+
+
+@st.composite
+def grids(draw):
+    """Axes, some of which vary under a condition on an earlier one, and exclusions."""
+    names = draw(st.permutations(list(CHOICES)))[: draw(st.integers(1, 3))]
+    axes, conditions = {}, {}
+    for index, name in enumerate(names):
+        axes[name] = draw(st.permutations(CHOICES[name]))[: draw(st.integers(1, 3))]
+        if index and draw(st.booleans()):
+            other = draw(st.sampled_from(names[:index]))
+            conditions[name] = {other: draw(st.sampled_from(CHOICES[other]))}
+    exclude = draw(
+        st.lists(
+            st.sets(st.sampled_from(list(CHOICES)), min_size=1).flatmap(
+                lambda keys: st.fixed_dictionaries({key: st.sampled_from(CHOICES[key]) for key in sorted(keys)})
+            ),
+            max_size=2,
+        )
+    )
+    return axes, conditions, exclude
+
+
+def expected(axes, conditions, exclude):
+    """What a grid gives: axis by axis, each combination so far with each choice or, out of its condition, as it is.
+
+    None: some condition never holds, or nothing is left.
+    """
+    found, idle = [{name: choices[0] for name, choices in CHOICES.items()}], False
+    for name, choices in axes.items():
+        idle |= not any(conditions.get(name, {}).items() <= one.items() for one in found)
+        found = [
+            {**one, name: choice}
+            for one in found
+            for choice in (choices if conditions.get(name, {}).items() <= one.items() else [CHOICES[name][0]])
+        ]
+    idle |= not all(any(condition.items() <= one.items() for one in found) for condition in exclude)
+    found = [one for one in found if not any(condition.items() <= one.items() for condition in exclude)]
+    return None if idle or not found else found
+
+
+@given(grids())
+def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
+    axes, conditions, exclude = grid
+    written = {
+        name: {"values": choices, "when": conditions[name]} if name in conditions else choices
+        for name, choices in axes.items()
+    }
+    tmp_path, text = tmp_path_factory.mktemp("any"), {"axes": written, **({"exclude": exclude} if exclude else {})}
+    cells = expected(axes, conditions, exclude)
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in text.items())
+    if cells is None:
+        assert all(re.search("no combination", fault) for fault in faults_of(tmp_path, text))
+        return
+    plan = plan_of(tmp_path, text)
+    found = [
+        {"kernel": c.spec.kernel, "norm": str(c.spec.norm), "training.warmup": c.spec.training.warmup}
+        for c in plan.cells
+    ]
+    assert sorted(found, key=str) == sorted(cells, key=str)
+    for cell, one in zip(plan.cells, found, strict=True):
+        assert cell.labels == {name: str(one[name]) for name in axes}

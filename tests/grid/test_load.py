@@ -266,15 +266,15 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         ("approaches: {A: {kernl: rbf}}", "grid.yaml:5:18: unknown key `kernl`"),
         (
             "approaches: {A: {kernel: rbf}}\naxes: {kernel: [rbf]}",
-            "grid.yaml:5:18: axis `kernel` would overrule approach `A`",
+            "grid.yaml:5:18: axis `kernel` and approach `A` both set `kernel`",
         ),
         (
             "axes: {size: {A: {kernel: rbf}}, kernel: [rbf]}",
-            "grid.yaml:5:19: axis `kernel` would overrule size `A`",
+            "grid.yaml:5:19: axis `kernel` and size `A` both set `kernel`",
         ),
         (
             "axes: {kernel: [rbf], size: {A: {kernel: rbf}}}",
-            "grid.yaml:5:34: axis `kernel` would overrule size `A`",
+            "grid.yaml:5:34: axis `kernel` and size `A` both set `kernel`",
         ),
         ("axes: {size: {A: rbf}}", "grid.yaml:5:18: `rbf` as size"),
         ("axes: {size: {A: {kernl: rbf}}}", "grid.yaml:5:19: unknown key `kernl`"),

@@ -63,8 +63,19 @@ def test_it_may_replace_an_axis(grid):
         ("temperature=2\nkernel: 1", "a value of several lines"),
         ("seeds=0", "--set seeds=0: `0` are no seeds"),
         ("clip=4", "`clip` has no effect"),
+        ("training=3", "--set training=3: `3` as training"),
+        ("name=\udcffx", "a value that is not UTF-8"),
     ],
 )
 def test_what_cannot_be_set_is_refused_with_its_words(grid, given, message):
     fault = fault_of(grid, given)
     assert message in fault, fault
+
+
+def test_conditions_hold_of_what_is_set_and_are_no_typos_where_it_makes_them_idle(grid):
+    conditional = "axes: {training.warmup: {values: [1, 2], when: {kernel: rbf}}}\nexclude: {norm: pre}\nnorm: pre\n"
+    grid.write_text(TEXT[: TEXT.index("axes")] + conditional)
+    plan = load_grid(grid, given=["kernel=rbf", "norm=post"])
+    assert [cell.spec.training.warmup for cell in plan.cells] == [1, 2]
+    (cell,) = load_grid(grid, given=["kernel=linear", "norm=post"]).cells
+    assert cell.spec.training.warmup == 200

@@ -91,7 +91,7 @@ def test_traps_are_told_with_their_place(tmp_path, text, problem, figure):
         ("a: [1, 2\n", "not YAML"),
         ("a: b: c\n", "1:5: not YAML"),
         ("a: " + "[" * 60 + "]" * 60 + "\n", "nested too deep"),
-        ("a: '\x00'\n", "not YAML"),
+        ("a: '\x00'\n", "1:5: this is no text"),
     ],
 )
 def test_what_is_no_grid_is_refused(tmp_path, text, problem, figure):

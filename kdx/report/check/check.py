@@ -21,7 +21,7 @@ from kdx.report.check.forms import JSON, form_of, read_report, read_text
 from kdx.report.check.notes import changes_of_caption, changes_of_notes, notes_now
 from kdx.report.check.parts import NOT_THERE, THERE, NumberChange, Part
 from kdx.report.papers.paper_file import load_paper, shipped
-from kdx.report.render.listings.table import OVER_SENTENCES
+from kdx.report.render.listings.table import MEAN, OVER_SENTENCES
 from kdx.report.table.table import Table
 
 _RANDOMISATION = frozenset({"randomisation", *OVER_SENTENCES})
@@ -98,6 +98,8 @@ def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -
     changes, left_out = [], [then[at].title for at in unsure]
     for at, (index, part) in pairs.items():
         for one in _changes(tables[index].layout.name, then[at], part):
+            if _is_new_column(one, then[at]):
+                continue
             if not _of_randomisation(one) or not {one.was, one.now} & {NOT_THERE, "null"}:
                 changes.append(one)
             elif one.was not in (NOT_THERE, "null"):
@@ -176,6 +178,12 @@ def _changes(table: str, then: Part, now: Part) -> Iterator[NumberChange]:
                 yield NumberChange(
                     table, place, what, *(_as_text(side[what]) if what in side else NOT_THERE for side in (old, new))
                 )
+
+
+def _is_new_column(change: NumberChange, then: Part) -> bool:
+    """Whether the table was made before it had this column, which says nothing against its numbers."""
+    is_column = bool(then.header) and change.place.rpartition(", ")[2] == MEAN
+    return is_column and MEAN not in then.header and change.was == NOT_THERE
 
 
 def _of_randomisation(change: NumberChange) -> bool:

@@ -137,8 +137,9 @@ def test_differences_from_a_baseline() -> None:
     low, high = stats.t(df, value, error).interval(0.95)
     # Hedges' correction, 1 − 3 / (4 · df − 1) as an approximation.
     effect = value / sqrt((np.var(RBF, ddof=1) + np.var(EXP, ddof=1)) / 2) * (1 - 3 / (4 * df - 1))
-    assert found.headers == ("kernel", "better by", "95% interval", "p", "effect", "n")
-    ((kernel, gain, expected, p, size, n),) = found.rows
+    assert found.headers == ("kernel", "mean", "better by", "95% interval", "p", "effect", "n")
+    ((kernel, mean, gain, expected, p, size, n),) = found.rows
+    assert mean == f"{np.mean(RBF):.2f}"
     assert (kernel, gain, p, n) == ("rbf", "+0.65", f"{2 * stats.t.sf(value / error, df):.3f}", "4")
     # A true minus, and the sign of a difference.
     assert expected == f"{low:+.2f} to {high:+.2f}".replace("-", "−")
@@ -149,6 +150,11 @@ def test_differences_from_a_baseline() -> None:
         "95% interval: of each difference alone, not corrected.",
         "effect: in standard deviations over seeds (Hedges' g).",
     )
+
+
+def test_an_effect_that_two_seeds_cannot_tell_is_a_dash() -> None:
+    found = named(made(RBF[:2], [EXP[0], EXP[0]], baseline={"kernel": "exponential"}), "Differences")
+    assert column(found, "effect") == ["–"] and column(found, "better by") != ["–"]
 
 
 def test_differences_from_the_best_name_it_by_what_is_other() -> None:
@@ -202,7 +208,7 @@ def test_a_margin_tells_what_is_equal_within_it() -> None:
 
 def test_what_cannot_be_told_is_a_dash() -> None:
     table = made([1.0], [2.0], baseline={"kernel": "rbf"}, margin={"bleu": 1.0})
-    assert named(table, "Differences").rows == (("exponential", "–", "–", "–", "–", "1", "–"),)
+    assert named(table, "Differences").rows == (("exponential", "2.00", "–", "–", "–", "–", "1", "–"),)
 
 
 def test_resampled_sentences_are_told_beside_seeds() -> None:

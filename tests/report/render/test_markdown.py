@@ -71,7 +71,7 @@ def test_what_belongs_to_a_table_follows_as_tables_of_its_own() -> None:
     runs = [*seeded("a", 30.0, 31.0, 32.0), *seeded("b", 30.5, 31.0, 31.0)]
     asked = {"name": "main", "rows": ["kernel"], "baseline": {"kernel": "exponential"}}
     text = to_markdown(tables(sweep(cells, runs, tables=[asked]))[0])
-    assert "\n\n**main: differences from exponential**\n\n| kernel | better by | " in text
+    assert "\n\n**main: differences from exponential**\n\n| kernel | mean | better by | " in text
     tokens = [token.type for token in READER.parse(text)]
     assert tokens.count("table_open") == 2
 

@@ -1,6 +1,7 @@
 """Listings that belong to a table: each cell's statistics, differences between cells, published values."""
 
 from collections.abc import Iterator
+from math import isnan
 
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
@@ -13,6 +14,8 @@ from kdx.report.table.table import Table
 
 OVER_SENTENCES = ("BLEU of the selected runs", "p over sentences")
 """Headers of the columns that a randomisation of sentences adds to the differences."""
+MEAN = "mean"
+"""Header of the column beside a difference from a baseline; tables of an older kdx lack it."""
 _RATES = "of those that ended, with Wilson's interval"
 
 
@@ -68,6 +71,12 @@ def _cells(table: Table) -> Listing:
     return Listing(title, key, tuple(headers), len(factors) + 1, tuple(rows), tuple(notes))
 
 
+def _mean(table: Table, one: Difference) -> str:
+    """The mean of the cell over its seeds, in the metric's own units."""
+    summary = table.layout.places[one.at].summary
+    return rounded(summary.mean, one.metric.name) if summary else "–"
+
+
 def _differences(table: Table) -> Listing:
     found = table.differences
     margins = any(one.margin is not None for one in found)
@@ -75,7 +84,8 @@ def _differences(table: Table) -> Listing:
     nats = any(one.metric.in_nats for one in found)
     factors = (*table.layout.row_factors, *table.layout.column_factors)
     names = [*factors] if table.baseline else [*factors, "against"]
-    headers = [*names, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
+    means = [MEAN] if table.baseline else []
+    headers = [*names, *means, "better by", "95% interval", *(["ratio"] if nats else []), "p", "effect", "n"]
     headers += ["within margin"] if margins else []
     headers += OVER_SENTENCES if randomised else []
     rows = []
@@ -83,12 +93,12 @@ def _differences(table: Table) -> Listing:
         metric, estimate = one.metric, one.estimate
         row = [
             *table.layout.header(one.at).values(),
-            *([] if table.baseline else [_other(table, one)]),
+            *([_mean(table, one)] if table.baseline else [_other(table, one)]),
             difference(estimate.value, metric) if estimate else "–",
             interval(estimate.interval(), metric) if estimate else "–",
             *([_ratio(estimate, metric)] if nats else []),
             probability(one.p) if one.p is not None else "–",
-            signed(estimate.effect, "effect") if estimate else "–",
+            signed(estimate.effect, "effect") if estimate and not isnan(estimate.effect) else "–",
             str(one.n),
         ]
         if margins:

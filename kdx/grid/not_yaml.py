@@ -1,0 +1,105 @@
+"""What is wrong with a file that is no YAML, in words of what stands there: its encoding, its tabs, its indentation.
+
+The parser speaks of tokens and of states of its own. What it found is kept; only where the text around that place does
+not say more is the parser itself quoted.
+"""
+
+import shlex
+
+import yaml
+
+from kdx.errors import KdxError, Place
+
+_CLOSED_BY = {"{": "}", "[": "]"}
+
+
+def not_utf8(name: str, raw: bytes) -> KdxError | None:
+    """The fault of bytes that are no text in UTF-8; None where they are."""
+    unicode = _other_unicode(raw)
+    if unicode is not None:
+        return KdxError(f"this is {unicode.upper()}, not UTF-8", place=name, hint=_convert(name, unicode))
+    if (at := raw.find(0)) >= 0:
+        return KdxError("this is no text", place=_place_in(name, raw, at), hint="write a file of text in UTF-8")
+    try:
+        raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = raw[error.start]
+        problem = f"byte 0x{byte:02x} is not UTF-8"
+        hint = f"if it is `{bytes([byte]).decode('latin1')}`, the file is Latin-1: {_convert(name, 'latin1')}"
+        if byte < 0xA0:
+            hint = "save the file as UTF-8"  # a control character in Latin-1
+        return KdxError(problem, place=_place_in(name, raw, error.start), hint=hint)
+    return None
+
+
+def _other_unicode(raw: bytes) -> str | None:
+    """By its byte order mark or, where there is none, by the zero beside the first character."""
+    for mark, encoding in ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16")):
+        if raw.startswith(mark):
+            return encoding
+    if raw.startswith(b"\xfe\xff"):
+        return "utf-16"
+    zeros = "".join("0" if byte == 0 else "x" for byte in raw[:4])
+    return {"0x0x": "utf-16be", "x0x0": "utf-16le"}.get(zeros)
+
+
+def _convert(name: str, encoding: str) -> str:
+    new = name.removesuffix(".yaml") + "-utf8.yaml"
+    return f"iconv -f {encoding} -t utf-8 {shlex.quote(name)} > {shlex.quote(new)}"
+
+
+def _place_in(name: str, raw: bytes, at: int) -> Place:
+    return Place(name, raw[:at].count(b"\n") + 1, at - (raw.rfind(b"\n", 0, at) + 1) + 1)
+
+
+def not_yaml(name: str, text: str, error: yaml.MarkedYAMLError) -> KdxError:
+    """The fault of a text that the parser refuses, where it does so."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return KdxError(f"not YAML: {error.problem}", place=name)
+    # The parser and an editor count the same line ends.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    began = error.context_mark
+    found = _in_words(lines, mark.line, mark.column, error.problem or "", began)
+    problem, hint = found or (" ".join(filter(None, (error.context, error.problem))), None)
+    return KdxError(f"not YAML: {problem}", place=Place(name, mark.line + 1, mark.column + 1), hint=hint)
+
+
+def _in_words(
+    lines: list[str], at: int, column: int, problem: str, began: yaml.Mark | None
+) -> tuple[str, str | None] | None:
+    """What is wrong at a line and column, both from 0, and what to do."""
+    line = lines[at] if at < len(lines) else ""
+    sign = line[column : column + 1]
+    if "\t" in line[: len(line) - len(line.lstrip())] or sign == "\t":
+        return "the line is indented by a tab", "YAML is indented with spaces; `expand -t 2` makes spaces of tabs"
+    opened = lines[began.line][began.column : began.column + 1] if began is not None and began.line < len(lines) else ""
+    if opened in _CLOSED_BY and "expected" in problem and began is not None:
+        close = _CLOSED_BY[opened]
+        return f"the `{opened}` of line {began.line + 1} is not closed before this", f"write `{close}`, or a `,`"
+    if "end of stream" in problem and began is not None and opened in ("'", '"'):
+        return f"the quotation mark of line {began.line + 1} is not closed", f"write the closing {opened}"
+    if "cannot start any token" in problem:
+        return f"`{sign}` cannot begin a value", f"write the value in quotes, such as '{sign}…'"
+    above = next((number for number in range(at - 1, -1, -1) if lines[number].strip()), None)
+    if "mapping values are not allowed" in problem:
+        if ": " in line[:column].lstrip():
+            return "a second `: ` on one line", "write a text that has a colon in quotes"
+        if above is not None and ":" not in lines[above]:
+            return f"line {above + 1} is no key with a value", "write a colon and a space after the key"
+        if above is not None and _indent(lines[above]) < _indent(line):
+            problem = f"the line is indented deeper than line {above + 1}, which has its value already"
+            return problem, f"begin it in column {_indent(lines[above]) + 1}, as line {above + 1}"
+    if "did not find expected key" in problem and began is not None:
+        if line.lstrip().startswith("- "):
+            return "an item of a list among keys", "indent the list below its key, or remove it"
+        known = sorted({_indent(one) for one in lines[:at] if one.strip() and _indent(one) >= began.column})
+        if above is not None and _indent(line) not in known:
+            levels = " or ".join(str(one + 1) for one in known)
+            problem = f"the line begins in column {_indent(line) + 1}, where no line above does"
+            return problem, f"begin it in column {levels}"
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
