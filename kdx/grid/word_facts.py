@@ -1,6 +1,5 @@
 """What is known of a word, whatever kind of word it is: of a family, a task, a corpus or a plain list of words."""
 
-import ast
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,10 +58,11 @@ def facts_at(key: str, word: str) -> Facts | None:
 
 
 def _first_line(module: str) -> str:
+    """Of the text that a module begins with; all of its syntax would be a lot to read for it."""
     spec = find_spec(module)
     assert spec is not None and spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    return (ast.get_docstring(tree) or "").partition("\n")[0].removesuffix(".")
+    with Path(spec.origin).open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"').removesuffix(".")
 
 
 def _sentence(text: str) -> str:
