@@ -232,6 +232,8 @@ def test_every_module_has_its_tests():
         ["--version"],
         ["sweep", "--help"],
         ["plan", "--help"],
+        ["explain", "--help"],
+        ["schema", "--help"],
         ["resume", "--help"],
         ["evaluate", "--help"],
         ["report", "--help"],
@@ -267,7 +269,7 @@ def test_help_loads_nothing_heavy(command):
 def test_only_training_and_checking_attention_load_torch(tmp_path):
     """Checked with imports of torch forbidden, in a fresh process."""
     example = f"--db {ROOT / 'runs.db.example'}"
-    commands = {"plan quickstart": 0, "report": 3, "query --schema": 0}
+    commands = {"plan quickstart": 0, "report": 3, "query --schema": 0, "schema": 0, "explain": 0, "explain rbf": 0}
     for format in ("html", "latex", "csv"):
         commands[f"report --format {format} {example}"] = 0
     for command in ("doctor", "gc", "db check", "db upgrade", "query VALUES(1)", f"export --to {tmp_path}/results"):

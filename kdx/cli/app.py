@@ -14,6 +14,7 @@ from kdx.cli import (
     db,
     doctor,
     evaluate,
+    explain,
     export,
     gc,
     init,
@@ -22,6 +23,7 @@ from kdx.cli import (
     report,
     resume,
     retry,
+    schema,
     status,
     sweep,
     trace,
@@ -61,6 +63,8 @@ def _options(
 
 
 app.command("init")(init.init)
+app.command("explain")(explain.explain)
+app.command("schema")(schema.schema)
 app.command("plan")(plan.plan)
 app.command("sweep")(sweep.sweep)
 app.command("resume")(resume.resume)

@@ -26,15 +26,23 @@ class EvaluationSettings(Section):
     """The settings of an evaluation; None: as in the run's own test."""
 
     beam: Count | None = None
+    """Hypotheses kept at each word of a translation; 1 is greedy."""
     length_penalty: Annotated[float, Field(ge=0, strict=True)] | None = None
+    """a of the penalty below."""
     penalty: LengthPenalty | None = None
+    """What the log-probability of a hypothesis of n tokens is divided by."""
     longest: tuple[Annotated[float, Field(ge=0, strict=True)], Natural] | None = None
+    """Tokens of a translation at most: so many for each source token, and so many more."""
     streams: Count | None = None
+    """Streams read side by side (prediction only)."""
     length: Count | None = None
+    """Tokens of a stream in one batch (prediction only)."""
     memory: Natural | None = None
+    """Tokens of the segment before that stay visible (prediction only)."""
     corpus: str | None = Field(None, min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """Another text, read with the vocabulary that the run was trained with."""
     split: Annotated[str, OneOf((Split.VALID, Split.TEST))] | None = None
+    """The part of the corpus that is read."""
 
     @property
     def asked(self) -> dict[str, Any]:

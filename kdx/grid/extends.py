@@ -1,6 +1,5 @@
 """A grid's file over those that it extends, and the presets that lie under a grid."""
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
     name = node.value.get("preset")
     if name is None:
         return None
-    known = tuple(_presets(names()))
+    known = presets()
     if name.value not in known:
         hint = did_you_mean(str(name.value), known)
         raise KdxError(f"unknown preset `{name}`", place=name.place, allowed=known, hint=hint)
@@ -56,8 +55,9 @@ def preset_of(node: Node, task: Node | None) -> Node | None:
     return preset
 
 
-def _presets(grids: Iterable[str]) -> Iterable[str]:
-    return (grid.removeprefix("presets/") for grid in grids if grid.startswith("presets/"))
+def presets() -> tuple[str, ...]:
+    """The names of the shipped presets."""
+    return tuple(grid.removeprefix("presets/") for grid in names() if grid.startswith("presets/"))
 
 
 @cache

@@ -30,10 +30,14 @@ from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Inject, Maps, Norm, OutputGate, QKNorm, Space, Symmetry
 
 
-def _one_or_many(value: Any) -> Any:
+def one_or_many(value: Any) -> Any:
     """A lone word is a list of one; `none` is the empty list."""
     words = value if isinstance(value, list | tuple) else (value,)
     return () if tuple(words) == ("none",) else tuple(words)
+
+
+# Its validator would be built for it alone, whenever a command starts.
+_AS_IN_TRAINING = Evaluation.model_construct()
 
 
 class Hashes(dict[str, str]):
@@ -47,38 +51,50 @@ class CellFields(WithOptions):
     """One choice on each axis, with everything else a run needs, except the seed; options of words are extra keys."""
 
     task: Annotated[str, OneOf(TASKS)]
+    """What a model learns."""
     space: Annotated[Space | None, Neutral(None)] = None
     """In which space examples that are no text are seen: the task's own unless said otherwise; None for text."""
     kernel: Annotated[str, OneOf(KERNELS)] = "exponential"
+    """The kernel that compares queries with keys."""
     symmetry: Symmetry = Symmetry.ASYMMETRIC
-    position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], BeforeValidator(_one_or_many)] = ()
-    """The schemes that act together; none at all when empty."""
+    """Whether queries and keys share one projection."""
+    position: Annotated[tuple[Annotated[str, OneOf(POSITIONS, "none")], ...], BeforeValidator(one_or_many)] = ()
+    """The position schemes that act together; none at all when empty."""
     encoding: Annotated[str, OneOf(ENCODINGS)] | None = None
     """The absolute vector t; sinusoidal unless said otherwise, None where nothing uses t."""
     inject: Inject | None = None
-    """Of direct-sum: at the input unless said otherwise; per layer where the task is not of text."""
-    placement: Annotated[tuple[Attention, ...], BeforeValidator(_one_or_many)] | None = None
+    """Where direct-sum adds t: at the input unless said otherwise; per layer where the task is not of text."""
+    placement: Annotated[tuple[Attention, ...], BeforeValidator(one_or_many)] | None = None
     """The attentions that have positions; all of the task's unless said otherwise."""
     value: Annotated[str, OneOf(VALUES)] | None = None
-    """Without position unless said otherwise, or unless the input already carries it."""
+    """The value function; without position unless said otherwise, or unless the input already carries it."""
     filter: Filters = Field(default_factory=Filters)
+    """Which keys a query sees, in each attention."""
     norm: Norm = Norm.POST
+    """Where layer normalisation stands."""
     mixer: Annotated[str, OneOf(MIXERS), Neutral("attention")] = "attention"
     """What stands in the place of self-attention."""
     normaliser: Annotated[Annotated[str, OneOf(NORMALISERS)] | None, Neutral(None)] = None
-    """None: the kernel's own, which is the row sum but for relu-squared."""
+    """What makes weights of a kernel's numbers; None: the kernel's own, which is the row sum but for relu-squared."""
     qk_norm: Annotated[QKNorm, Neutral(QKNorm.NONE)] = QKNorm.NONE
+    """How queries and keys are normalised before any kernel compares them."""
     kv_heads: Annotated[Count | None, Neutral(None)] = None
     """Heads of keys and values in every attention, a divisor of the model's; None: as many as of queries."""
     maps: Annotated[Maps, Neutral(Maps.SINGLE)] = Maps.SINGLE
+    """What a head's values are weighted by."""
     output_gate: Annotated[OutputGate, Neutral(OutputGate.NONE)] = OutputGate.NONE
+    """What the heads' output is multiplied by before W_o."""
     memory: Annotated[Natural, Neutral(0)] = 0
     """Tokens of the segment before that stay visible (Dai et al. 2019); prediction only."""
     parts: Annotated[dict[str, str], AfterValidator(Hashes), Neutral({})] = Field(default_factory=lambda: Hashes())
     """Word → SHA-256 of its source, of every part of one's own; kdx itself fills it in."""
     data: Data
+    """Which corpus, and how it becomes tokens."""
     model: Model = Field(default_factory=Model)
+    """The size of the Transformer."""
     training: Training = Field(default_factory=Training)
-    evaluation: Annotated[Evaluation, Neutral(Evaluation())] = Evaluation()
+    """How the weights are found."""
+    evaluation: Annotated[Evaluation, Neutral(_AS_IN_TRAINING)] = _AS_IN_TRAINING
+    """How validation and test read or write text."""
     select: Select | None = None
     """The first of the task's metrics unless said otherwise: BLEU for translation, perplexity for prediction, …"""

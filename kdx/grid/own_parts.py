@@ -9,7 +9,7 @@ from kdx.grid.fields import CellFields
 from kdx.grid.sections import Data
 from kdx.grid.source import Node
 from kdx.own_parts.part import OwnPart
-from kdx.own_parts.read import find
+from kdx.own_parts.read import find, installed
 from kdx.own_parts.registry import FAMILY_OF, add
 
 _FIELDS = {"corpus": "data.corpus"}
@@ -41,14 +41,34 @@ def find_parts(root: Node, keys: Collection[str]) -> list[KdxError]:
                 continue
             if found.setdefault(word, part).sha256 != part.sha256:
                 raise _two_sources(part, found[word])
-            fields = Data if axis == "corpus" else CellFields
-            add(part, taken={*fields.model_fields, *keys}, beside=found.values())
+            add(part, taken=_taken(axis, keys), beside=found.values())
         except KdxError as error:
             # Where the source itself is at fault, its own place is the one to go to.
             place = error.place if isinstance(error.place, Place) else node.place
             problem = error.problem if error.place in (None, place) else f"{error.place}: {error.problem}"
             faults.append(KdxError(problem, place=place, allowed=error.allowed, hint=error.hint))
     return faults
+
+
+def add_installed(keys: Collection[str]) -> list[KdxError]:
+    """Makes every part that an installed package brings a word of its axis; gives what is wrong with the others.
+
+    Args:
+        keys: as of `find_parts`.
+    """
+    faults: list[KdxError] = []
+    for axis, word in installed():
+        try:
+            if (part := find(axis, word, Path())) is not None:
+                add(part, taken=_taken(axis, keys))
+        except KdxError as error:
+            faults.append(error)
+    return faults
+
+
+def _taken(axis: str, keys: Collection[str]) -> set[str]:
+    fields = Data if axis == "corpus" else CellFields
+    return {*fields.model_fields, *keys}
 
 
 def _two_sources(part: OwnPart, other: OwnPart) -> KdxError:

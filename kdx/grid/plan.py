@@ -21,20 +21,25 @@ MOST_FACTORS = 20
 
 
 class Shown(StrEnum):
-    """What a place of a table holds: the test score of the best-validation seed, or the mean over seeds."""
+    """What a place of a table holds."""
 
     BEST_SEED = "best-seed"
+    """The test score of the seed with the best validation score."""
     MEAN = "mean"
+    """The mean of the test scores over seeds."""
 
 
 class TableSpec(Section):
     """One table of the report: which factors make its rows and its columns."""
 
     name: str = Field(min_length=1)
+    """What the table is called; no two of a grid share a name."""
     caption: str = ""
+    """A line above the table."""
     rows: tuple[str, ...] = Field(min_length=1, max_length=MOST_FACTORS)
     """Axes or factors; each combination of their values is a row."""
     columns: tuple[str, ...] = Field((), max_length=MOST_FACTORS)
+    """Axes or factors; each combination of their values is a column."""
     where: CellSelector = Field(default_factory=dict)
     """Factor → the word that it has in the table's cells; other cells are left out."""
     metric: str | None = None

@@ -54,7 +54,12 @@ Fraction = Annotated[float, Field(ge=0, lt=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, strict=True)]
 
 
-def _margin(value: Any) -> float | str:
+def margin(value: Any) -> float | str:
+    """A number, or a share with its sign.
+
+    Raises:
+        PydanticCustomError: it is neither.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf:
         return float(value)
     if isinstance(value, str) and _SHARE.fullmatch(value) and float(value[:-1]) > 0:
@@ -64,7 +69,7 @@ def _margin(value: Any) -> float | str:
 
 
 _SHARE = re.compile(r"\d+(\.\d+)?%", re.ASCII)
-Margin = Annotated[float | str, BeforeValidator(_margin)]
+Margin = Annotated[float | str, BeforeValidator(margin)]
 """How far apart two scores may lie and count as equal: in units of the metric, or as a share of the other one."""
 
 
@@ -87,6 +92,11 @@ class OneOf:
         """All of them, those from outside kdx as well."""
         return (*self._others, *self._words)
 
+    @property
+    def family(self) -> Collection[str]:
+        """The words without the others: of an axis, whose definitions are known, or a plain list."""
+        return self._words
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
@@ -99,7 +109,7 @@ class OneOf:
 class Section(BaseModel):
     """Strict and frozen: no unknown key, no coercion of words or booleans, no NaN."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     def settle(self, **values: Any) -> None:
         """Give fields the values that rules find for them; only while the cell is being made."""
@@ -169,8 +179,11 @@ class Filters(Section):
     """The filter of each attention."""
 
     encoder_self: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-self")
+    """Of the encoder's tokens to each other (A)."""
     encoder_decoder: Annotated[str, OneOf(FILTERS)] = Field("full", alias="encoder-decoder")
+    """Of the decoder's tokens to the encoder's (B)."""
     decoder_self: Annotated[str, OneOf(FILTERS)] = Field("causal", alias="decoder-self")
+    """Of the decoder's tokens to each other (C)."""
 
 
 def _corpus(value: Any, check: ValidatorFunctionWrapHandler) -> str:
@@ -185,9 +198,9 @@ class Data(WithOptions):
         min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
     )
     """A built-in generated corpus, a class of one's own, or the name under which `kdx data prepare` stored a text."""
-    source: str | None = None
+    source: str | None = Field(None, examples=["de"])
     """Language translated from (a file suffix of the corpus); None: the corpus's own direction."""
-    target: str | None = None
+    target: str | None = Field(None, examples=["en"])
     """Language translated to."""
     vocabulary: VocabularyKind = VocabularyKind.WORD
     """What a token is."""
@@ -230,6 +243,7 @@ class Model(Section):
     width: Count = 128
     """Features per token."""
     heads: Count = 4
+    """Heads of every attention; a divisor of the width."""
     encoder_layers: Natural = 2
     """Layers of the encoder; 0 where the task has none."""
     decoder_layers: Natural = 2
@@ -237,6 +251,7 @@ class Model(Section):
     inner: Count = 256
     """Width of the feed-forward layer; with swiglu, of each of its two projections."""
     feed_forward: Annotated[FeedForwardKind, Neutral(FeedForwardKind.RELU)] = FeedForwardKind.RELU
+    """What stands between the matrices of a feed-forward layer."""
     dropout: Fraction = 0.1
     """On embeddings and on the output of every sublayer."""
     inner_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
@@ -244,6 +259,7 @@ class Model(Section):
     output_dropout: Annotated[Fraction, Neutral(0.0)] = 0.0
     """On what the last layer gives to the softmax (prediction only)."""
     embeddings: Embeddings = Embeddings.SHARED
+    """Which embedding matrices are one."""
     cutoffs: Annotated[tuple[Count, ...], Neutral(())] = ()
     """Of an adaptive softmax (Grave et al. 2017; prediction only): where each cluster of rarer tokens begins, by rank;
     none: a full softmax."""
@@ -252,9 +268,11 @@ class Model(Section):
     feed_forward_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
     """Of the matrices of the feed-forward layer."""
     normalisation: Annotated[Normalisation, Neutral(Normalisation.LAYER)] = Normalisation.LAYER
+    """How features are normalised."""
     normalisation_bias: Annotated[Bias, Neutral(Bias.LEARNED)] = Bias.LEARNED
     """Of layer normalisation; rms has none."""
     initialisation: Annotated[Initialisation, Neutral(Initialisation.XAVIER)] = Initialisation.XAVIER
+    """Where weights begin."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -276,6 +294,7 @@ class Training(Section):
     """How the weights are found. Every length is in optimiser steps."""
 
     steps: Count = 1000
+    """Optimiser steps of a run."""
     batch_tokens: Count = 1536
     """Target tokens in a batch at most, padding included; for prediction, streams × length; of generated examples, what
     the model reads: pixels, elements, cities, nodes, tokens, or events of all modalities."""
@@ -286,13 +305,16 @@ class Training(Section):
     learning_rate: Positive = 3e-3
     """The peak, reached at the end of the warm-up."""
     warmup: Natural = 200
+    """Steps in which the learning rate rises to its peak."""
     schedule: Schedule = Schedule.INVERSE_SQRT
+    """The learning rate after the warm-up."""
     decay: Annotated[Count | None, Neutral(None)] = None
     """Of warmup-stable-decay: the steps at the end of the run in which the rate falls; a tenth of all unless said
     otherwise."""
     final_rate: Annotated[Fraction, Neutral(0.0)] = 0.0
     """Of cosine and warmup-stable-decay: the rate of the last step, as a share of the peak."""
     optimiser: Annotated[Optimiser, Neutral(Optimiser.ADAMW)] = Optimiser.ADAMW
+    """What takes a step along the gradient."""
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     """Decay rates of AdamW's two means, or Lion's β1 and β2."""
     epsilon: Positive = 1e-9
@@ -302,6 +324,7 @@ class Training(Section):
     weight_decay: Annotated[float, Field(ge=0, strict=True)] = 0.0
     """Decoupled from the gradient."""
     label_smoothing: Fraction = 0.0
+    """The share of a target that is spread over all tokens, or all classes."""
     clip: Positive | None = 1.0
     """Largest norm of the gradient; None: no clipping."""
     validate_every: Count | None = None
@@ -313,6 +336,7 @@ class Training(Section):
     threads: Count = 1
     """CPU threads of one run; another count gives other bits."""
     precision: Precision = Precision.FP32
+    """Number format of the forward and backward pass; weights stay in 32 bits."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -357,5 +381,7 @@ class Evaluation(Section):
 class Select(Section):
     """Which validation score picks a run's best weights, and a cell's best seed."""
 
-    metric: str
+    metric: str = Field(examples=["valid/loss"])
+    """A validation metric of the task, such as `valid/bleu`."""
     direction: Direction | None = None
+    """Which end of it is the good one; the metric says it itself."""

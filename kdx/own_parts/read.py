@@ -66,6 +66,15 @@ def find(axis: str, word: str, folder: Path) -> OwnPart | None:
     return _of_file(axis, word, folder) if is_in_file(word) else _of_package(axis, word)
 
 
+def installed() -> Iterator[tuple[str, str]]:
+    """(axis, word) of every word that an installed package brings."""
+    from importlib.metadata import entry_points  # late, as below
+
+    for axis, group in GROUPS.items():
+        for word in sorted(entry_points(group=group).names):
+            yield axis, word
+
+
 def find_any(word: str, folder: Path) -> OwnPart:
     """The part that a word names, of whatever axis its class is; raises what `find` does."""
     found = [part for axis in FAMILY_OF if (part := find(axis, word, folder)) is not None]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kdx.attention.kernels import KERNELS
 from kdx.errors import Faults
 from kdx.grid.identity import canonical, cell_id
 from kdx.grid.load import load_grid
-from kdx.grid.own_parts import find_parts
+from kdx.grid.own_parts import add_installed, find_parts
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import read
 from kdx.own_parts.registry import at_hand
@@ -202,3 +203,22 @@ def test_what_is_no_hash_of_a_recorded_cell_is_none(own_kernel, parts):
     (cell,) = load_grid(own_kernel / "grid.yaml").cells
     plain = json.loads(canonical(cell.spec)) | {"parts": parts}
     assert ResolvedSpec.read(json.dumps(plain)).parts == {}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, own_kernel):
+    """An installed package that brings the kernel `cauchy`, and one that is not there."""
+    about = tmp_path / "site" / "tails-1.2.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tails\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text("[kdx.kernels]\ncauchy = my_kernels:Cauchy\nlorentz = gone:Lorentz\n")
+    monkeypatch.syspath_prepend(own_kernel)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+
+
+def test_every_installed_part_becomes_a_word_and_a_faulty_one_is_told(package):
+    (fault,) = add_installed(())
+    assert str(fault).startswith("the package of kernel `lorentz` is gone: no module `gone`")
+    assert "cauchy" in KERNELS and KERNELS.definition("cauchy").option_names == ("bandwidth",)
+    (fault, _) = add_installed(("bandwidth",))
+    assert "option `bandwidth` of `cauchy` has the name of a key" in str(fault)

@@ -9,7 +9,7 @@ from kdx.attention.kernels import KERNELS
 from kdx.errors import KdxError
 from kdx.fingerprint import fingerprint
 from kdx.own_parts.part import MOST_MODULES
-from kdx.own_parts.read import find, find_any, folder_in
+from kdx.own_parts.read import find, find_any, folder_in, installed
 
 
 def test_a_file_is_read_with_the_modules_beside_it_that_it_imports(own_kernel):
@@ -166,6 +166,10 @@ def test_an_installed_package_brings_a_word_which_is_read_and_not_imported(packa
     ]
     assert "tails" not in sys.modules
     assert KERNELS.define(part).option_names == ("bandwidth",)
+
+
+def test_every_word_of_an_installed_package_is_listed(package):
+    assert ("kernel", "cauchy") in installed() and ("position", "cauchy") not in installed()
 
 
 def test_no_package_has_a_word_that_nobody_brings(package):

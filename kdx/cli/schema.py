@@ -1,0 +1,35 @@
+"""`kdx schema`: writes the JSON Schema of a grid, for editors."""
+
+from typing import Annotated
+
+import typer
+
+from kdx.cli.console import out_json, say
+
+
+def schema(
+    grids: Annotated[
+        list[str] | None, typer.Argument(metavar="[GRID]...", help="Grids whose parts of one's own are words as well.")
+    ] = None,
+) -> None:
+    """Write the JSON Schema of a grid to stdout, with which an editor completes and checks one.
+
+    It has the words of installed packages, and those from files that the named grids use.
+
+    Example: kdx schema > grid.schema.json
+    """
+    from kdx.errors import FaultList, by_place
+    from kdx.grid.dimensions import GRID
+    from kdx.grid.extends import extended
+    from kdx.grid.own_parts import add_installed, find_parts
+    from kdx.grid.schema import grid_schema
+    from kdx.grid.shipped import find
+
+    for fault in add_installed(GRID):
+        say(f"note: {fault}")
+    faults = FaultList()
+    for grid in grids or ():
+        faults.extend(find_parts(extended(find(grid), faults), GRID))
+    if faults:
+        raise by_place(faults)
+    out_json(grid_schema())

@@ -1,0 +1,71 @@
+"""`kdx explain` tells of keys and words in the width of the terminal."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kdx.cli.app import app
+from kdx.errors import KdxError
+
+
+def explain(*arguments: str, width: int = 80) -> str:
+    result = CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": str(width)})
+    if isinstance(result.exception, KdxError):
+        raise result.exception
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_a_word():
+    assert explain("rbf") == (
+        "rbf (kernel)\n"
+        "  Radial basis function\n"
+        "  formula: k(q, k) = exp(-|q - k|² / T√D)\n"
+        "  source: Tsai et al. 2019, Table 2\n"
+        "  temperature: T, what the logarithm of the weight is divided by, beside √D.\n"
+        "    Allowed: a number above 0; default: 1.0.\n"
+        "  example:\n"
+        "    kernel: rbf\n"
+        "    temperature: 1.0\n"
+    )
+
+
+def test_a_key():
+    assert explain("model.embeddings") == (
+        "model.embeddings (key)\n"
+        "  Which embedding matrices are one.\n"
+        "  allowed: one of these words\n"
+        "  default: shared\n"
+        "    shared    All three matrices are one\n"
+        "    tied      The decoder's input and output are one\n"
+        "    separate  Each is its own\n"
+        "  example:\n"
+        "    model: {embeddings: shared}\n"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("name", [[], ["kernel"], ["none"], ["training"], ["data.corpus"], ["axes"]])
+def test_no_line_of_prose_is_wider_than_the_terminal(name, width):
+    prose = [line for line in explain(*name, width=width).splitlines() if ":" not in line and "{" not in line]
+    assert prose and max(map(len, prose)) <= width
+
+
+def test_the_keys_are_one_screen():
+    lines = explain().splitlines()
+    assert len(lines) <= 40
+    assert lines[0].startswith("a grid") and any(line.startswith("training:") for line in lines)
+
+
+def test_as_json_for_programs():
+    (found,) = json.loads(explain("rbf", "--json"))
+    assert (found["kind"], found["keys"], found["options"][0]["key"]) == ("word", ["kernel"], "temperature")
+    (key,) = json.loads(explain("training.steps", "--json"))
+    assert (key["kind"], key["default"]) == ("key", "1000")
+    assert json.loads(explain("--json"))["training"]["training.steps"] == "Optimiser steps of a run."
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(KdxError, match="did you mean `kernel`"):
+        explain("kernl")

@@ -1,0 +1,310 @@
+"""The JSON Schema of a grid accepts what kdx accepts, and finds at its key what a file alone shows to be wrong."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from kdx.errors import Faults
+from kdx.grid.dimensions import GRID, SUB_GRID
+from kdx.grid.explain import EXAMPLES
+from kdx.grid.factor_schema import factor_schema, keys
+from kdx.grid.load import load_grid
+from kdx.grid.schema import grid_schema
+from kdx.grid.settings import settings as settings_of_a_cell
+from kdx.grid.shipped import find, names
+from kdx.grid.source import read
+from kdx.grid.words import owners
+
+SCHEMA = grid_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+
+def written(text: str, folder: Path) -> Path:
+    file = folder / "grid.yaml"
+    file.write_text(text)
+    return file
+
+
+def plain(grid: str | Path) -> dict[str, Any]:
+    return read(find(grid), []).plain()
+
+
+def faulty_paths(value: Any) -> set[tuple[str | int, ...]]:
+    """The path of every key that the schema finds at fault; of an unknown key, that of the key itself."""
+    found = set()
+    left = [*VALIDATOR.iter_errors(value)]
+    while left:
+        error = left.pop()
+        left += error.context or ()
+        path = tuple(error.absolute_path)
+        if error.validator == "additionalProperties":
+            found |= {(*path, key) for key in error.instance.keys() - error.schema["properties"].keys()}
+        elif "propertyNames" in error.absolute_schema_path:
+            found.add((*path, error.instance))
+        elif error.validator != "anyOf":
+            found.add(path)
+    return found
+
+
+def wrong_at(value: Any) -> set[str]:
+    """The same, with dots."""
+    return {".".join(map(str, path)) for path in faulty_paths(value)}
+
+
+def test_it_is_a_schema():
+    Draft202012Validator.check_schema(SCHEMA)
+    assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+
+
+def test_it_has_every_key_of_a_grid():
+    assert SCHEMA["properties"].keys() == {*GRID, *settings_of_a_cell()}
+    assert SCHEMA["$defs"]["sub-grid"]["properties"].keys() == {*SUB_GRID, *settings_of_a_cell()}
+
+
+def _objects(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict) and schema.get("type") in ("object", ["object", "null"]):
+            yield schema
+        for inner in schema.values():
+            yield from _objects(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _objects(inner)
+
+
+def test_every_key_says_what_it_is():
+    silent = []
+    for schema in _objects(SCHEMA):
+        for key, inner in schema["properties"].items():
+            found = SCHEMA["$defs"][inner["$ref"].removeprefix("#/$defs/")] if "$ref" in inner else inner
+            if not (inner.get("description") or found.get("description")):
+                silent.append(key)
+    assert silent == []
+
+
+def test_every_word_says_what_it_is():
+    """Those of options alone are explained with their key."""
+    silent = [
+        (key, one["const"])
+        for key in keys()
+        for one in factor_schema(key).get("anyOf", ())
+        if "const" in one and not one.get("title")
+    ]
+    assert {key for key, _ in silent if not owners(key)} == set()
+
+
+def test_a_kernel_has_its_title_formula_and_source():
+    (rbf,) = (one for one in SCHEMA["$defs"]["kernel"]["anyOf"] if one.get("const") == "rbf")
+    assert rbf["title"] == "Radial basis function"
+    assert rbf["description"].split("\n\n")[1:] == ["k(q, k) = exp(-|q - k|² / T√D)", "Tsai et al. 2019, Table 2"]
+
+
+@pytest.mark.parametrize("grid", names())
+def test_every_shipped_grid_is_valid(grid):
+    assert wrong_at(plain(grid)) == set()
+
+
+@pytest.mark.parametrize("key", GRID)
+def test_the_example_of_every_key_of_a_grid_is_valid(key, tmp_path):
+    assert wrong_at(plain(written(EXAMPLES[key], tmp_path))) == set()
+
+
+BASE = """
+task: translation
+data: {corpus: synthetic-translation}
+"""
+
+FAULTY = {
+    "kernl: rbf": "kernl",
+    "kernel: rfb": "kernel",
+    "kernel: [rbf, linear]": "kernel",
+    "position: [lookup, nowhere]": "position.1",
+    "symmetry: true": "symmetry",
+    "temperature: hot": "temperature",
+    "temperature: 0": "temperature",
+    "kernel: ../secret.py:Cauchy": "kernel",
+    "model: {widht: 64}": "model.widht",
+    "model: {width: 0}": "model.width",
+    "model: {heads: '4'}": "model.heads",
+    "model: {dropout: 1.0}": "model.dropout",
+    "model: 64": "model",
+    "training: {clip: -1}": "training.clip",
+    "training: {betas: [0.9]}": "training.betas",
+    "training: {schedule: linear}": "training.schedule",
+    "training: {steps: null}": "training.steps",
+    "filter: {decoder: causal}": "filter.decoder",
+    "filter: causal": "filter",
+    "select: {metric: loss, direction: up}": "select.direction",
+    "axes: {kernl: [rbf]}": "axes.kernl",
+    "axes: {kernel: rbf}": "axes.kernel",
+    "axes: {kernel: []}": "axes.kernel",
+    "axes: {kernel: [rbf, rfb]}": "axes.kernel.1",
+    "axes: {kernel: {from: 1, to: 2, step: 1}}": "axes.kernel",
+    "axes: {training.steps: {from: 1, to: 5, steps: 1}}": "axes.training.steps.steps",
+    "axes: {training.steps: {from: 1, to: 5, linear: 1}}": "axes.training.steps.linear",
+    "axes: {model: {}}": "axes.model",
+    "axes: {training.steps: {from: 1, to: 5, step: 1, log: 3}}": "axes.training.steps",
+    "tasks: {}": "tasks",
+    "exclude: [{}]": "exclude.0",
+    "zip: [{kernel: rbf}]": "zip.0.kernel",
+    "approaches: {One: {kernl: rbf}}": "approaches.One.kernl",
+    "approaches: {One: rbf}": "approaches.One",
+    "approaches: {One: null}": "approaches.One",
+    "ablate: [{kernl: rbf}]": "ablate.0.kernl",
+    "ablate: {baseline: {kernel: rbf}}": "ablate.baseline",
+    "axes: {kernel: [rbf, linear]}\nexclude: {kernel: rfb}": "exclude.kernel",
+    "axes: {kernel: [rbf, linear]}\nexclude: [{kernel: {}}]": "exclude.0.kernel",
+    "axes: {kernel: [rbf, linear]}\noverrides: {when: {kernel: rbf}, set: {modle: {}}}": "overrides.set.modle",
+    "axes: {kernel: [rbf, linear]}\noverrides: [{when: {kernel: rbf}}]": "overrides.0",
+    "include: [{training.steps: none}]": "include.0.training.steps",
+    "preset: translation-huge": "preset",
+    "seeds: 0": "seeds",
+    "seeds: [1, 1]": "seeds",
+    "name: ' '": "name",
+    "evaluations: {wide: {beams: 4}}": "evaluations.wide.beams",
+    "evaluations: {wide: {beam: [4, 0]}}": "evaluations.wide.beam.1",
+    "tables: {name: one}": "tables",
+    "tables: [{name: one, rows: []}]": "tables.0.rows",
+    "tables: [{name: one, rows: kernel, cell: median}]": "tables.0.cell",
+    "tables: [{name: one, rows: kernel, margin: {bleu: 0%}}]": "tables.0.margin.bleu",
+}
+
+
+@pytest.mark.parametrize(("text", "path"), FAULTY.items(), ids=FAULTY)
+def test_what_a_file_shows_to_be_wrong_is_found_at_its_key(text, path, tmp_path):
+    file = written(BASE + text, tmp_path)
+    with pytest.raises(Faults) as refusal:
+        load_grid(file)
+    assert any(fault.place.line >= 4 for fault in refusal.value.faults)
+    assert wrong_at(plain(file)) & {path} == {path}
+
+
+@pytest.mark.parametrize(
+    "both", ["tasks: {prediction: {}}\ngrids: {a: {}}", "task: prediction\ntasks: {prediction: {}}"]
+)
+def test_keys_that_exclude_each_other_are_found(both, tmp_path):
+    assert wrong_at(plain(written(both, tmp_path))) == {""}
+
+
+def test_a_grid_that_extends_another_may_take_entries_out_and_need_not_be_whole():
+    part = {"tasks": {}, "axes": {"training.steps": {"to": 500}, "size": {}}, "exclude": {}, "overrides": {"set": {}}}
+    assert wrong_at({"extends": "base.yaml", **part}) == set()
+    assert wrong_at({"extends": "base.yaml", "approaches": {"One": None}, "axes": {"kernel": None}}) == set()
+    assert wrong_at({"tables": [{"caption": "none"}], "extends": "base.yaml"}) == {"tables.0"}
+
+
+LANGUAGE = [
+    "axes:\n  training.learning_rate: {from: 1e-4, to: 1e-2, log: 5}",
+    "axes: {data.seed: {from: 0, to: 4, step: 2}}",
+    "axes: {kernel: [linear, rbf], temperature: {values: [1, 2], when: {kernel: rbf}}}",
+    "axes: {position: [none, product, [product, lookup]]}\nexclude: {position: lookup+product}",
+    "axes: {size: {small: {model: {width: 32}}, large: {model: {width: 64}, axes: {model.heads: [2, 4]}}}}",
+    "axes: {size: {small: {model: {width: 32}}, large: {}}}\ninclude: {size: small, kernel: rbf}",
+    "zip: {model.width: [32, 64], model.inner: [64, 128]}",
+    "ablate: [{kernel: rbf}, {training.steps: 50, training.warmup: 5}]",
+    "ablate: {hotter: {temperature: 2.0}}",
+    "axes: {kernel: [linear, rbf]}\noverrides: {when: {not: {kernel: rbf}}, set: {training.warmup: 4, norm: pre}}",
+    "axes: {training.clip: [null, 1]}\nexclude: {training.clip: none, kernel: exponential}\ninclude: {kernel: rbf}",
+    "evaluations: {wide: {beam: [2, 4], longest: [[1.5, 5], [2, 10]]}}",
+    "tables: [{name: one, rows: kernel, columns: symmetry, baseline: exponential, margin: {bleu: 1%}}]",
+    "temperature: null",
+    "seeds: [3, 5]",
+]
+
+
+@pytest.mark.parametrize("text", LANGUAGE)
+def test_the_grid_language_is_valid(text, tmp_path):
+    file = written(BASE + text, tmp_path)
+    load_grid(file)
+    assert wrong_at(plain(file)) == set()
+
+
+def shipped(grid: str) -> dict[str, Any]:
+    """A shipped grid that may lie anywhere."""
+    found = plain(grid)
+    return found | ({"extends": str(find(grid).parent / found["extends"])} if "extends" in found else {})
+
+
+# Grids of few runs, which load in no time.
+SMALL = {
+    name: shipped(name) for name in names() if "mini" in name or name in ("quickstart", "spaces/set", "recall/recall")
+}
+WORDS = {key: [one["const"] for one in factor_schema(key).get("anyOf", ()) if "const" in one] for key in keys()}
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 600),
+    st.sampled_from([0.0, 0.5, 1.0, 1e-3, [], {}, "1%", "loss", "quickstart", "lookup+product", ["lookup", "product"]]),
+    st.sampled_from(sorted({word for words in WORDS.values() for word in words})),
+)
+
+
+@st.composite
+def changed(draw) -> dict[str, Any]:
+    """A shipped grid, with up to three values in it set, replaced or taken out."""
+    grid = copy.deepcopy(SMALL[draw(st.sampled_from(sorted(SMALL)))])
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.booleans()):
+            key = draw(st.sampled_from(keys()))
+            value = draw(st.sampled_from(WORDS[key])) if WORDS[key] and draw(st.booleans()) else draw(values)
+            value = copy.deepcopy(value)
+            section, _, name = key.rpartition(".")
+            how = draw(st.sampled_from(["set", "axis", "ablate", "exclude"]))
+            if how == "set":
+                inner = grid.setdefault(section, {}) if section else grid
+                if isinstance(inner, dict):
+                    inner[name] = value
+            elif how == "axis" and isinstance(axes := grid.setdefault("axes", {}), dict):
+                axes[key] = draw(st.sampled_from([[value], value, {"values": [value], "when": {"kernel": "rbf"}}]))
+            elif how == "ablate":
+                grid["ablate"] = [{key: value}]
+            else:
+                # A word that no cell can have would be accepted on an axis where it is excluded.
+                grid["exclude"] = [{key: draw(st.sampled_from(WORDS[key] or [1, 100]))}]
+            continue
+        inner = grid
+        while isinstance(inner, dict | list) and inner:
+            steps = sorted(inner) if isinstance(inner, dict) else range(len(inner))
+            step = draw(st.sampled_from(steps))
+            if isinstance(inner[step], dict | list) and inner[step] and draw(st.booleans()):
+                inner = inner[step]
+                continue
+            if draw(st.booleans()):
+                inner[step] = copy.deepcopy(draw(values))
+            else:
+                del inner[step]
+            break
+    return grid
+
+
+@given(changed())
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_kdx_accepts_is_valid(tmp_path, grid):
+    """As far as kdx looks at it: what an axis overrules in every cell, or no word takes, the schema judges anyway."""
+    file = written(json.dumps(grid), tmp_path)
+    if not is_accepted(file):
+        return
+    paths = faulty_paths(plain(file))
+    for path in paths:
+        if any(longer[: len(path)] == path for longer in paths - {path}):
+            continue  # It is at fault for what stands in it.
+        other = copy.deepcopy(grid)
+        inner = other
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = {"no value": "of any key"}
+        assert is_accepted(written(json.dumps(other), tmp_path)), f"{path} of {grid}"
+
+
+def is_accepted(file: Path) -> bool:
+    try:
+        load_grid(file)
+    except Faults:
+        return False
+    return True
