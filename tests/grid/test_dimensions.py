@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdx.errors import Faults
@@ -401,6 +401,7 @@ def expected(axes, conditions, exclude):
     return None if idle or not found else found
 
 
+@settings(deadline=None, max_examples=50)
 @given(grids())
 def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
     axes, conditions, exclude = grid

@@ -132,8 +132,7 @@ def faults_of(tmp_path: Path, text: str) -> list[str]:
         ),
         (
             "\tnorm: pre",
-            "3:1: not YAML: while scanning for the next token found character that cannot start any token\n"
-            "  hint: this is a tab",
+            "3:1: not YAML: the line is indented by a tab\n  hint: YAML is indented with spaces",
         ),
         ("tables: [3]", "3:10: `3`\n  allowed: a mapping"),
         ("tables: [{name: 3, rows: kernel}]", "3:17: `3` as name\n  allowed: text"),
