@@ -100,7 +100,8 @@ def _of(annotation: Any, metadata: Iterable[Any] = ()) -> Schema:
         return {"anyOf": [word_schema(facts_of((), word)) for word in annotation]}
     origin, inner = get_origin(annotation), list(get_args(annotation))
     if origin in (Union, types.UnionType):
-        return _union([_of(one, known) for one in inner if one is not types.NoneType], none=types.NoneType in inner)
+        (kind,) = (one for one in inner if one is not types.NoneType)
+        return _or_null(_of(kind, known))
     if origin is tuple and inner[-1] is Ellipsis:
         items = _of(inner[0])
         if one_or_many not in checks:
@@ -136,8 +137,7 @@ def _limits(metadata: Iterable[Any], **lengths: str) -> Schema:
     return found
 
 
-def _union(schemas: Sequence[Schema], *, none: bool) -> Schema:
-    if none and len(schemas) == 1 and isinstance(schemas[0].get("type"), str):
-        return schemas[0] | {"type": [schemas[0]["type"], "null"]}
-    alternatives = [inner for one in schemas for inner in (one["anyOf"] if one.keys() == {"anyOf"} else [one])]
-    return {"anyOf": [*alternatives, *([{"type": "null"}] if none else [])]}
+def _or_null(schema: Schema) -> Schema:
+    if "type" in schema:
+        return schema | {"type": [schema["type"], "null"]}
+    return {"anyOf": [*schema["anyOf"], {"type": "null"}]}

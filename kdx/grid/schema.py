@@ -17,7 +17,7 @@ from kdx.grid.dimensions import ABLATION, BASELINE, GRID, MOST_AXES, SUB_GRID
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.extends import presets
 from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
-from kdx.grid.field_schema import Schema, field_schema, fields_schema
+from kdx.grid.field_schema import IN_A_FILE, Schema, field_schema, fields_schema
 from kdx.grid.fields import CellFields
 from kdx.grid.load import LONGEST_NAME
 from kdx.grid.plan import TableSpec
@@ -224,7 +224,7 @@ def _sub_grids() -> Schema:
 
 
 def _tasks() -> Schema:
-    return _sub_grids() | {"propertyNames": {"enum": [*TASKS]}}
+    return _sub_grids() | {"propertyNames": {"anyOf": [{"enum": [*TASKS]}, IN_A_FILE]}}
 
 
 def _seeds() -> Schema:

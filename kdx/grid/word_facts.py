@@ -28,14 +28,12 @@ class Facts:
 
 
 def facts_of(words: Collection[str], word: str) -> Facts:
-    """Of a word of a family or of the tasks, or of a member of an enum; of another word nothing is known."""
+    """Of a word of a family, or of a member of an enum; of another word nothing is known."""
     if isinstance(words, Family) and word in words:
         known = words.definition(word)
-        # A corpus has no formula, and a kernel takes no other axis.
+        # A task has no source, and a corpus no formula.
         more = {name: getattr(known, name) for name in ("formula", "source", "takes") if hasattr(known, name)}
         return Facts(word, known.title, options=known.options, **more)
-    if words is TASKS and word in TASKS:
-        return Facts(word, _sentence(TASKS[word].title), options=TASKS[word].options)
     if isinstance(word, StrEnum):
         return Facts(str(word), descriptions(type(word)).get(word.name, "").removesuffix("."))
     return Facts(word)
@@ -63,7 +61,3 @@ def _first_line(module: str) -> str:
     assert spec is not None and spec.origin is not None
     with Path(spec.origin).open(encoding="utf-8") as file:
         return file.readline().strip().strip('"').removesuffix(".")
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -199,6 +199,11 @@ def test_a_grid_that_extends_another_may_take_entries_out_and_need_not_be_whole(
     assert wrong_at({"tables": [{"caption": "none"}], "extends": "base.yaml"}) == {"tables.0"}
 
 
+def test_a_task_of_ones_own_may_have_a_part_of_the_grid():
+    assert wrong_at({"tasks": {"my.py:Task": {}}}) == set()
+    assert ("tasks", "translate") in faulty_paths({"tasks": {"translate": {}}})
+
+
 LANGUAGE = [
     "axes:\n  training.learning_rate: {from: 1e-4, to: 1e-2, log: 5}",
     "axes: {data.seed: {from: 0, to: 4, step: 2}}",
