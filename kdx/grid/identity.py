@@ -40,17 +40,31 @@ def cell_id(spec: CellSpec) -> str:
 
 
 def _hashed(model: BaseModel) -> dict[str, Any]:
-    plain = model.model_dump(mode="json", by_alias=True)
-    for name, info in type(model).model_fields.items():
-        key = info.serialization_alias or info.alias or name
+    return _without_neutral(model, model.model_dump(mode="json", by_alias=True))
+
+
+def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
+    """What a model dumped, less what the hash leaves out of it."""
+    for name, key, marks, may_be_section in _marked(type(model)):
         value = getattr(model, name)
-        if any(isinstance(mark, Neutral) and mark.value == value for mark in info.metadata):
+        if any(mark == value for mark in marks):
             plain.pop(key, None)
-        elif isinstance(value, BaseModel):
-            plain[key] = _hashed(value)
-    if isinstance(model, WithOptions):
-        plain = {key: value for key, value in plain.items() if key not in model.neutral_options}
+        elif may_be_section and isinstance(value, BaseModel):
+            plain[key] = _without_neutral(value, plain[key])
+    for name in model.neutral_options if isinstance(model, WithOptions) else ():
+        plain.pop(name, None)
     return plain
+
+
+@cache
+def _marked(model: type[BaseModel]) -> tuple[tuple[str, str, tuple[Any, ...], bool], ...]:
+    """Name, key, neutral values and whether it may hold a section, of each field of which that matters."""
+    found = []
+    for name, info in model.model_fields.items():
+        marks = tuple(mark.value for mark in info.metadata if isinstance(mark, Neutral))
+        if marks or _section(info.annotation):
+            found.append((name, info.serialization_alias or info.alias or name, marks, bool(_section(info.annotation))))
+    return tuple(found)
 
 
 def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
