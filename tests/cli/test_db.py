@@ -26,11 +26,12 @@ def test_a_sound_database_is_counted():
         0,
         "runs.db: nothing is wrong; copy it with: kdx db backup FILE\n",
     )
-    assert [line.split() for line in done.stdout.splitlines()][-4:] == [
+    assert [line.split() for line in done.stdout.splitlines()][-5:] == [
         ["2", "run"],
         ["1", "sweep"],
         ["1", "sweep_cell"],
         ["2", "sweep_run"],
+        ["0", "test_document"],
     ]
 
 

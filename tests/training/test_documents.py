@@ -38,7 +38,7 @@ def outcome_of(spec: CellSpec, **settings) -> EvaluationOutcome:
     """Of weights as they are before the first step."""
     corpus = load_corpus(spec.task, spec.data)
     reseed(0, "weights")
-    weights = TASKS[spec.task].module_class().of(spec, corpus).model.state_dict()
+    weights = TASKS[spec.task].of(spec, corpus).model.state_dict()
     evaluator = Evaluator(spec, 0, weights, corpus, stop=StopRequest(), alive=lambda: None)
     return evaluator.evaluate(resolve_evaluation(spec, AskedEvaluation("", EvaluationSettings(**settings))))
 
