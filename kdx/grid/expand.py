@@ -216,14 +216,15 @@ def cells_of(sub_grids: Sequence[SubGrid], faults: list[KdxError]) -> list[Plann
                 continue
             labels = {name: word for name in axes if (word := _label(spec, name, chosen.get(name))) is not None}
             cells.append(PlannedCell(cell_id(spec), len(cells), labels, spec, settings))
-        if sub_grid.exclude and before == (len(cells), len(faults)):
+        if sub_grid.exclude and sub_grid.size and before == (len(cells), len(faults)):
             first = sub_grid.dimensions[0] if sub_grid.dimensions else None
             of = f" of {first.name} `{first.bundles[0].label}`" if first and len(sub_grids) > 1 else ""
             problem, place = f"`exclude` leaves no combination{of}", sub_grid.exclude[0].node.place
             faults.append(KdxError(problem, place=place, hint="exclude less"))
         if sound:
             _check_baselines(sub_grid, cells[before[0] :], faults)
-    _check_conditions(sub_grids, faults)
+    if all(sub_grid.size for sub_grid in sub_grids):  # else words may be missing because a sub-grid is faulty
+        _check_conditions(sub_grids, faults)
     return cells
 
 

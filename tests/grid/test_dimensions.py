@@ -423,3 +423,8 @@ def test_a_grid_gives_what_its_loops_would(tmp_path_factory, grid):
     assert sorted(found, key=str) == sorted(cells, key=str)
     for cell, one in zip(plan.cells, found, strict=True):
         assert cell.labels == {name: str(one[name]) for name in axes}
+
+
+def test_a_faulty_sub_grid_beside_an_exclusion_is_told_for_what_it_is(tmp_path):
+    (fault,) = faults_of(tmp_path, "grids: {a: {preset: nothing}, b: {kernel: rbf}}\nexclude: {grid: a}\n")
+    assert "unknown preset `nothing`" in fault
