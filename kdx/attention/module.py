@@ -60,8 +60,8 @@ BLOCK = 2**20
 SMALLEST_BLOCK = 128  # queries
 # Queries in one call where a mask of all pairs would be too large: of 64 to 512 the quickest for a window of 256 keys.
 CALL = 128
-# Pairs up to which what blocks need for the gradient is kept: computing it again saves some 8 MiB a head at this size,
-# for a fifth of the time.
+# Pairs up to which what blocks need for the gradient is kept, 4 MiB a head for each number of a pair at this size:
+# computing it again costs a fifth to a third more time.
 LARGEST_KEPT = 1024 * 1024
 
 

@@ -1,12 +1,12 @@
 """`kdx status`: how far sweeps are."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def status(
 
 
 def _all_sweeps(database: "Database", json: bool) -> None:
+    from kdx.report.render.rows import to_text
     from kdx.store.reading import sweeps
     from kdx.store.status import OVER, times, work
     from kdx.sweep.forecast import seconds_left
@@ -75,21 +76,21 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     if not rows:
         say("no sweep is recorded here yet; kdx sweep GRID records one")
         return
-    lines = [("sweep", "done", "states", "time left")]
+    lines = []
     for each, row in zip(summaries, rows, strict=True):
         workers = sum(map(_alive, working[each.id]))
         lines.append((each.name, _done(each), _states(row["runs"]), _time_left(row, workers)))
-    out("\n".join(_columns(lines)))
+    out_lines(to_text(("sweep", "done", "states", "time left"), lines))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
     if at_work:
-        claims = [
-            (name, str(one.run_id), f"{one.step:,}", _duration(one.running), _where(one)) for name, one in at_work
-        ]
-        out("\n".join(["", *_columns([("sweep", "run", "step", "for", "worker"), *claims])]))
+        claims = [(name, one.run_id, one.step, _duration(one.running), _where(one)) for name, one in at_work]
+        out("")
+        out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
 
 
 def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
     from kdx.errors import KdxError, did_you_mean
+    from kdx.report.render.rows import to_text
     from kdx.store.reading import runs, sweeps
     from kdx.store.status import labels_of, work
 
@@ -102,30 +103,24 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     labels = labels_of(database, summary.id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, summary.id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
-    rows = [_of_a_run(each, labels[each.cell_id][0], working.get(each.id)) for each in records]
+    rows = [_of_a_run(each, labels[each.cell_id], working.get(each.id)) for each in records]
     rows = _chosen(rows, chosen)
     if json:
         out_json({"sweep": name, "runs": rows})
         return
-    axes = list(dict.fromkeys(axis for choices, _ in labels.values() for axis in choices))
-    lines = [("run", *axes, "seed", "state", "step", "took", "")]
+    axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
+    lines = []
     for row in rows:
         took = _duration(row["seconds"]) if row["seconds"] is not None else ""
-        step = f"{row['step']:,}" if row["step"] else ""
         choices = [row["choices"].get(axis, "–") for axis in axes]
-        lines.append((str(row["run"]), *choices, str(row["seed"]), row["state"], step, took, row["detail"]))
-    out("\n".join(_columns(lines)))
+        detail = _detail(row, working.get(row["run"]))
+        lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, detail))
+    out_lines(to_text(("run", *axes, "seed", "state", "step", "took", ""), lines))
     counts = Counter(row["state"] for row in rows)
     say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {_states(counts)}{_next(counts, name, db)}")
 
 
 def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
-    if work is not None:
-        detail = f"{_where(work)}, for {_duration(work.running)}"
-    elif record.error:
-        detail = record.error
-    else:
-        detail = f"score {record.test_score:.4g}" if record.test_score is not None else ""
     return {
         "run": record.id,
         "cell": record.cell_id,
@@ -139,8 +134,14 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
         "test_score": record.test_score,
         "error": record.error,
         "worker": None if work is None else _worker(work),
-        "detail": detail,
     }
+
+
+def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
+    """Who works at a run, or why it ended, or its score."""
+    if work is not None:
+        return f"{_where(work)}, for {_duration(work.running)}"
+    return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
 def _chosen(rows: list[dict[str, Any]], chosen: Sequence[str]) -> list[dict[str, Any]]:
@@ -193,7 +194,7 @@ def _next(counts: Any, name: str, db: str) -> str:
     quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
         return f"; next: kdx resume {quoted}{in_database(db)}"
-    return f"; next: kdx retry --failed{in_database(db)}" if counts["failed"] else ""
+    return f"; next: kdx resume {quoted} --failed{in_database(db)}" if counts["failed"] else ""
 
 
 def _worker(one: "WorkRecord") -> dict[str, Any]:
@@ -234,12 +235,3 @@ def _duration(seconds: float) -> str:
     if seconds < 100 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:.0f} days"
-
-
-def _columns(lines: Iterable[tuple[str, ...]]) -> Iterable[str]:
-    """Rows of words, each column as wide as its widest word."""
-    from kdx.sanitize import sanitize
-
-    clean = [tuple(map(sanitize, line)) for line in lines]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    return ("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in clean)

@@ -8,7 +8,10 @@ from sqlalchemy import and_, case, func, select
 from kdx.store.database import Database
 from kdx.store.reading import generations
 from kdx.store.records import FINAL, RunState
-from kdx.store.schema import attempt, cell, now, run, sweep_cell, sweep_run
+from kdx.store.schema import attempt, now, run, sweep_cell, sweep_run
+
+OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
+"""States of runs at which nothing is to be done unless somebody asks for it."""
 
 
 class WorkRecord(NamedTuple):
@@ -36,7 +39,8 @@ class CellTime(NamedTuple):
     left: int
     """Runs that are pending, interrupted or running."""
     seconds: float | None
-    """Mean wall time of its completed runs, over all their attempts, whichever sweep they belong to; None: none is."""
+    """Mean wall time of its completed runs, in whichever sweep; where it has none, that of the sweep's other cells.
+    None: no run of the sweep is completed."""
 
 
 def work(database: Database) -> tuple[WorkRecord, ...]:
@@ -108,18 +112,14 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     )
 
 
-def labels_of(database: Database, sweep_id: int) -> dict[str, tuple[Mapping[str, str], str]]:
-    """Cell id → its choices as the grid words them, and its task, for each planned cell in the order of the plan."""
+def labels_of(database: Database, sweep_id: int) -> dict[str, Mapping[str, str]]:
+    """Cell id → its choices as the grid words them, for each planned cell in the order of the plan."""
     rows = (
-        select(sweep_cell.c.cell_id, sweep_cell.c.labels, cell.c.spec)
-        .join(cell, cell.c.id == sweep_cell.c.cell_id)
+        select(sweep_cell.c.cell_id, sweep_cell.c.labels)
         .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal.desc())
     )
     with database.read() as connection:
-        found = {row.cell_id: (row.labels, row.spec) for row in connection.execute(rows)}
+        # Of two choices that come to one cell the first stays.
+        found = {row.cell_id: row.labels for row in connection.execute(rows)}
     return dict(reversed(found.items()))
-
-
-OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
-"""States of runs at which nothing is to be done unless somebody asks for it."""

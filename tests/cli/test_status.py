@@ -51,6 +51,8 @@ def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
     assert "failed" in lines[2] and lines[2].endswith("no room")
     chosen = json.loads(typed("status", "tiny", "state=failed", "seed=1", "--json").stdout)
     assert [run["run"] for run in chosen["runs"]] == [second.id]
+    assert typed("status", "tiny", "state=failed").stderr.endswith("1 failed; next: kdx resume tiny --failed\n")
+    assert typed("resume", "--help").stdout.count("--failed")
 
 
 def test_what_chooses_nothing_is_refused_with_what_was_meant():
