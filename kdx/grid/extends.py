@@ -12,13 +12,17 @@ MOST_FILES = 20
 """Grids that extend each other."""
 
 
-def extended(path: Path, faults: list[KdxError]) -> Node:
-    """The file over those that it extends: mappings merge key by key, anything else replaces."""
+def extended(path: Path, faults: list[KdxError], texts: dict[Path, str] | None = None) -> Node:
+    """The file over those that it extends: mappings merge key by key, anything else replaces.
+
+    Args:
+        texts: takes the text of each of these files, the grid's first.
+    """
     nodes: list[Node] = []
     seen: set[Path] = set()
     left = LARGEST_FILE
     while True:
-        node = read(path, faults, most=left)
+        node = read(path, faults, most=left, texts=texts)
         left -= path.stat().st_size
         nodes.append(node)
         seen.add(path.resolve())

@@ -1,5 +1,6 @@
 """From a grid file to its plan; every fault of the file at once, before anything starts."""
 
+import os
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,7 +45,8 @@ def load_grid(
     path = find(grid)
     faults = FaultList()
     of_grid, of_cells = set_values(given, faults)
-    root = extended(path, faults).overlaid(of_grid)
+    texts: dict[Path, str] = {}
+    root = extended(path, faults, texts).overlaid(of_grid)
     if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
@@ -82,6 +84,7 @@ def load_grid(
         _text(root, "description", "", faults),
         file=str(path.resolve()),
         evaluations=tuple(evaluations),
+        sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
     tables = read_tables(root, plan, faults)
     baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}

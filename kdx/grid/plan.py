@@ -106,6 +106,8 @@ class Plan:
     """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:

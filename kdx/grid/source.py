@@ -105,13 +105,21 @@ def shortened(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = LARGEST_FILE) -> Node:
+def read(
+    path: Path,
+    faults: list[KdxError],
+    *,
+    what: str = "grid",
+    most: int = LARGEST_FILE,
+    texts: dict[Path, str] | None = None,
+) -> Node:
     """The mapping that a file holds; YAML's traps go to `faults`, to be reported with the grid's other faults.
 
     Args:
         faults: a `FaultList`, where nobody knows what the file holds.
         what: the file is meant to be, in messages.
         most: bytes that it may have.
+        texts: takes the text of the file.
 
     Raises:
         Faults: the file cannot be read or is not YAML at all.
@@ -126,7 +134,10 @@ def read(path: Path, faults: list[KdxError], *, what: str = "grid", most: int = 
         raise Faults([KdxError(f"cannot read the {what}: {error.strerror}", place=name)]) from error
     if (fault := not_utf8(name, raw)) is not None:
         raise Faults([fault])
-    return _Reader(name, raw.decode("utf-8-sig"), faults, what).document()
+    text = raw.decode("utf-8-sig")
+    if texts is not None:
+        texts[path] = text
+    return _Reader(name, text, faults, what).document()
 
 
 def read_value(text: str, place: Place, faults: list[KdxError]) -> Node | None:

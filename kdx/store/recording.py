@@ -14,6 +14,7 @@ from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.own_parts.registry import parts_of
+from kdx.store import plans
 from kdx.store.database import Database
 from kdx.store.leases import held, progress_of, stalls_after
 from kdx.store.parts import keep
@@ -61,11 +62,11 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         grid: the parts of the grid that concern no single cell, such as the tables; any JSON.
     """
     cells = [
-        {"id": planned.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
-        for planned in plan.cells
-        for text in [canonical(planned.spec)]
+        {"id": one.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
+        for one in plan.cells
+        for text in [canonical(one.spec)]
     ]
-    runs = [{"cell_id": planned.cell.id, "seed": planned.seed} for planned in plan.runs]
+    runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
     insert_into = database.backend.insert
     with database.write() as connection:
         named = insert_into(sweep).values(name=plan.name, created=now(), updated=now(), grid=dict(grid))
@@ -75,11 +76,13 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         sweep_id = int(connection.execute(named.returning(sweep.c.id)).scalar_one())
         for table in (sweep_cell, sweep_run):
             connection.execute(update(table).where(table.c.sweep_id == sweep_id).values(planned=False))
+        if cells:
+            connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
+        plans.keep(connection, sweep_id, grid, plan)
         if not cells:
             return sweep_id
 
-        connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
-        hashes = {word: sha256 for planned in plan.cells for word, sha256 in planned.spec.parts.items()}
+        hashes = {word: sha256 for one in plan.cells for word, sha256 in one.spec.parts.items()}
         keep(connection, database, parts_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
@@ -91,24 +94,24 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
             [
                 {
                     "sweep_id": sweep_id,
-                    "cell_id": planned.id,
-                    "ordinal": planned.ordinal,
-                    "labels": dict(planned.labels),
+                    "cell_id": one.id,
+                    "ordinal": one.ordinal,
+                    "labels": dict(one.labels),
                     "planned": True,
                 }
-                for planned in plan.cells
+                for one in plan.cells
             ],
         )
         if not runs:
             return sweep_id
 
         fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
-        connection.execute(insert_into(run).on_conflict_do_nothing(), [planned | fresh for planned in runs])
+        connection.execute(insert_into(run).on_conflict_do_nothing(), [one | fresh for one in runs])
         has_run = insert_into(sweep_run)
         has_run = has_run.on_conflict_do_update(
             index_elements=["sweep_id", "cell_id", "seed"], set_={"planned": has_run.excluded.planned}
         )
-        connection.execute(has_run, [planned | {"sweep_id": sweep_id, "planned": True} for planned in runs])
+        connection.execute(has_run, [one | {"sweep_id": sweep_id, "planned": True} for one in runs])
     return sweep_id
 
 

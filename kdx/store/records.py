@@ -148,6 +148,8 @@ class AttemptRecord:
     """Step of the checkpoint from which it resumed; 0 if it began from the start."""
     changes: str | None
     """What differs from the conditions of that checkpoint."""
+    peak_memory: int | None = None
+    """Most bytes that it held: of its GPU, or, without one, resident; None for an attempt of an older kdx."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,22 @@ class SweepSummary:
     """When the sweep was last planned."""
     counts: Mapping[RunState, int]
     """State → planned runs whose newest generation is in it; states without runs are left out."""
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A plan that a sweep has had."""
+
+    id: int
+    made: float
+    """When the sweep was planned so."""
+    grid: Mapping[str, Any]
+    """`tables`, `seeds`, `command` and the other parts of the grid that concern no single cell."""
+    sources: Mapping[str, str]
+    """File → text of the grid and of the files that it extends, the grid first; none where an older kdx planned it, or
+    it did not come from a file."""
+    cells: tuple[str, ...]
+    """Ids of its cells."""
 
 
 @dataclass(frozen=True)

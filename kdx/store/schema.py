@@ -298,6 +298,12 @@ attempt = Table(
         comment="what was other than under the checkpoint, such as torch 2.12 → 2.13; a run that went on so is not "
         "bit-exact",
     ),
+    Column(
+        "peak_memory",
+        Whole(),
+        comment="most memory that it held: of its GPU, or, without one, resident of its process; bytes; NULL: not "
+        "recorded",
+    ),
     comment="one try at a run",
 )
 
@@ -399,6 +405,84 @@ part = Table(
     comment="sources of kernels, positions and other words that are not of kdx; kept to be read, never run from here",
 )
 
+plan = Table(
+    "plan",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), nullable=False, comment="the sweep"),
+    Column("made", Time(), nullable=False, comment="when the sweep was planned so, seconds since 1970"),
+    Column(
+        "grid",
+        Json(TEXT, _is_grid, "the tables, axes and seeds of a grid as a JSON object"),
+        nullable=False,
+        comment="as sweep.grid, of this plan",
+    ),
+    Column(
+        "sources",
+        _texts(),
+        nullable=False,
+        comment="file → the text of the grid and of the files that it extends, the grid first, comments included; "
+        "none: planned by an older kdx, or not from a file; JSON",
+    ),
+    comment="every plan that a sweep has had, as it was written; the newest is the one that the sweep follows",
+)
+
+plan_cell = Table(
+    "plan_cell",
+    metadata,
+    Column("plan_id", _key(), ForeignKey("plan.id"), primary_key=True, comment="the plan"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), primary_key=True, comment="a cell of it"),
+    comment="the cells of every plan; its seeds are in plan.grid",
+    sqlite_with_rowid=False,
+)
+
+invalidation = Table(
+    "invalidation",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("run_id", _key(), ForeignKey("run.id"), nullable=False, comment="the run, which tables leave out"),
+    Column("made", Time(), nullable=False, comment="when it was taken out of tables, seconds since 1970"),
+    Column("why", ShortText(LINE), nullable=False, comment="one line"),
+    Column("withdrawn", Time(), comment="when it was put back, seconds since 1970; NULL: it is out of tables"),
+    comment="runs that somebody took out of tables, with the reason; nothing of them is deleted",
+)
+
+cell_migration = Table(
+    "cell_migration",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("made", Time(), nullable=False, comment="when the cell was rewritten, seconds since 1970"),
+    Column("former_id", Hash(32), nullable=False, comment="id of the cell until then"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), nullable=False, comment="its id since then"),
+    Column("former_spec", ShortText(TEXT), nullable=False, comment="the text that was hashed until then"),
+    Column("change", ShortText(LINE), nullable=False, comment="what was renamed, such as a.py:Cauchy → b.py:Cauchy"),
+    comment="cells that got another id because something in them was renamed; their runs moved along",
+)
+
+_NOTED = "NULL: it is on a {}"
+
+note = Table(
+    "note",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("made", Time(), nullable=False, comment="when it was written, seconds since 1970"),
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), comment=f"the sweep; {_NOTED.format('run')}"),
+    Column("run_id", _key(), ForeignKey("run.id"), comment=f"the run; {_NOTED.format('sweep')}"),
+    Column("text", ShortText(TEXT), nullable=False, comment="what somebody wrote"),
+    comment="remarks of people on sweeps and runs",
+)
+
+tag = Table(
+    "tag",
+    metadata,
+    Column("id", _key(), primary_key=True, comment="key"),
+    Column("made", Time(), nullable=False, comment="when it was given, seconds since 1970"),
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), comment=f"the sweep; {_NOTED.format('run')}"),
+    Column("run_id", _key(), ForeignKey("run.id"), comment=f"the run; {_NOTED.format('sweep')}"),
+    Column("word", ShortText(NAME), nullable=False, comment="such as baseline"),
+    comment="words by which people find sweeps and runs",
+)
+
 for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
@@ -474,6 +558,7 @@ _RUNS = {
     "vocabulary_size": "target tokens that there are; NULL: no text, or not recorded",
     "unknown_rate": "share of the test's target tokens that are unknown; NULL: no text, or not recorded",
     "longest_context": "tokens that the test's are predicted from at most; NULL: not prediction, or not recorded",
+    "invalidated": "one line: why tables leave it out; NULL: they do not",
 }
 
 VIEWS = (
@@ -494,7 +579,8 @@ VIEWS = (
     ),
     View(
         "runs",
-        "one row a sweep and planned run: of each seed the newest final generation, or else the newest, as in a report",
+        "one row a sweep and planned run: of each seed the newest final generation that nobody took out of tables, or "
+        "else the newest, as in a report",
         {"sweep": "name of the sweep; a run belongs to every sweep that plans it", **_RUNS},
     ),
     View(

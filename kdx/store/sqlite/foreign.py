@@ -18,8 +18,8 @@ FINAL_STATE_TRIGGER = "run_final_state"
 
 OBJECTS = {
     "view cells": "de404d9638d6192f",
-    "view former_runs": "1156f2543291724f",
-    "view runs": "4185eefbc267a6eb",
+    "view former_runs": "345e46ef547ef8cd",
+    "view runs": "d09661c1886acf8b",
     "view curves": "d15ea0a74e84d11b",
     "view evaluations": "d0b3938da8f2217e",
     f"trigger {FINAL_STATE_TRIGGER}": "9fb4f0acc20ff047",
@@ -27,8 +27,9 @@ OBJECTS = {
 """Kind and name → digest of its text, as the migrations make it on SQLite."""
 
 TABLES = frozenset({
-    "attempt", "cell", "environment", "evaluation", "evaluation_document", "evaluation_metric", "identity", "metric",
-    "output", "part", "run", "sweep", "sweep_cell", "sweep_run", "test_document",
+    "attempt", "cell", "cell_migration", "environment", "evaluation", "evaluation_document", "evaluation_metric",
+    "identity", "invalidation", "metric", "note", "output", "part", "plan", "plan_cell", "run", "sweep", "sweep_cell",
+    "sweep_run", "tag", "test_document",
 })  # fmt: skip
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
