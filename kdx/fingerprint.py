@@ -65,6 +65,12 @@ class Fingerprint:
 
 def fingerprint(roots: Iterable[str]) -> Fingerprint:
     """Of these modules of kdx and those that they import, at whatever depth."""
+    return _fingerprint(frozenset(roots))
+
+
+# Thousands of cells of a grid have a few sets of parts.
+@cache
+def _fingerprint(roots: frozenset[str]) -> Fingerprint:
     found: set[str] = set()
     left = list(roots)
     while left:

@@ -1,7 +1,8 @@
-"""Which machine this is, in words that may leave it."""
+"""Which machine this is, in words that may leave it, and how many runs it takes at a time."""
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -13,3 +14,8 @@ def machine() -> str:
         name = os.uname().nodename
     # Databases are passed on, and a machine's id is not meant to leave it.
     return hashlib.sha256(f"kdx {name}".encode()).hexdigest()[:16]
+
+
+def runs_at_a_time(workers: int | None, gpus: Sequence[str]) -> int:
+    """How many runs go at a time: as many as somebody says, or else as there are GPUs, or else cores."""
+    return workers or len(gpus or os.sched_getaffinity(0))

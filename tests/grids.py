@@ -29,7 +29,7 @@ extends: tiny.yaml
 name: failing
 approaches:
   learns: {}
-  fails: {model: {inner: 10000000000000}}
+  fails: {position: lookup, clip: 1000000000000}
 """
 
 # Long enough to be stopped several times.

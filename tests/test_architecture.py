@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 ALLOWED: dict[str, set[str]] = {
     "vocabulary": set(),
     "version": set(),
+    "durations": set(),
     "errors": set(),
     "files": set(),
     "sanitize": set(),
@@ -59,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
         "machine",
     },
 }
-OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version"}
+OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version", "durations"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "own_parts"}

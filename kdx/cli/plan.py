@@ -1,11 +1,12 @@
-"""`kdx plan`: shows what a sweep would do, run by run, and why."""
+"""`kdx plan`: shows what a sweep would do, run by run, and why, and what it will cost."""
 
+import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli.console import out, out_json, say
+from kdx.cli.console import out_json, out_lines, say
 from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
@@ -15,13 +16,15 @@ from kdx.cli.options import (
     Replace,
     Seeds,
     Set,
+    Workers,
     in_database,
     seeds_of,
     set_words,
 )
 
 if TYPE_CHECKING:
-    from kdx.grid.difference import Difference
+    from kdx.grid.plan import Plan
+    from kdx.sweep.outlook import Outlook
 
 
 def plan(
@@ -29,76 +32,136 @@ def plan(
     db: Db = DATABASE,
     seeds: Seeds = None,
     set_: Set = None,
+    workers: Workers = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Measure cells of which no like run has completed by a few steps of each.")
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="GRID", help="Compare with another grid; no database is looked at."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="A line for each run and cell, however many; else many are summed up.")
+    ] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
     json: Json = False,
 ) -> None:
-    """Say what `kdx sweep` would do, run by run, with the reason. Starts nothing and writes no database.
+    """Say what `kdx sweep` would do, with the reasons and the cost. Starts nothing and writes no database.
 
     Example: kdx plan quickstart --seeds 5
+
+    Example: kdx plan new.yaml --against old.yaml
     """
+    from kdx.cli import plan_view
     from kdx.cli.planned import change_of, leaving
-    from kdx.data.plan_corpora import prepare_data
+    from kdx.cli.wording import impossible_evaluations
+    from kdx.data.plan_corpora import corpora, prepare_data
+    from kdx.errors import Faults, KdxError
     from kdx.grid.load import load_grid
+    from kdx.machine import runs_at_a_time
+    from kdx.run_files.files import free_bytes
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
-    from kdx.sweep.decisions import decisions_in
+    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+    from kdx.sweep.gpus import visible_gpus
+    from kdx.sweep.outlook import outlook
 
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
-    notes = prepare_data(wanted, large=False)
+    if against is not None:
+        _compare(wanted, load_grid(against, most_runs=max_runs), grid, against, json)
+        return
+    gpus = visible_gpus()
+    available = memory(gpus)
+    refuse_what_does_not_fit(wanted, available)
+    # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
+    unfit: Faults | None = None
+    notes: list[str] = []
+    try:
+        notes = prepare_data(wanted, large=False)
+    except Faults as faults:
+        unfit = faults
     change = None
     if backend_of(db).exists():
         with open_database(db, write=False) as database, database.read():
-            change = change_of(database, wanted, grid, db, replaces=replace)
-            decisions = decisions_in(database, wanted)
+            try:
+                change = change_of(database, wanted, grid, db, replaces=replace)
+            except KdxError as fault:
+                raise unfit or fault from None
+            found = outlook(database, wanted)
     else:
-        decisions = decisions_in(None, wanted)
+        found = outlook(None, wanted)
+    if probe and unfit is None:
+        found = _probed(wanted, found, notes)
+    at_a_time = runs_at_a_time(workers, gpus)
+    free = free_bytes(db)
     if json:
-        runs = [
-            {
-                "cell": decision.run.cell.id,
-                "seed": decision.run.seed,
-                "choices": dict(decision.run.cell.labels),
-                "action": decision.action.value,
-                "reason": decision.reason,
-                "evaluations": [dict(one.settings) for one in decision.missing],
-                "impossible_evaluations": [
-                    {"name": asked.name, "settings": asked.settings.asked, "reason": reason}
-                    for asked, reason in wanted.impossible_evaluations(decision.run.cell.id)
-                ],
-            }
-            for decision in decisions
-        ]
-        out_json({"sweep": wanted.name, "runs": runs, "leaving": _leaving(change)})
-        return
-    import shlex
-
-    from kdx.cli.wording import impossible_evaluations, run_name
-    from kdx.sanitize import sanitize
-    from kdx.sweep.decide import Action
-
-    for decision in decisions:
-        out(f"{decision.action.value:8}  {run_name(decision.run)}  ({sanitize(decision.reason)})")
-    for note in (*notes, *impossible_evaluations(wanted), change and leaving(change, wanted, db)):
-        if note:
+        out_json(plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free))
+    else:
+        out_lines(plan_view.lines(found, every=every))
+        notes += [*impossible_evaluations(wanted), *plan_view.costs(found, at_a_time, available, free)]
+        if change and (gone := leaving(change, wanted, db)):
+            notes.append(gone)
+        for note in notes:
             say(f"note: {note}")
-    counts = Counter(decision.action.value for decision in decisions)
-    actions = ", ".join(f"{count} to {action}" for action, count in counts.items())
-    if to_make := sum(len(decision.missing) for decision in decisions if decision.action is not Action.SKIP):
-        actions += f"; {to_make} evaluations to make"
-    shape = f"{len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
-    options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
-    options += "".join(f" {shlex.quote(word)}" for word in set_words(set_))
-    options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
-    options += " --replace" if replace else ""
-    say(f"{len(decisions)} runs of {shape}: {actions}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
+    if unfit is not None:
+        raise unfit
+    if not json:
+        options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
+        options += "".join(f" {shlex.quote(word)}" for word in set_words(set_))
+        options += f" --workers {workers}" if workers else ""
+        options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
+        options += " --replace" if replace else ""
+        say(f"{_counts(wanted, found)}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
 
 
-def _leaving(change: "Difference | None") -> dict[str, Any]:
-    """What the newest plan of the sweep has and this one lacks, and why."""
-    return {
-        "runs": change.runs_gone if change else 0,
-        "cells": change.cells_that_lose_runs if change else [],
-        "seeds": change.seeds_gone if change else [],
-        "changes": [{"field": one.field, "gone": one.gone, "new": one.new} for one in change.changes] if change else [],
-    }
+def _counts(wanted: "Plan", found: "Outlook") -> str:
+    from kdx.sweep.outlook import Standing
+
+    actions = Counter(each.decision.action.value for each in found.runs)
+    stale = sum(each.standing is Standing.STALE for each in found.runs)
+    of_skipped = f" ({stale} of them stale)" if stale else ""
+    words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
+    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
+    text += f": {', '.join(words)}"
+    to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
+    return f"{text}; {to_make} evaluations to make" if to_make else text
+
+
+def _probed(wanted: "Plan", found: "Outlook", notes: list[str]) -> "Outlook":
+    """With what a few steps of each cell cost of which nobody knows."""
+    from kdx.cli.own_code import announce
+    from kdx.cli.wording import cell_name
+    from kdx.sweep.probe import probe
+    from kdx.sweep.trial import try_parts
+
+    cells = found.unknown
+    if not cells:
+        return found
+    announce(wanted)
+    try_parts(wanted)
+    measured = {}
+    for number, (cell, cost) in enumerate(probe(cells), 1):
+        if isinstance(cost, str):
+            notes.append(f"{cell_name(cell)} could not be measured: {cost}")
+        else:
+            measured[cell.id] = cost
+        say(f"measured {number} of {len(cells)} cells")
+    return found.with_forecasts(measured)
+
+
+def _compare(wanted: "Plan", other: "Plan", grid: str, against: str, json: bool) -> None:
+    """Shows how one grid differs from another."""
+    from kdx.cli import plan_view
+    from kdx.grid.difference import Contents, difference
+
+    found = difference(Contents.of(other), Contents.of(wanted))
+    if json:
+        out_json(plan_view.difference_to_json(found, wanted, other))
+        return
+    out_lines(plan_view.difference_lines(found, wanted, other))
+    same = not (found.gone or found.new or found.seeds_gone or found.seeds_new)
+    kept = len(found.shared) * len(set(wanted.seeds) & set(other.seeds))
+    new = len({cell.id for cell in wanted.cells}) * len(wanted.seeds) - kept
+    summary = "the same cells and seeds" if same else f"{new} runs more, {found.runs_gone} fewer, {kept} in both"
+    say(f"{shlex.quote(grid)} against {shlex.quote(against)}: {summary}")

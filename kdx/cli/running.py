@@ -1,7 +1,6 @@
 """Runs a registered plan to its end and shows its progress, for all commands that start runs."""
 
 import faulthandler
-import os
 import shlex
 import signal
 from types import FrameType
@@ -10,6 +9,7 @@ from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import in_database
 from kdx.cli.progress import progress
 from kdx.grid.plan import Plan
+from kdx.machine import runs_at_a_time
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -34,7 +34,7 @@ def run_plan(
     """
     never_wait_for_readers()
     gpus = visible_gpus()
-    count = workers or len(gpus or os.sched_getaffinity(0))
+    count = runs_at_a_time(workers, gpus)
     if moved := take(database):
         say(f"note: {moved}")
     with progress(plan) as listener:

@@ -44,7 +44,7 @@ def sweep(
     from kdx.cli.plan import plan as say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, set_, max_runs, replace)
+        say_plan(grid, db, seeds, set_, workers, max_runs=max_runs, replace=replace)
         return
     import shlex
     from dataclasses import replace as replaced
@@ -56,11 +56,14 @@ def sweep(
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.recording import register
+    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+    from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
 
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     wanted = replaced(wanted, command=command)
+    refuse_what_does_not_fit(wanted, memory(visible_gpus()))
     announce(wanted)
     try_parts(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.

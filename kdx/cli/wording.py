@@ -14,6 +14,11 @@ def run_name(run: PlannedRun) -> str:
     return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {run.seed}")
 
 
+def cell_name(cell: PlannedCell) -> str:
+    """The name of a cell in one line: the first digits of its id, and the choice on each axis."""
+    return sanitize(f"{cell.id[:8]} {_choices(cell)}")
+
+
 def impossible_evaluations(plan: Plan) -> Iterator[str]:
     """A line for each evaluation that some cells cannot have, and for each reason, with these cells."""
     cells = {cell.id: cell for cell in reversed(plan.cells)}

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 
 from kdx.data.corpora import DIFFICULTIES
-from kdx.data.corpus import load_corpus
+from kdx.data.corpus import generator_of, load_corpus
 from kdx.data.evaluated import evaluated_corpus
 from kdx.data.find_text import find_text
 from kdx.data.prepared import corpus_folder, read_about
 from kdx.data.reading import check_reading
 from kdx.data.storage import data_home
-from kdx.errors import KdxError, by_place
+from kdx.errors import KdxError, Place, by_place
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan, PlannedCell
@@ -21,6 +23,38 @@ from kdx.vocabulary import Split
 
 LARGE = 5_000_000
 """Number of words of training text, of both languages, from which on tokenising takes more than ten seconds."""
+
+
+class CorpusState(StrEnum):
+    """Where the text of a corpus comes from."""
+
+    GENERATED = "generated"
+    PREPARED = "prepared"
+    MISSING = "missing"
+    """It is to be prepared first."""
+
+
+@dataclass(frozen=True)
+class PlannedCorpus:
+    """A corpus that a plan reads."""
+
+    corpus: str
+    state: CorpusState
+    place: Place | None
+    """Where the grid names it; None: the plan does not come from a file."""
+
+
+def corpora(plan: Plan) -> tuple[PlannedCorpus, ...]:
+    """Every corpus that runs of the plan are trained on, in the order of its cells."""
+    first = {cell.spec.data.corpus: cell for cell in reversed(plan.cells)}
+    found = []
+    for corpus, cell in reversed(first.items()):
+        if corpus in DIFFICULTIES or generator_of(corpus):
+            state = CorpusState.GENERATED
+        else:
+            state = CorpusState.MISSING if read_about(corpus_folder(corpus)) is None else CorpusState.PREPARED
+        found.append(PlannedCorpus(corpus, state, cell.place("data.corpus")))
+    return tuple(found)
 
 
 def prepare_data(plan: Plan, *, large: bool = True) -> list[str]:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -90,6 +91,16 @@ def files_beside(database: Path) -> Path:
     return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
 
 
+def free_bytes(database: str | Path) -> int | None:
+    """Bytes that are free on the disk for the files of a database's runs; None where the system does not say it."""
+    folder = files_beside(Path(database)).absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(folder).free
+    return None
+
+
 def folder_of(run: RunRecord) -> str:
     """The name of a run's folder; it is checked, so that no record can lead out of the folder of files.
 
@@ -115,6 +126,11 @@ def has_weights(files: Path, run: RunRecord) -> bool:
 def is_of(file: RunFile, run: RunRecord) -> bool:
     """Whether a file holds the tested weights of this run, as far as the record shows."""
     return file.kind is Kind.WEIGHTS and run.weights_sha256 in (None, file.sha256)
+
+
+def bytes_kept(files: Path, run: RunRecord) -> int:
+    """Size of all files of a run."""
+    return sum(file.size for file in _listing_of(files, folder_of(run)))
 
 
 def resume_step(files: Path, run: RunRecord) -> int | None:

@@ -293,6 +293,23 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
 
+def modules(database: Database, cell_ids: Iterable[str]) -> dict[int, Mapping[str, str]]:
+    """Run id → the modules of kdx on which its result depends, each with its hash, for every run of these cells.
+
+    Runs that are not computed yet, and those of an older kdx, are left out.
+    """
+    with database.read() as connection:
+        rows = connection.execute(
+            select(run.c.id, run.c.environment_id).where(
+                run.c.cell_id.in_(list(cell_ids)), run.c.environment_id.is_not(None)
+            )
+        ).all()
+        ids = list({row.environment_id for row in rows})
+        kept = connection.execute(select(environment).where(environment.c.id.in_(ids))).all()
+    codes = {row.id: row.environment[CODE] for row in kept if CODE in row.environment}
+    return {row.id: codes[row.environment_id] for row in rows if row.environment_id in codes}
+
+
 def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]:
     """One metric of a run as (optimiser step, value), by step."""
     with database.read() as connection:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
@@ -171,11 +171,20 @@ class ComeTo(NamedTuple):
 class RunWriter:
     """Writes for one attempt; each method is one transaction, and raises `Fenced` when the attempt lost the run."""
 
-    def __init__(self, database: Database, run_id: int, owner: str, attempt: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        run_id: int,
+        owner: str,
+        attempt: int,
+        peak_memory: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Takes what measures the most bytes that this process has held, which is recorded when the attempt ends."""
         self.run_id = run_id
         self.owner = owner
         self.attempt = attempt
         self._database = database
+        self._peak_memory = peak_memory
         self._names: set[str] = set()
         """Known names of recorded metrics."""
 
@@ -379,7 +388,13 @@ class RunWriter:
             connection.execute(
                 update(attempt)
                 .where(attempt.c.run_id == self.run_id, attempt.c.number == self.attempt)
-                .values(ended=now(), outcome=state, last_step=last_step, traceback=traceback)
+                .values(
+                    ended=now(),
+                    outcome=state,
+                    last_step=last_step,
+                    traceback=traceback,
+                    peak_memory=self._peak_memory(),
+                )
             )
 
     def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:

@@ -1,8 +1,116 @@
-"""How long a sweep will still take, from how long finished runs of the same cells took."""
+"""What runs will cost, and how long a sweep will still take, from what completed runs cost."""
 
-from collections.abc import Collection
+import heapq
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+from typing import Any
 
+from kdx.grid.likeness import likeness
+from kdx.store.costs import RunCost
 from kdx.store.status import CellTime, WorkRecord
+
+CHECKED = 20
+"""Number of runs that completed last, of which it is said how far they were from what was to be expected."""
+
+
+class Basis(StrEnum):
+    """What a forecast is made from."""
+
+    CELL = "runs of this cell"
+    COST = "runs that differ in no cost"
+    SIZE = "runs of the same sizes"
+    PROBE = "a probe"
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run of a cell will cost."""
+
+    seconds: float
+    """Wall time."""
+    memory: int | None
+    """Most bytes that a run held; None: not known."""
+    parameters: int | None
+    """Numbers that training changes; None: not known."""
+    basis: Basis
+    runs: int
+    """Number of completed runs that it is made from."""
+
+
+@dataclass
+class _Sum:
+    """Of runs that are alike."""
+
+    runs: int = 0
+    seconds_per_step: float = 0.0
+    memory: int | None = None
+    parameters: set[int | None] = field(default_factory=set)
+
+    def add(self, run: RunCost) -> None:
+        self.runs += 1
+        self.seconds_per_step += run.seconds / run.steps
+        if run.peak_memory is not None:
+            self.memory = max(self.memory or 0, run.peak_memory)
+        self.parameters.add(run.parameters)
+
+
+class Forecaster:
+    """Expects of a run what completed runs of its cell cost on average; where there are none, what like cells did."""
+
+    def __init__(self, runs: Iterable[RunCost]) -> None:
+        """Takes completed runs, those that ended first first."""
+        self._sums: dict[tuple[Basis, str], _Sum] = {}
+        self.errors: tuple[float, ...] = ()
+        """Of the runs that completed last, |expected / real − 1| of the time, by what was known before each ended."""
+        keys: dict[str, tuple[str, str]] = {}
+        errors = []
+        for run in runs:
+            if run.cell_id not in keys:
+                keys[run.cell_id] = likeness(json.loads(run.cell))
+            expected = self._expected(run.cell_id, keys[run.cell_id], run.steps)
+            if expected is not None:
+                errors.append(abs(expected.seconds / run.seconds - 1))
+            for key in _named(run.cell_id, keys[run.cell_id]):
+                self._sums.setdefault(key, _Sum()).add(run)
+        self.errors = tuple(errors[-CHECKED:])
+
+    def forecast(self, cell_id: str, cell: Mapping[str, Any]) -> Forecast | None:
+        """What a run of a resolved cell will cost; None where no like run has completed."""
+        return self._expected(cell_id, likeness(cell), cell["training"]["steps"])
+
+    def _expected(self, cell_id: str, keys: tuple[str, str], steps: int) -> Forecast | None:
+        for key in _named(cell_id, keys):
+            if (found := self._sums.get(key)) is not None:
+                same = len(found.parameters) == 1 and key[0] is not Basis.SIZE
+                parameters = next(iter(found.parameters)) if same else None
+                seconds = steps * found.seconds_per_step / found.runs
+                return Forecast(seconds, found.memory, parameters, key[0], found.runs)
+        return None
+
+
+def makespan(seconds: Iterable[float], at_a_time: int) -> float:
+    """Wall time of runs that begin in this order, each as soon as one of so many places is free."""
+    free = [0.0] * at_a_time
+    for each in seconds:
+        heapq.heapreplace(free, free[0] + each)
+    return max(free)
+
+
+def typical_error(errors: Collection[float]) -> str | None:
+    """How far forecasts were off, in words; None where there was none."""
+    if not errors:
+        return None
+    last = f"the last {len(errors)} runs" if len(errors) > 1 else "the last run"
+    if len(errors) == 1:
+        return f"off by {max(errors):.0%} for {last}"
+    return f"off by {median(errors):.0%} for {last} (median; at most {max(errors):.0%})"
+
+
+def _named(cell_id: str, keys: tuple[str, str]) -> tuple[tuple[Basis, str], ...]:
+    return (Basis.CELL, cell_id), (Basis.COST, keys[0]), (Basis.SIZE, keys[1])
 
 
 def seconds_left(cells: Collection[CellTime], working: Collection[WorkRecord]) -> float | None:

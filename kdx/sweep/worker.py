@@ -35,6 +35,7 @@ from kdx.sweep.messages import (
     trouble,
 )
 from kdx.training.documents import DocumentSums
+from kdx.training.peak_memory import peak_memory
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
@@ -74,7 +75,7 @@ def work(work: Work, channel: socket.socket) -> int:
 
 def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, stop: StopRequest) -> int:
     folder = Path(claimed.folder)
-    writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt)
+    writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt, peak_memory)
     recorder = DatabaseRecorder(writer, claimed.run_id, channel)
     try:
         # The message may come late, when another attempt already has the run and its files.

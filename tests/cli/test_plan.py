@@ -27,6 +27,7 @@ def folder(tmp_path, monkeypatch, data_home):
 
 
 def plan(*arguments: str, **environment: str):
+    """The result of the command, which has to succeed."""
     result = CliRunner().invoke(app, ["plan", *arguments], env=environment)
     if isinstance(result.exception, KdxError):
         raise result.exception
@@ -171,3 +172,47 @@ def test_what_is_wrong_is_refused(folder):
     (folder / "runs.db").write_text("this is no database" * 100)
     with pytest.raises(DatabaseError, match=r"runs\.db: this file is not a database"):
         plan("grid.yaml")
+
+
+def test_json_tells_what_each_run_is_what_cells_cost_and_where_texts_are():
+    record("complete", 1, "rbf", valid_score=3.5, valid_step=5, test_score=3.0, definitions={}, last_step=10)
+    shown = json.loads(plan("grid.yaml", "--json", "--workers", "2").stdout)
+    assert [run["standing"] for run in shown["runs"]] == ["new", "new", "new", "reused"]
+    assert [(cell["to_train"], cell["basis"]) for cell in shown["cells"]] == [(2, "size"), (1, "cell")]
+    assert shown["cost"]["workers"] == 2 and shown["cost"]["seconds"] >= 0 and shown["cost"]["cells_unknown"] == 0
+    corpus = {"corpus": "synthetic-translation", "state": "generated", "place": "grid.yaml:4:16"}
+    assert shown["corpora"] == [corpus]
+
+
+def test_the_plan_is_shown_although_a_text_is_missing(folder):
+    (folder / "grid.yaml").write_text(GRID.replace("synthetic-translation", "multi30k"))
+    result = CliRunner().invoke(app, ["plan", "grid.yaml"])
+    assert result.stdout.count("(new)") == 4
+    assert isinstance(result.exception, Faults) and "grid.yaml:4:16: corpus `multi30k` is not prepared" in str(
+        result.exception
+    )
+
+
+def test_a_grid_is_compared_with_another_and_no_database_is_looked_at(folder):
+    (folder / "runs.db").write_text("no database")
+    (folder / "old.yaml").write_text(GRID.replace("steps: 10", "steps: 20"))
+    result = plan("grid.yaml", "--against", "old.yaml")
+    assert result.stdout.splitlines()[0] == "training.steps: 20 → 10"
+    assert result.stderr == "grid.yaml against old.yaml: 4 runs more, 4 fewer, 0 in both\n"
+    same = plan("grid.yaml", "--against", "grid.yaml")
+    assert (same.stdout, same.stderr) == ("", "grid.yaml against grid.yaml: the same cells and seeds\n")
+    assert json.loads(plan("grid.yaml", "--against", "old.yaml", "--json").stdout)["seeds_gone"] == []
+
+
+def test_a_probe_measures_what_nobody_knows(folder):
+    result = plan("grid.yaml", "--probe", "--seeds", "1")
+    assert result.stdout.count(" a probe\n") == 2
+    assert "measured 2 of 2 cells" in result.stderr and "note: time: " in result.stderr
+
+
+def test_a_model_that_cannot_fit_is_refused_by_plan_and_sweep(folder):
+    (folder / "grid.yaml").write_text(GRID.replace("inner: 16", "inner: 10000000000000"))
+    for command in ("plan", "sweep"):
+        result = CliRunner().invoke(app, [command, "grid.yaml"])
+        assert str(result.exception).startswith("grid.yaml:5:75: a model that does not fit: the feed-forward layers")
+    assert not (folder / "runs.db").exists()

@@ -15,7 +15,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.query import query
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, cell, identity, run, sweep, sweep_cell, sweep_run
+from kdx.store.schema import attempt, cell, identity, plan_cell, run, sweep, sweep_cell, sweep_run
 
 
 def finish(database: Database, run_id: int, score: float = 1.0) -> None:
@@ -235,7 +235,7 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
         written = json.dumps(json.loads(known.spec) | {key: value})
         other_id = hashlib.sha256(written.encode()).hexdigest()[:32]
         connection.execute(insert(cell).values(id=other_id, spec=written, resolved=written))
-        for table in (sweep_cell, sweep_run, run):
+        for table in (sweep_cell, sweep_run, plan_cell, run):
             connection.execute(update(table).where(table.c.cell_id == known_id).values(cell_id=other_id))
         connection.execute(delete(cell).where(cell.c.id == known_id))
     other, known_cell = reading.load_sweep(database).cells

@@ -1,7 +1,13 @@
 """How long a sweep will take, from how long its cells took."""
 
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.store.costs import RunCost
 from kdx.store.status import CellTime, WorkRecord
-from kdx.sweep.forecast import seconds_left
+from kdx.sweep.forecast import Basis, Forecast, Forecaster, makespan, seconds_left, typical_error
 
 
 def cell(name: str, left: int, seconds: float | None) -> CellTime:
@@ -26,3 +32,50 @@ def test_a_run_that_takes_too_long_counts_as_done():
 
 def test_without_a_completed_run_nobody_knows():
     assert seconds_left([cell("a", 3, None)], [work("a", 1.0)]) is None
+
+
+def cost(name: str, seconds: float, cell: dict, steps: int = 10, memory: int | None = None) -> RunCost:
+    return RunCost(name, json.dumps(cell), steps, seconds, memory, 100)
+
+
+PLAIN = {
+    "task": "translation",
+    "kernel": "exponential",
+    "model": {"width": 16},
+    "training": {"steps": 10, "learning_rate": 0.1},
+    "data": {"corpus": "toy"},
+}
+OTHER_RATE = PLAIN | {"training": {"steps": 30, "learning_rate": 0.2}}
+OTHER_KERNEL = PLAIN | {"kernel": "rbf"}
+WIDER = PLAIN | {"model": {"width": 32}}
+
+
+def test_a_cell_costs_what_its_own_runs_did_and_else_what_like_cells_did():
+    forecaster = Forecaster([cost("a", 10.0, PLAIN, memory=7), cost("a", 20.0, PLAIN), cost("b", 90.0, OTHER_KERNEL)])
+    assert forecaster.forecast("a", PLAIN) == Forecast(15.0, 7, 100, Basis.CELL, 2)
+    # Three times the steps, and no setting on which the cost of a step depends.
+    assert forecaster.forecast("c", OTHER_RATE) == Forecast(45.0, 7, 100, Basis.COST, 2)
+    linear = forecaster.forecast("d", PLAIN | {"kernel": "linear"})
+    assert linear == Forecast(40.0, 7, None, Basis.SIZE, 3)
+    assert forecaster.forecast("e", WIDER) is None
+
+
+def test_errors_are_those_of_what_was_known_before_each_run_ended():
+    runs = [cost("a", 10.0, PLAIN), cost("a", 20.0, PLAIN), cost("z", 5.0, WIDER), cost("b", 30.0, OTHER_KERNEL)]
+    # The first of its sizes had nothing to be expected from; then 10 for 20, and 15 for 30.
+    assert Forecaster(runs).errors == (0.5, 0.5)
+    assert typical_error((0.5,)) == "off by 50% for the last run"
+    assert typical_error((0.1, 0.2, 0.6)) == "off by 20% for the last 3 runs (median; at most 60%)"
+    assert typical_error(()) is None
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=30), st.integers(1, 8))
+def test_runs_that_share_places_take_no_less_than_the_longest_and_their_mean(seconds, at_a_time):
+    wall = makespan(seconds, at_a_time)
+    assert wall <= sum(seconds) * (1 + 1e-9)
+    assert wall >= max(seconds, default=0) and wall >= sum(seconds) / at_a_time * (1 - 1e-9)
+
+
+def test_a_run_begins_as_soon_as_a_place_is_free():
+    assert makespan([4.0, 1.0, 1.0, 1.0], 2) == 4.0
+    assert makespan([1.0, 1.0, 1.0, 4.0], 2) == 5.0

@@ -1,0 +1,91 @@
+"""What `kdx plan` shows: many runs summed up, what cells cost, and what does not fit."""
+
+from dataclasses import replace
+
+import pytest
+from grids import TINY
+
+from kdx.cli.plan_view import MOST_LINES, costs, difference_lines, difference_to_json, lines
+from kdx.grid.difference import Contents, difference
+from kdx.grid.load import load_grid
+from kdx.grid.plan import Plan
+from kdx.sweep.forecast import Basis, Forecast
+from kdx.sweep.outlook import Outlook, Standing, outlook
+
+
+@pytest.fixture
+def plan(tmp_path) -> Plan:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 30} + "axes: {kernel: [exponential, rbf]}\n")
+    return load_grid(grid)
+
+
+def known(found: Outlook, cells: int = 2) -> Outlook:
+    costs = [Forecast(100.0, 2 * 10**9, 1_000_000, Basis.CELL, 1), Forecast(7200.0, None, None, Basis.SIZE, 3)]
+    return found.with_forecasts(dict(list(zip(found.cells, costs, strict=True))[:cells]))
+
+
+def test_few_runs_have_a_line_each_and_many_are_summed_up(plan):
+    found = outlook(None, plan)
+    assert len(list(lines(found, every=True))) == 60 > MOST_LINES
+    assert list(lines(found, every=False)) == ["       runs  why", "start    60  new"]
+    few = replace(found, runs=found.runs[:3])
+    assert [line.split()[0] for line in lines(few, every=False)] == ["start"] * 3
+
+
+def test_runs_are_summed_up_by_what_happens_to_them_not_by_their_numbers(plan):
+    found = outlook(None, plan)
+    stale = replace(found.runs[0], standing=Standing.STALE, changed=("a", "b", "c", "d"))
+    waits = [
+        replace(each.decision, reason=f"from step {step}: interrupted at step 1{step}")
+        for step, each in enumerate(found.runs[1:30])
+    ]
+    runs = (stale, *(replace(each, decision=one) for each, one in zip(found.runs[1:30], waits, strict=True)))
+    shown = list(lines(replace(found, runs=(*runs, *found.runs[30:])), every=False))
+    assert [" ".join(line.split()) for line in shown] == [
+        "runs why",
+        "start 1 new; stale: a, b, 2 more modules changed since",
+        "start 29 from step …: interrupted at step …",
+        "start 30 new",
+    ]
+
+
+def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
+    first, second = plan.cells
+    shown = [" ".join(line.split()) for line in lines(known(outlook(None, plan)), every=False)][2:]
+    assert shown == [
+        "",
+        "cell to train time of a run parameters memory from",
+        f"{first.id[:8]} exponential 30 2 min 1,000,000 2.0 GB 1 run of this cell",
+        f"{second.id[:8]} rbf 30 2 h – – 3 runs of the same sizes",
+    ]
+    assert "unknown" in list(lines(known(outlook(None, plan), 1), every=False))[-1]
+
+
+def test_costs_are_time_memory_and_disk(plan):
+    found = replace(known(outlook(None, plan)), errors=(0.1, 0.3))
+    time, memory, disk = costs(found, 2, 3 * 10**9, 10**9)
+    assert time.startswith("time: 61 h of computing, 30 h with 2 runs at a time, done about ")
+    assert time.endswith("; forecasts were off by 20% for the last 2 runs (median; at most 30%)")
+    assert memory.startswith("memory: 4.0 GB with 2 runs at a time, but there are 3.0 GB here")
+    assert disk == "disk: about 304.0 MB, of 1.0 GB that are free"
+    assert [*costs(found, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
+    assert [line.partition(":")[0] for line in costs(found, 1, 3 * 10**9, None)] == ["time"]
+
+
+def test_what_nobody_knows_is_not_in_the_time(plan):
+    (time,) = costs(known(outlook(None, plan), 1), 1, None, None)
+    assert time.endswith("; 1 of 2 cells are not in it, for no like run has completed: see --probe")
+    assert list(costs(outlook(None, plan), 1, None, None)) == []
+
+
+def test_a_grid_against_another_tells_what_explains_it_and_the_cells(plan, tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text(TINY % {"steps": 10, "seeds": 20} + "axes: {kernel: [exponential, linear]}\n")
+    now = load_grid(other)
+    found = difference(Contents.of(plan), Contents.of(now))
+    gone, new = plan.cells[1], now.cells[1]
+    assert list(difference_lines(found, now, plan))[-2:] == [f"- {gone.id[:8]} rbf", f"+ {new.id[:8]} linear"]
+    told = difference_to_json(found, now, plan)
+    assert [one["choices"] for key in ("gone", "new") for one in told[key]] == [{"kernel": "rbf"}, {"kernel": "linear"}]
+    assert told["seeds_gone"] == tuple(range(20, 30))

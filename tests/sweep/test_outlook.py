@@ -1,0 +1,116 @@
+"""A plan is a difference from the database, and has a cost where like runs have completed."""
+
+import pytest
+from grids import TINY
+from sqlalchemy import update
+
+from kdx.cell_code import code_of
+from kdx.grid.load import load_grid
+from kdx.grid.plan import Plan
+from kdx.run_files.files import files_beside, folder_of
+from kdx.store import leases, reading, recording
+from kdx.store.database import Database, open_database
+from kdx.store.schema import attempt
+from kdx.sweep.forecast import Basis
+from kdx.sweep.outlook import Outlook, Standing, outlook
+
+
+@pytest.fixture
+def plan(tmp_path) -> Plan:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf, linear]}\n")
+    return load_grid(grid)
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
+        yield database
+
+
+def end(database: Database, run_id: int, how: str, seconds: float = 10.0, modules: dict | None = None, **said) -> None:
+    number = leases.claim(database, run_id, "me", 60)
+    assert number is not None
+    hand = recording.RunWriter(database, run_id, "me", number, lambda: 2_000_000)
+    hand.begin({"code": modules} if modules is not None else {}, "d", "c")
+    if how == "complete":
+        hand.record([("model/parameters", 0, 1000.0)], 0)
+        hand.complete(1.0, 10, 1.0, {}, 10)
+    else:
+        getattr(hand, how)(**said)
+    with database.write() as connection:
+        ended = {"started": 100.0 * run_id, "ended": 100.0 * run_id + seconds}
+        connection.execute(update(attempt).where(attempt.c.run_id == run_id).values(**ended))
+
+
+def standings(found: Outlook) -> list[Standing]:
+    return [each.standing for each in found.runs]
+
+
+def test_without_a_database_all_is_new_and_nobody_knows_what_it_costs(plan):
+    found = outlook(None, plan)
+    assert standings(found) == [Standing.NEW] * 6
+    assert (len(found.unknown), found.forecasts, found.seconds()) == (3, {}, [])
+    assert (found.memory(2), found.disk(2)) == (None, None)
+
+
+def test_each_run_is_told_for_what_it_is(plan, database):
+    recording.register(database, plan, plan.grid)
+    now = dict(code_of(plan.cells[0].spec).modules)
+    end(database, 1, "complete", modules=now)
+    end(database, 2, "complete", modules={})
+    end(database, 3, "fail", error="e", traceback="t", last_step=0)
+    end(database, 4, "interrupt", last_step=5)
+    leases.claim(database, 5, "another/process", 60)
+    new, stale, failed, continued, running, pending = standings(outlook(database, plan))
+    assert (new, stale, failed) == (Standing.REUSED, Standing.STALE, Standing.FAILED)
+    assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
+    recording.reset_failed(database, [3])
+    recording.repeat(database, [1])
+    again = standings(outlook(database, plan))
+    assert (again[0], again[2]) == (Standing.RETRIED, Standing.RETRIED)
+
+
+def test_a_result_names_the_modules_that_changed_under_it(plan, database):
+    recording.register(database, plan, plan.grid)
+    now = dict(code_of(plan.cells[1].spec).modules)
+    end(database, 2, "complete", modules=now | {"kdx.attention.kernels.rbf": "0" * 64})
+    (stale,) = [each for each in outlook(database, plan).runs if each.standing is Standing.STALE]
+    assert stale.changed == ("kdx.attention.kernels.rbf",)
+
+
+def test_what_is_left_costs_what_like_runs_did(plan, database):
+    recording.register(database, plan, plan.grid)
+    end(database, 1, "complete", 10.0)
+    end(database, 2, "complete", 30.0)
+    record = next(run for run in reading.runs(database, 1) if run.id == 1)
+    folder = files_beside(database.location) / folder_of(record)
+    folder.mkdir(parents=True)
+    (folder / "log.txt").write_bytes(b"x" * 500)
+    found = outlook(database, plan)
+    by_kernel = {cell.spec.kernel: found.forecasts[cell.id] for cell, _ in found.cells.values()}
+    assert [(by_kernel[name].seconds, by_kernel[name].basis) for name in ("exponential", "rbf", "linear")] == [
+        (10.0, Basis.CELL),
+        (30.0, Basis.CELL),
+        (20.0, Basis.SIZE),
+    ]
+    assert found.seconds() == [20.0, 10.0, 30.0, 20.0]
+    assert (found.wall_time(1), found.wall_time(2)) == (80.0, 40.0)
+    assert (found.memory(1), found.memory(3)) == (2_000_000, 6_000_000)
+    # Four runs that keep 500 bytes, while two of them train.
+    assert found.disk(2) == 4 * 500 + 2 * 8 * 4 * 1000
+
+
+def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
+    recording.register(database, plan, plan.grid)
+    end(database, 4, "complete", 10.0)
+    from kdx.training.checkpoint import CheckpointFiles
+
+    number = leases.claim(database, 1, "me", 60)
+    hand = recording.RunWriter(database, 1, "me", number)
+    hand.checkpoint(8)
+    hand.interrupt(9)
+    record = next(run for run in reading.runs(database, 1) if run.id == 1)
+    CheckpointFiles(files_beside(database.location) / folder_of(record)).write("step", 8, {})
+    found = outlook(database, plan)
+    assert found.seconds()[0] == pytest.approx(2.0)
