@@ -55,8 +55,9 @@ def _reason(each: PlannedDecision) -> str:
 def _kind(each: PlannedDecision) -> str:
     """The reason without what only this run has."""
     record = each.decision.record
-    computed = each.standing in (Standing.REUSED, Standing.STALE) and record is not None
-    return f"{record.state.value if computed else _NUMBER.sub('…', each.decision.reason)}{_stale(each)}"
+    if record is not None and each.standing in (Standing.REUSED, Standing.STALE):
+        return f"{record.state.value}{_stale(each)}"
+    return f"{_NUMBER.sub('…', each.decision.reason)}{_stale(each)}"
 
 
 def _stale(each: PlannedDecision) -> str:
