@@ -1,5 +1,6 @@
 """Which code the numbers of a cell depend on. A result is stale where that code has changed since."""
 
+from functools import cache
 from itertools import chain
 
 from kdx.attention.encodings import ENCODINGS
@@ -33,19 +34,46 @@ def evaluation_code_of(spec: CellSpec) -> Fingerprint:
 
 
 def _code_of(spec: CellSpec, root: str) -> Fingerprint:
-    task = TASKS.definition(spec.task)
-    attentions = task.attentions
+    attentions = TASKS.definition(spec.task).attentions
+    return _code_of_words(
+        root,
+        spec.task,
+        spec.data.corpus,
+        spec.kernel,
+        spec.normaliser or KERNELS.definition(spec.kernel).normaliser,
+        spec.mixer,
+        tuple(spec.position),
+        tuple(value_in(spec, attention) for attention in attentions),
+        tuple(filter_in(spec, attention) for attention in attentions),
+        spec.encoding,
+    )
+
+
+# Thousands of cells of a grid have a few combinations of words; a part of one's own has one source in a process.
+@cache
+def _code_of_words(
+    root: str,
+    task: str,
+    corpus: str,
+    kernel: str,
+    normaliser: str,
+    mixer: str,
+    positions: tuple[str, ...],
+    values: tuple[str, ...],
+    filters: tuple[str, ...],
+    encoding: str | None,
+) -> Fingerprint:
     parts = [
-        TASKS.modules(spec.task),
-        KERNELS.modules(spec.kernel),
-        NORMALISERS.modules(spec.normaliser or KERNELS.definition(spec.kernel).normaliser),
-        MIXERS.modules(spec.mixer),
-        *map(POSITIONS.modules, spec.position),
-        *(VALUES.modules(value_in(spec, attention)) for attention in attentions),
-        *(FILTERS.modules(filter_in(spec, attention)) for attention in attentions),
-        *([ENCODINGS.modules(spec.encoding)] if spec.encoding else []),
+        TASKS.modules(task),
+        KERNELS.modules(kernel),
+        NORMALISERS.modules(normaliser),
+        MIXERS.modules(mixer),
+        *map(POSITIONS.modules, positions),
+        *map(VALUES.modules, values),
+        *map(FILTERS.modules, filters),
+        *([ENCODINGS.modules(encoding)] if encoding else []),
     ]
-    return fingerprint({root, _reader(task), *chain.from_iterable(parts), *generator_of(spec.data.corpus)})
+    return fingerprint({root, _reader(TASKS.definition(task)), *chain.from_iterable(parts), *generator_of(corpus)})
 
 
 def read_code() -> None:

@@ -26,7 +26,8 @@ def change_of(database: "Database", plan: "Plan", grid: str, db: str, *, replace
     Raises:
         KdxError: the sweep belongs to another grid: they share no cell and came from different files.
     """
-    before, now = contents(database, plan.name), Contents.of(plan)
+    now = Contents.of(plan)
+    before = contents(database, plan.name, known=now.cells)
     if before is None:
         return None
     found = difference(before, now)
@@ -67,7 +68,8 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     Raises:
         KdxError: no sweep of this name is recorded, or it has other cells or lacks seeds.
     """
-    before, now = contents(database, plan.name), Contents.of(plan)
+    now = Contents.of(plan)
+    before = contents(database, plan.name, known=now.cells)
     where = in_database(db)
     run, show = f"kdx sweep {shlex.quote(grid)}{where}", f"kdx report {shlex.quote(plan.name)}{where}"
     if before is None:

@@ -111,7 +111,7 @@ def _changes(
 
     Where cells are only gone, or only new, it is the fields in which they differ from those that are shared.
     """
-    left = _values(before.cells[cell] for cell in gone or shared)
+    left = _values(before.cells[cell] for cell in gone) if gone else _values(now.cells[cell] for cell in shared)
     right = _values(now.cells[cell] for cell in new or shared)
     for field in dict.fromkeys((*left, *right)):
         old, other = left.get(field, {}), right.get(field, {})

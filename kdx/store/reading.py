@@ -98,10 +98,19 @@ def runs(database: Database, sweep_id: int) -> tuple[RunRecord, ...]:
         return _records(connection, _planned_in(sweep_id))
 
 
-def recorded(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
-    """(cell id, seed) → the newest generation of that run, for every run of these cells in any sweep."""
+def recorded(
+    database: Database, cell_ids: Iterable[str], seeds: Iterable[int] | None = None
+) -> dict[tuple[str, int], RunRecord]:
+    """(cell id, seed) → the newest generation of that run, for every run of these cells in any sweep.
+
+    Args:
+        seeds: only runs with these; None: with whatever seeds.
+    """
+    which: ColumnElement[bool] = run.c.cell_id.in_(list(cell_ids))
+    if seeds is not None:
+        which &= run.c.seed.in_(list(seeds))
     with database.read() as connection:
-        records = _records(connection, run.c.cell_id.in_(list(cell_ids)))
+        records = _records(connection, which)
     return {(record.cell_id, record.seed): record for record in records}
 
 
@@ -177,8 +186,12 @@ def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecor
     return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
 
 
-def contents(database: Database, name: str) -> Contents | None:
-    """The planned contents of the sweep of this name; None where there is no such sweep."""
+def contents(database: Database, name: str, known: Collection[str] = ()) -> Contents | None:
+    """The planned contents of the sweep of this name; None where there is no such sweep.
+
+    Args:
+        known: ids of cells that the caller has, so that their texts need not be looked into.
+    """
     with database.read() as connection:
         named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).first()
         if named is None:
@@ -190,7 +203,8 @@ def contents(database: Database, name: str) -> Contents | None:
         of_sweep = sweep_run.c.planned & (sweep_run.c.sweep_id == named.id)
         seeds = connection.scalars(select(sweep_run.c.seed).where(of_sweep).distinct().order_by(sweep_run.c.seed)).all()
         for row in cells:
-            whole_cell(row.id, row.spec)
+            if row.id not in known:
+                whole_cell(row.id, row.spec)
     file = named.grid.get("file", "")  # missing in older records
     return Contents({row.id: row.spec for row in cells}, tuple(seeds), file)
 
@@ -293,16 +307,14 @@ def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int,
     return {run_id: origin(*rest, "; ".join(changes.get(run_id, ())) or None) for run_id, *rest in rows}
 
 
-def modules(database: Database, cell_ids: Iterable[str]) -> dict[int, Mapping[str, str]]:
-    """Run id → the modules of kdx on which its result depends, each with its hash, for every run of these cells.
+def modules(database: Database, run_ids: Iterable[int]) -> dict[int, Mapping[str, str]]:
+    """Run id → the modules of kdx on which its result depends, each with its hash.
 
     Runs that are not computed yet, and those of an older kdx, are left out.
     """
     with database.read() as connection:
         rows = connection.execute(
-            select(run.c.id, run.c.environment_id).where(
-                run.c.cell_id.in_(list(cell_ids)), run.c.environment_id.is_not(None)
-            )
+            select(run.c.id, run.c.environment_id).where(run.c.id.in_(list(run_ids)), run.c.environment_id.is_not(None))
         ).all()
         ids = list({row.environment_id for row in rows})
         kept = connection.execute(select(environment).where(environment.c.id.in_(ids))).all()

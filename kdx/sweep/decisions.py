@@ -24,7 +24,7 @@ def decisions_in(database: Database | None, plan: Plan, files: Path | None = Non
     files = files_beside(database.location) if files is None else files
     with database.read():
         # By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan.
-        records = reading.recorded(database, cells)
+        records = reading.recorded(database, cells, plan.seeds)
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
     return decide(plan, records, liveness, partial(resume_step, files), evaluated, partial(has_weights, files))
 

@@ -138,7 +138,7 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
         return Outlook(tuple(PlannedDecision(one, _standing(one)) for one in decisions), {})
     with database.read():
         decisions = decisions_in(database, plan)
-        finished = {one.run.cell.id for one in decisions if one.record and one.record.state in _COMPUTED}
+        finished = [one.record.id for one in decisions if one.record and one.record.state in _COMPUTED]
         modules = reading.modules(database, finished) if finished else {}
         trained = {one.run.cell.id: one.run.cell for one in decisions if one.action in (Action.START, Action.CONTINUE)}
         paid = costs(database, trained) if trained else ()
@@ -150,7 +150,7 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
     }
     runs = []
     for one in decisions:
-        of_run = modules.get(one.record.id) if one.record and one.record.state in _COMPUTED else None
+        of_run = modules.get(one.record.id) if one.record else None
         changed = changed_modules(one.run.cell.spec, of_run)
         runs.append(PlannedDecision(one, _standing(one, changed), changed))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None
