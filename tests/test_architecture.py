@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 ALLOWED: dict[str, set[str]] = {
     "vocabulary": set(),
     "version": set(),
-    "durations": set(),
     "errors": set(),
     "files": set(),
     "sanitize": set(),
     "machine": set(),
+    "durations": set(),
     "run_options": set(),
     "checkpoint_names": set(),
     "definitions": {"fingerprint"},

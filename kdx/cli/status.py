@@ -8,6 +8,7 @@ import typer
 
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.durations import in_words
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -83,7 +84,7 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     out_lines(to_text(("sweep", "done", "states", "time left"), lines))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
     if at_work:
-        claims = [(name, one.run_id, one.step, _duration(one.running), _where(one)) for name, one in at_work]
+        claims = [(name, one.run_id, one.step, in_words(one.running), _where(one)) for name, one in at_work]
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
 
@@ -111,7 +112,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
     lines = []
     for row in rows:
-        took = _duration(row["seconds"]) if row["seconds"] is not None else ""
+        took = in_words(row["seconds"]) if row["seconds"] is not None else ""
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
         lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, detail))
@@ -140,7 +141,7 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
 def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     """Who works at a run, or why it ended, or its score."""
     if work is not None:
-        return f"{_where(work)}, for {_duration(work.running)}"
+        return f"{_where(work)}, for {in_words(work.running)}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
@@ -185,7 +186,7 @@ def _time_left(row: dict[str, Any], workers: int) -> str:
         return "unknown: none is completed"
     if not set(row["runs"]) & {"pending", "interrupted", "running"}:
         return ""
-    return f"about {_duration(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
+    return f"about {in_words(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
 
 
 def _next(counts: Any, name: str, db: str) -> str:
@@ -227,11 +228,3 @@ def _where(one: "WorkRecord") -> str:
     lapsed = one.lease_left is not None and one.lease_left < 0
     state = ", which is gone" if not _alive(one) else ", whose lease has lapsed" if lapsed else ""
     return f"process {worker['process']} {place}{state}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:.0f} days"
