@@ -52,9 +52,11 @@ class RunLog:
         """All numbers so far are durable; writes a line if there are some of a validation or of the test."""
         if self._measured:
             scores = ", ".join(f"{name} {value:.4g}" for name, value in self._measured.items())
+            # A test stands at the step of the weights that it reads, perhaps long before the last one.
+            tested = any(name.startswith("test/") for name in self._measured)
+            now = self._step(step) if tested or self._last is None else self._training()
             self._measured.clear()
-            training = self._last is not None and self._last[0] == step
-            self._line(f"{self._training() if training else self._step(step)}: {scores}")
+            self._line(f"{now}: {scores}")
 
     def _step(self, step: int) -> str:
         return f"step {step:,} of {self._steps:,}"
@@ -66,7 +68,9 @@ class RunLog:
         elapsed = time.monotonic() - began
         if step > first and elapsed > 0:
             rate = (step - first) / elapsed
-            parts += [f"{rate:.3g} steps/s", f"about {in_words((self._steps - step) / rate)} left"]
+            parts.append(f"{rate:.3g} steps/s")
+            if step < self._steps:
+                parts.append(f"about {in_words((self._steps - step) / rate)} left")
         with contextlib.suppress(OSError):  # /proc may be hidden
             parts.append(self._memory())
         if gradient_norm is not None:
