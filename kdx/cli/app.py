@@ -24,6 +24,7 @@ from kdx.cli import (
     resume,
     retry,
     schema,
+    show,
     status,
     sweep,
     trace,
@@ -71,6 +72,7 @@ app.command("resume")(resume.resume)
 app.command("evaluate")(evaluate.evaluate)
 app.command("retry")(retry.retry)
 app.command("status")(status.status)
+app.command("show")(show.show)
 app.command("report")(report.report)
 app.command("claims")(claims.claims)
 app.command("check")(check.check)

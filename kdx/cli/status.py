@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.processes import process_in_words, process_of
 from kdx.durations import in_words
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, summary.id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
     rows = [_of_a_run(each, labels[each.cell_id], working.get(each.id)) for each in records]
-    rows = _chosen(rows, chosen)
+    rows = chosen_runs(rows, chosen)
     if json:
         out_json({"sweep": name, "runs": rows})
         return
@@ -145,31 +147,6 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
-def _chosen(rows: list[dict[str, Any]], chosen: Sequence[str]) -> list[dict[str, Any]]:
-    """The runs that fulfil all of `key=value`.
-
-    Raises:
-        KdxError: there is no such key, or no run has the value.
-    """
-    from kdx.errors import KdxError, did_you_mean
-
-    plain = ("state", "seed", "run", "cell")
-    for text in chosen:
-        key, equals, value = text.partition("=")
-        known = tuple(dict.fromkeys([*plain, *(axis for row in rows for axis in row["choices"])]))
-        if not equals:
-            raise KdxError(f"`{text}` chooses nothing", allowed="key=value, such as state=failed")
-        if rows and key not in known:
-            raise KdxError(f"unknown key `{key}` in `{text}`", allowed=known, hint=did_you_mean(key, known))
-        words = [str(row[key]) if key in plain else row["choices"].get(key, "–") for row in rows]
-        found = [row for row, word in zip(rows, words, strict=True) if word == value]
-        if rows and not found:
-            values = tuple(dict.fromkeys(words))
-            raise KdxError(f"no run has {text}", allowed=values, hint=did_you_mean(value, values))
-        rows = found
-    return rows
-
-
 def _done(each: "SweepSummary") -> str:
     from kdx.store.records import FINAL
 
@@ -199,15 +176,12 @@ def _next(counts: Any, name: str, db: str) -> str:
 
 
 def _worker(one: "WorkRecord") -> dict[str, Any]:
-    parts = (one.owner or "").split("/")
-    known = len(parts) == 6
     return {
         "run": one.run_id,
         "step": one.step,
         "seconds": one.running,
         "lease_left": one.lease_left,
-        "machine": parts[0] if known else None,
-        "process": int(parts[3]) if known and parts[3].isdigit() else None,
+        **process_of(one.owner),
     }
 
 
@@ -219,12 +193,9 @@ def _alive(one: "WorkRecord") -> bool:
 
 
 def _where(one: "WorkRecord") -> str:
-    from kdx.machine import machine
-
-    worker = _worker(one)
-    if worker["machine"] is None:
+    process = process_in_words(one.owner)
+    if process is None:
         return "a process of another kdx"
-    place = "here" if worker["machine"] == machine() else f"on machine {worker['machine'][:8]}"
     lapsed = one.lease_left is not None and one.lease_left < 0
     state = ", which is gone" if not _alive(one) else ", whose lease has lapsed" if lapsed else ""
-    return f"process {worker['process']} {place}{state}"
+    return f"{process}{state}"

@@ -77,7 +77,8 @@ def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Map
 
 
 def _lines(trace: "Trace", db: str) -> Iterator[str]:
-    from kdx.report.trace import as_yaml, origins
+    from kdx.report.render.settings import as_yaml
+    from kdx.report.trace import origins
 
     cell = trace.cell
     yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")

@@ -118,6 +118,12 @@ def recorded(
     return {(record.cell_id, record.seed): record for record in records}
 
 
+def generations_of(database: Database, cell_id: str) -> tuple[RunRecord, ...]:
+    """Every run of a cell in every generation, planned or not, in the order of their first plan."""
+    with database.read() as connection:
+        return _records(connection, run.c.cell_id == cell_id, every=True)
+
+
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
     """A sweep with all that a report needs, from one state of the database.
 
@@ -345,6 +351,32 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
 
 def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
     """Run id → metric → curve, for all runs of the sweep; runs and metrics without numbers are left out."""
+    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id)))
+    return _curves(database, of_runs, metric.c.name.in_(list(names)))
+
+
+def curves_of(
+    database: Database, run_ids: Collection[int], names: Iterable[str] | None = None
+) -> dict[int, dict[str, CurveRecord]]:
+    """The same for these runs.
+
+    Args:
+        names: the metrics; None for all.
+    """
+    wanted = true() if names is None else metric.c.name.in_(list(names))
+    return _curves(database, metric.c.run_id.in_(list(run_ids)), wanted)
+
+
+def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...]:
+    """The names of all numbers that these runs recorded, in alphabetical order."""
+    rows = select(metric.c.name).where(metric.c.run_id.in_(list(run_ids))).distinct().order_by(metric.c.name)
+    with database.read() as connection:
+        return tuple(connection.scalars(rows))
+
+
+def _curves(
+    database: Database, of_runs: ColumnElement[bool], of_names: ColumnElement[bool]
+) -> dict[int, dict[str, CurveRecord]]:
     # One row for each curve, since millions of rows, one for each number, would block writers.
     rows = (
         select(
@@ -353,7 +385,7 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
             func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
             func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
         )
-        .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
+        .where(of_runs, of_names)
         .group_by(metric.c.run_id, metric.c.name)
     )
     found: dict[int, dict[str, CurveRecord]] = {}
