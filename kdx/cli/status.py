@@ -92,20 +92,16 @@ def _all_sweeps(database: "Database", json: bool) -> None:
 
 
 def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
-    from kdx.errors import KdxError, did_you_mean
     from kdx.report.render.rows import to_text
-    from kdx.store.reading import runs, sweeps
+    from kdx.store.find import sweep_named
+    from kdx.store.reading import runs
     from kdx.store.status import labels_of, work
 
-    summaries = {each.name: each for each in sweeps(database)}
-    if name not in summaries:
-        hint = did_you_mean(name, summaries)
-        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(summaries), hint=hint)
-    summary = summaries[name]
-    working = {one.run_id: one for one in work(database) if one.sweep_id == summary.id}
-    labels = labels_of(database, summary.id)
+    sweep_id = sweep_named(database, name)
+    working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
+    labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
-    records = sorted(runs(database, summary.id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
+    records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
     rows = [_of_a_run(each, labels[each.cell_id], working.get(each.id)) for each in records]
     rows = chosen_runs(rows, chosen)
     if json:

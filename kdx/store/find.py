@@ -76,6 +76,20 @@ def find(database: Database, word: str | None) -> Found:
     raise _nothing(database, word, number, names)
 
 
+def sweep_named(database: Database, name: str) -> int:
+    """The id of the sweep of this name.
+
+    Raises:
+        KdxError: there is none.
+    """
+    with database.read() as connection:
+        names = {row.name: row.id for row in connection.execute(_sweeps())}
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
+    return int(names[name])
+
+
 def run_number(word: str) -> int | None:
     """The number of a run in a word; None where the word is no such number."""
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 and int(word) <= LARGEST else None
