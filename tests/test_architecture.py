@@ -76,6 +76,7 @@ ROOMS: dict[str, set[str]] = {
     "render": {"table", "papers", "selection", "statistics"},
     "check": {"render", "table", "papers"},
     "trace": {"render", "table", "selection"},
+    "diff": set(),
     "folder": set(),
 }
 

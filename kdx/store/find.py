@@ -8,6 +8,8 @@ from sqlalchemy import Select, select
 from kdx.errors import KdxError, did_you_mean
 from kdx.store.columns import LARGEST
 from kdx.store.database import Database
+from kdx.store.reading import load_run
+from kdx.store.records import RunRecord
 from kdx.store.schema import cell, run, sweep, sweep_cell
 
 FEWEST_DIGITS = 4
@@ -88,6 +90,19 @@ def sweep_named(database: Database, name: str) -> int:
         hint = did_you_mean(name, names)
         raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
     return int(names[name])
+
+
+def the_run(database: Database, word: str) -> RunRecord:
+    """The run of this number.
+
+    Raises:
+        KdxError: the word is no number, or there is no such run.
+    """
+    number = run_number(word)
+    if number is None:
+        hint = "kdx status SWEEP lists the runs of a sweep"
+        raise KdxError(f"`{word}` is no run", allowed="a run's number", hint=hint)
+    return load_run(database, number)
 
 
 def run_number(word: str) -> int | None:

@@ -231,6 +231,19 @@ def grids(database: Database) -> dict[str, Mapping[str, Any]]:
         return {row.name: row.grid for row in connection.execute(_last_planned_first())}
 
 
+def load_run(database: Database, run_id: int) -> RunRecord:
+    """A run, without what its cell is.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    with database.read() as connection:
+        records = _records(connection, run.c.id == run_id, every=True)
+    if not records:
+        raise KdxError(f"there is no run {run_id}", place=database.name, hint="kdx status SWEEP lists those of a sweep")
+    return records[0]
+
+
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
     """A run, the canonical JSON of its cell, and what it was computed from.
 
@@ -277,6 +290,12 @@ def inventory(database: Database) -> Inventory:
             runs=_records(connection, true(), every=True),
             planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned)),
         )
+
+
+def origins_of(database: Database, run_ids: Collection[int]) -> dict[int, Provenance]:
+    """Run id → what it was computed from, and where."""
+    with database.read() as connection:
+        return _provenance(connection, run.c.id.in_(list(run_ids)))
 
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
