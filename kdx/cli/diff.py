@@ -180,6 +180,7 @@ def _of_two(database: "Database", left: "Found", right: "Found") -> _Told:
         Change,
         condition_changes,
         curve_differences,
+        run_pair,
         seed_pairs,
         setting_changes,
     )
