@@ -10,6 +10,7 @@ import typer
 from kdx.cli import (
     check,
     claims,
+    completion,
     data,
     db,
     diff,
@@ -101,7 +102,7 @@ def main() -> NoReturn:
     # Files of kdx are writable for the user, and for the group if the umask says so, but never for all.
     os.umask(os.umask(0o077) | 0o002)
     try:
-        sys.exit(app())
+        sys.exit(completion.answer(app) if completion.asked() else app())
     except KdxError as fault:
         problem: KdxError | None = fault
     except OSError as fault:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines
 from kdx.cli.options import DATABASE, Db, Json
 from kdx.sanitize import sanitize
@@ -24,8 +25,17 @@ _MOST_CODE = 6
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A run's number, digits of a cell's id, a sweep, a grid.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another one of the same kind.")],
+    before: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.anything,
+            metavar="A",
+            help="A run's number, digits of a cell's id, a sweep, a grid.",
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(autocompletion=completion.anything, metavar="B", help="Another one of the same kind.")
+    ],
     db: Db = DATABASE,
     json: Json = False,
 ) -> None:

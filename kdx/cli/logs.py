@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_parts, say
 from kdx.cli.options import DATABASE, Db, in_database
 from kdx.sanitize import spelled_out
@@ -26,7 +27,12 @@ _PART = 1 << 16  # bytes
 
 
 def logs(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Number of the run, as kdx status SWEEP shows it.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.runs, metavar="RUN", help="Number of the run, as kdx status SWEEP shows it."
+        ),
+    ],
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on as it grows, until the run ends or Ctrl-C.")
     ] = False,

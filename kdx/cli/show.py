@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json
 from kdx.sanitize import sanitize
@@ -20,6 +21,7 @@ def show(
     what: Annotated[
         str | None,
         typer.Argument(
+            autocompletion=completion.anything,
             metavar="[RUN|CELL|SWEEP]",
             help="A run's number, at least four digits of a cell's id, a sweep's name, or its grid file; the sweep "
             "planned last if not said.",
@@ -28,6 +30,7 @@ def show(
     chosen: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=completion.choices_and_metrics,
             metavar="[KEY=VALUE|METRIC]…",
             help="Only runs that have this, as for kdx status; and with --curves the metrics to draw, such as "
             "valid/loss.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 def status(
     sweep: Annotated[
-        str | None, typer.Argument(metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.sweeps, metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said."
+        ),
     ] = None,
     chosen: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=completion.choices,
             metavar="[KEY=VALUE]…",
             help="Only runs that have this, such as state=failed, kernel=rbf or seed=0; an axis, or what --json has.",
         ),
