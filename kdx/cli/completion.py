@@ -159,10 +159,14 @@ def tables(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def corpora(incomplete: str) -> list[str]:
-    """Corpora that a grid can name."""
+    """Corpora that a grid can name: built-in ones, and those that are prepared."""
     from kdx.data.corpora import BUILT_IN
+    from kdx.data.storage import data_home
 
-    return _offered(BUILT_IN, incomplete)
+    prepared: list[str] = []
+    with suppress(OSError):
+        prepared = sorted(path.name for path in (data_home() / "corpora").iterdir() if path.is_dir())
+    return _offered([*BUILT_IN, *prepared], incomplete)
 
 
 def choices(ctx: typer.Context, incomplete: str) -> list[str]:
