@@ -185,4 +185,4 @@ def _texts(connection: Connection, sweep_id: int) -> dict[str, str]:
         .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal)
     )
-    return dict(row._tuple() for row in rows)
+    return {row.id: row.spec for row in rows}

@@ -21,8 +21,14 @@ class RunLog:
     norm is there only where the cell clips, since nothing else computes it.
     """
 
-    def __init__(self, steps: int, metric: str, memory: Callable[[], str]) -> None:
-        """`metric`: the metric of the selection without its split, which is shown beside the loss."""
+    def __init__(self, steps: int, metric: str, memory: Callable[[], int]) -> None:
+        """A log in which nothing is written yet.
+
+        Args:
+            steps: how many the run is to have.
+            metric: that of the selection without its split, which is shown beside the loss.
+            memory: gives the most bytes that the process has held.
+        """
         self._steps = steps
         self._shown = tuple(
             f"{split}/{name}" for split in ("valid", "valid/average", "test") for name in (metric, "loss")
@@ -71,8 +77,7 @@ class RunLog:
             parts.append(f"{rate:.3g} steps/s")
             if step < self._steps:
                 parts.append(f"about {in_words((self._steps - step) / rate)} left")
-        with contextlib.suppress(OSError):  # /proc may be hidden
-            parts.append(self._memory())
+        parts.append(f"{self._memory() / 1e9:.2f} GB at most")
         if gradient_norm is not None:
             parts.append(f"gradient norm {float(gradient_norm):.3g}")
         return ", ".join(parts)

@@ -36,7 +36,6 @@ from kdx.sweep.messages import (
 )
 from kdx.sweep.run_log import RunLog
 from kdx.training.documents import DocumentSums
-from kdx.training.memory import memory
 from kdx.training.peak_memory import peak_memory
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
@@ -96,7 +95,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
                 fsync_directory(above)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
-        recorder.log = RunLog(spec.training.steps, spec.selection[0].removeprefix("valid/"), memory)
+        recorder.log = RunLog(spec.training.steps, spec.selection[0].removeprefix("valid/"), peak_memory)
         outcome = train(
             spec,
             claimed.seed,

@@ -25,8 +25,8 @@ from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS
 from kdx.training import run
 from kdx.training.determinism import fix_arithmetic, reseed
-from kdx.training.memory import memory
 from kdx.training.module import TaskModule
+from kdx.training.peak_memory import peak_memory
 from kdx.training.trainer import training_batches
 from tests.benchmarks.throughput import Seconds, Stop, now, since
 
@@ -129,7 +129,7 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
         assert attempt is not None
         recorder = Clocked(recording.RunWriter(database, record.id, "me", attempt), record.id, here)
         recorder.turns = turns
-        recorder.log = RunLog(STEPS, "loss", memory)
+        recorder.log = RunLog(STEPS, "loss", peak_memory)
         run.train(spec, record.seed, folder=folder / "files", recorder=recorder, stop=Stop())
 
 
