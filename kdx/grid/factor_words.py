@@ -1,7 +1,7 @@
 """The factors of a cell and the words that each knows, read from the sources of their declarations.
 
-`kdx.grid.cell_selector` says the same of the declarations themselves, which takes pydantic, and so longer than a shell
-may wait for its completions. A test holds the two equal.
+`kdx.grid.cell_selector` says the same of the declarations themselves, whose models pydantic has to build: that takes
+longer than a shell may wait for its completions. A test holds the two equal.
 """
 
 import ast

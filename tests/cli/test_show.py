@@ -60,11 +60,11 @@ def test_a_run_has_its_settings_scores_attempts_place_files_and_log():
     assert facts["ran"] == "on  host here, torch 2.13" and facts["files"] == "log.txt (7 bytes)"
     assert Path(facts["log"]).read_text() == "step 1\n"
     assert "process" in text and " here" in text
-    settings = yaml.safe_load(text.partition("settings, of which vary: kernel\n")[2])
+    settings = yaml.safe_load(text.partition("settings, of which vary: kernel, temperature\n")[2])
     assert next(iter(settings)) == "kernel" and settings["training"]["steps"] == 10
     found = shown(str(first.id))
     assert (found["run"], found["state"], found["metrics"]) == (first.id, "completed", {"test/loss": 2.0})
-    assert found["settings"]["kernel"] == "rbf" and found["varies"] == ["kernel"]
+    assert found["settings"]["kernel"] == "rbf" and found["varies"] == ["kernel", "temperature"]
     assert found["sweeps"] == [{"sweep": "tiny", "choices": {"kernel": "rbf"}}]
     (attempt,) = found["attempts"]
     assert attempt["outcome"] == "completed" and attempt["machine"] and attempt["process"]
