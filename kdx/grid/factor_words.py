@@ -7,11 +7,11 @@ longer than a shell may wait for its completions. A test holds the two equal.
 import ast
 from collections.abc import Iterator
 from enum import StrEnum
+from importlib.resources import files
 
 import kdx.vocabulary
 from kdx.attention.families import FAMILIES, options_of_words
 from kdx.data.corpora import options_of_corpora
-from kdx.fingerprint import source_of
 from kdx.tasks import TASKS
 
 _LEFT_OUT = ("select", "parts")
@@ -76,6 +76,4 @@ def _is_section(node: ast.ClassDef) -> bool:
 
 
 def _tree(module: str) -> ast.Module:
-    source = source_of(f"kdx.grid.{module}")
-    assert source is not None, module
-    return ast.parse(source.read_text(encoding="utf-8"))
+    return ast.parse(files("kdx").joinpath("grid", f"{module}.py").read_text(encoding="utf-8"))
