@@ -22,7 +22,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from kdx.fingerprint import source_of
+from kdx.fingerprint import source_of, statements
 
 
 @dataclass(frozen=True)
@@ -391,7 +391,8 @@ class _Names:
         for node in source.body:
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = node
-        for inner in ast.walk(source):
+        # Imports are statements; to walk through all expressions takes longer than to parse them.
+        for inner in statements(source):
             if isinstance(inner, ast.ImportFrom) and inner.module:
                 for alias in inner.names:
                     imports[alias.asname or alias.name] = inner.module, alias.name

@@ -144,7 +144,7 @@ def _is_docstring(node: Any) -> bool:
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
     """The modules of kdx that are imported, packages around them among them; not those for types alone."""
-    for node in _statements(tree):
+    for node in statements(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -157,16 +157,16 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             yield from (module for module in around if _is_module(module))
 
 
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
     """Every statement that runs, at whatever depth."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, block, ()):
             if isinstance(inner, ast.If) and isinstance(inner.test, ast.Name) and inner.test.id == "TYPE_CHECKING":
-                yield from _statements(ast.Module(inner.orelse, []))
+                yield from statements(ast.Module(inner.orelse, []))
                 continue
             if isinstance(inner, ast.stmt):
                 yield inner
-            yield from _statements(inner)
+            yield from statements(inner)
 
 
 def _is_module(name: str) -> bool:

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 ALLOWED: dict[str, set[str]] = {
     "vocabulary": set(),
     "version": set(),
-    "durations": set(),
     "errors": set(),
     "files": set(),
     "sanitize": set(),
     "machine": set(),
+    "durations": set(),
     "run_options": set(),
     "checkpoint_names": set(),
     "definitions": {"fingerprint"},
@@ -76,6 +76,7 @@ ROOMS: dict[str, set[str]] = {
     "render": {"table", "papers", "selection", "statistics"},
     "check": {"render", "table", "papers"},
     "trace": {"render", "table", "selection"},
+    "diff": set(),
     "folder": set(),
 }
 
@@ -247,6 +248,10 @@ def test_every_module_has_its_tests():
         ["trace", "--help"],
         ["query", "--help"],
         ["export", "--help"],
+        ["status", "--help"],
+        ["show", "--help"],
+        ["logs", "--help"],
+        ["diff", "--help"],
         ["gc", "--help"],
         ["db", "--help"],
         ["db", "backup", "--help"],
@@ -273,7 +278,18 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
     commands = {"plan quickstart": 0, "report": 3, "query --schema": 0, "schema": 0, "explain": 0, "explain rbf": 0}
     for format in ("html", "latex", "csv"):
         commands[f"report --format {format} {example}"] = 0
-    for command in ("doctor", "gc", "db check", "db upgrade", "query VALUES(1)", f"export --to {tmp_path}/results"):
+    for command in (
+        "doctor",
+        "gc",
+        "db check",
+        "db upgrade",
+        "query VALUES(1)",
+        "status",
+        "show",
+        "show 1",
+        "diff 1 2",
+        f"export --to {tmp_path}/results",
+    ):
         commands |= {command: 3, f"{command} {example}": 0}
     script = (
         "import sys\n"

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.benchmarks import attention, decoding, overhead, peers, report, run_cost, startup, text, throughput
+from tests.benchmarks import attention, decoding, looking, overhead, peers, report, run_cost, startup, text, throughput
 from tests.benchmarks.__main__ import PARTS
 
 SHORT_GRID = """
@@ -59,6 +59,16 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "ROUNDS": 1,
             "MANY_SEEDS": 3,
             "FEW_ROWS": 20,
+        },
+    ),
+    "looking": (
+        looking,
+        {
+            "SWEEPS": 2,
+            "SEEDS": 2,
+            "ROUNDS": 1,
+            "COMMANDS": {"status": ["status"], "show": ["show", "5"], "diff": ["diff", "large-0", "large-1"]},
+            "COMPLETIONS": {"sweeps": ["status", ""]},
         },
     ),
 }

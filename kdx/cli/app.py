@@ -10,20 +10,24 @@ import typer
 from kdx.cli import (
     check,
     claims,
+    completion,
     data,
     db,
+    diff,
     doctor,
     evaluate,
     explain,
     export,
     gc,
     init,
+    logs,
     plan,
     query,
     report,
     resume,
     retry,
     schema,
+    show,
     status,
     sweep,
     trace,
@@ -62,26 +66,32 @@ def _options(
     pass
 
 
-app.command("init")(init.init)
-app.command("explain")(explain.explain)
-app.command("schema")(schema.schema)
-app.command("plan")(plan.plan)
-app.command("sweep")(sweep.sweep)
-app.command("resume")(resume.resume)
-app.command("evaluate")(evaluate.evaluate)
-app.command("retry")(retry.retry)
-app.command("status")(status.status)
-app.command("report")(report.report)
-app.command("claims")(claims.claims)
-app.command("check")(check.check)
-app.command("trace")(trace.trace)
-app.command("query")(query.query)
-app.command("export")(export.export)
-app.command("verify")(verify.verify)
-app.command("doctor")(doctor.doctor)
-app.command("gc")(gc.gc)
-app.add_typer(data.app, name="data")
-app.add_typer(db.app, name="db")
+RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
+"""Panels of the help, by what a user is doing."""
+
+app.command("init", rich_help_panel=RUN)(init.init)
+app.command("plan", rich_help_panel=RUN)(plan.plan)
+app.command("sweep", rich_help_panel=RUN)(sweep.sweep)
+app.command("resume", rich_help_panel=RUN)(resume.resume)
+app.command("evaluate", rich_help_panel=RUN)(evaluate.evaluate)
+app.command("retry", rich_help_panel=RUN)(retry.retry)
+app.command("status", rich_help_panel=LOOK)(status.status)
+app.command("show", rich_help_panel=LOOK)(show.show)
+app.command("logs", rich_help_panel=LOOK)(logs.logs)
+app.command("diff", rich_help_panel=LOOK)(diff.diff)
+app.command("report", rich_help_panel=LOOK)(report.report)
+app.command("claims", rich_help_panel=LOOK)(claims.claims)
+app.command("check", rich_help_panel=LOOK)(check.check)
+app.command("trace", rich_help_panel=LOOK)(trace.trace)
+app.command("query", rich_help_panel=LOOK)(query.query)
+app.command("export", rich_help_panel=LOOK)(export.export)
+app.command("doctor", rich_help_panel=KEEP)(doctor.doctor)
+app.command("gc", rich_help_panel=KEEP)(gc.gc)
+app.add_typer(db.app, name="db", rich_help_panel=KEEP)
+app.add_typer(data.app, name="data", rich_help_panel=EXTEND)
+app.command("verify", rich_help_panel=EXTEND)(verify.verify)
+app.command("explain", rich_help_panel=EXTEND)(explain.explain)
+app.command("schema", rich_help_panel=EXTEND)(schema.schema)
 
 
 def main() -> NoReturn:
@@ -92,7 +102,7 @@ def main() -> NoReturn:
     # Files of kdx are writable for the user, and for the group if the umask says so, but never for all.
     os.umask(os.umask(0o077) | 0o002)
     try:
-        sys.exit(app())
+        sys.exit(completion.answer(app) if completion.asked() else app())
     except KdxError as fault:
         problem: KdxError | None = fault
     except OSError as fault:

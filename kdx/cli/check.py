@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
 from kdx.cli.options import DATABASE, Against, Db, Json, OnlyTable, PairedAr, in_database
@@ -29,6 +30,7 @@ def check(
         str | None,
         typer.Option(
             "--sweep",
+            autocompletion=completion.sweeps_and_grids,
             envvar="KDX_SWEEP",
             help="Name of a sweep, or its grid file; if not said, the one that FILE names or the one planned last.",
         ),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
 from kdx.cli.options import DATABASE, Db, Format, Json, TableFormat
 
@@ -26,6 +27,7 @@ def claims(
         str | None,
         typer.Option(
             "--sweep",
+            autocompletion=completion.sweeps_and_grids,
             envvar="KDX_SWEEP",
             help="Only the runs of this sweep, by its name or its grid file; those of all sweeps if not said.",
         ),

@@ -32,11 +32,17 @@ def out_lines(lines: Iterable[str]) -> None:
     out_parts(f"{line}\n" for line in lines)
 
 
-def out_parts(parts: Iterable[str]) -> None:
-    """Writes a result part by part; the iteration ends once nobody reads."""
+def out_parts(parts: Iterable[str], *, at_once: bool = False) -> None:
+    """Writes a result part by part; the iteration ends once nobody reads.
+
+    Args:
+        at_once: whether a reader gets each part before the next one is made.
+    """
     with _read_or_not(sys.stdout):
         for part in parts:
             sys.stdout.write(part)
+            if at_once:
+                sys.stdout.flush()
 
 
 def is_terminal() -> bool:

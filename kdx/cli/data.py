@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import Json
@@ -31,7 +32,8 @@ def prepare(
     name: Annotated[
         str,
         typer.Argument(
-            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked."
+            autocompletion=completion.corpora,
+            help="Its name in grids; iwslt14, multi30k, wikitext2, wikitext103 and wmt14 are known and checked.",
         ),
     ],
     source: Annotated[
@@ -113,7 +115,12 @@ def list_(json: Json = False) -> None:
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A corpus of `kdx data list`, or wmt14 for both of its own.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.corpora, help="A corpus of `kdx data list`, or wmt14 for both of its own."
+        ),
+    ],
     json: Json = False,
 ) -> None:
     """Show one corpus: its place or how to get it, its licence, counts, hashes and notes.

@@ -4,13 +4,18 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.options import DATABASE, Db, Parts, Workers
 
 
 def evaluate(
     sweep: Annotated[
         str | None,
-        typer.Argument(metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file; the last one if not said."),
+        typer.Argument(
+            autocompletion=completion.sweeps_and_grids,
+            metavar="SWEEP|GRID.yaml",
+            help="A sweep, or its grid file; the last one if not said.",
+        ),
     ] = None,
     db: Db = DATABASE,
     workers: Workers = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import Json
 
@@ -19,7 +20,12 @@ NARROWEST = 40
 
 def explain(
     name: Annotated[
-        str | None, typer.Argument(metavar="[KEY|WORD]", help="Such as training.steps, rbf, or FILE.py:Class.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.keys_and_words,
+            metavar="[KEY|WORD]",
+            help="Such as training.steps, rbf, or FILE.py:Class.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

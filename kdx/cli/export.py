@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json
 
@@ -26,7 +27,10 @@ class ExportFormat(StrEnum):
 
 
 def export(
-    sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; the one planned last if not said.")] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; the one planned last if not said."),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
     ] = None,
@@ -42,7 +46,13 @@ def export(
     ] = False,
     cell: Annotated[
         list[str] | None,
-        typer.Option("--cell", envvar="KDX_CELL", metavar="ID", help="Only of this cell; its first digits will do."),
+        typer.Option(
+            "--cell",
+            autocompletion=completion.cells,
+            envvar="KDX_CELL",
+            metavar="ID",
+            help="Only of this cell; its first digits will do.",
+        ),
     ] = None,
     parts: Annotated[
         Path | None,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, say
 
 FIRST = "quickstart"
@@ -13,7 +14,10 @@ FIRST = "quickstart"
 def init(
     folder: Annotated[str, typer.Argument(help="Where to put them.")] = "experiments",
     grids: Annotated[
-        list[str] | None, typer.Option("--grid", envvar="KDX_GRID", help="Only these; may stand several times.")
+        list[str] | None,
+        typer.Option(
+            "--grid", envvar="KDX_GRID", autocompletion=completion.grids, help="Only these; may stand several times."
+        ),
     ] = None,
 ) -> None:
     """Copy the shipped experiments into a folder. What is there already stays as it is.

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.run_options import RunOptions
 from kdx.vocabulary import IfChanged
 
@@ -30,7 +31,10 @@ class Format(StrEnum):
 
 
 TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="How tables are written.")]
-OnlyTable = Annotated[str | None, typer.Option("--table", envvar="KDX_TABLE", help="Only the table of this name.")]
+OnlyTable = Annotated[
+    str | None,
+    typer.Option("--table", envvar="KDX_TABLE", autocompletion=completion.tables, help="Only the table of this name."),
+]
 Against = Annotated[
     str | None,
     typer.Option(
@@ -72,6 +76,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         # Not in the environment, where it would change every grid.
+        autocompletion=completion.settings,
         metavar="KEY=VALUE",
         help="Lay a value over what the grid says, such as training.steps=100 or seeds=5; any number of times.",
     ),

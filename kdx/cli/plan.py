@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines, say
 from kdx.cli.options import (
     DATABASE,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def plan(
-    grid: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped grid.")],
+    grid: Annotated[
+        str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
+    ],
     db: Db = DATABASE,
     seeds: Seeds = None,
     set_: Set = None,
@@ -38,7 +41,12 @@ def plan(
     ] = False,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="GRID", help="Compare with another grid; no database is looked at."),
+        typer.Option(
+            "--against",
+            autocompletion=completion.grids,
+            metavar="GRID",
+            help="Compare with another grid; no database is looked at.",
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="A line for each run and cell, however many; else many are summed up.")

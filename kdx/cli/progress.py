@@ -10,10 +10,17 @@ from rich.progress import TaskID
 
 from kdx.cli.console import say
 from kdx.cli.wording import run_name
+from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.store.status import OVER
 from kdx.sweep.decide import Action, Decision
+
+EVERY = 60.0
+"""Seconds between two lines on the whole sweep, where there is no display."""
+MOST_NAMED = 4
+"""Active runs that such a line names."""
 
 
 class Lines:
@@ -27,6 +34,9 @@ class Lines:
         self.first = True
         self.seconds: list[float] = []
         self.running: dict[tuple[str, int], float] = {}
+        self.steps: dict[tuple[str, int], tuple[PlannedRun, int, float]] = {}
+        """Active run → its last step, and the loss of that step."""
+        self.said = time.monotonic()
         self.reasons: dict[tuple[str, int], str] = {}
         """Run that had been started before → from where it continues."""
 
@@ -42,7 +52,7 @@ class Lines:
         }
         if self.first:
             self.first = False
-            over = sum(states[state] for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
+            over = sum(states[state] for state in OVER)
             had = f", {over} of them over already" if over else ""
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
@@ -54,7 +64,24 @@ class Lines:
         self.note(f"started {run_name(run)}" + (f" ({details})" if attempt > 1 else ""))
 
     def progressed(self, run: PlannedRun, step: int, loss: float) -> None:
-        pass
+        """Now and then writes one line on the whole sweep."""
+        self.steps[run.key] = run, step, loss
+        if time.monotonic() - self.said >= EVERY:
+            self.said = time.monotonic()
+            self.note(self.now())
+
+    def now(self) -> str:
+        """How far the sweep is, and its active runs, in one line."""
+        over = sum(self.counts.get(state.value, 0) for state in OVER)
+        active = [
+            f"{run_name(run)} at step {step:,} of {run.cell.spec.training.steps:,}, loss {loss:.3f}"
+            for run, step, loss in self.steps.values()
+        ]
+        if len(active) > MOST_NAMED:
+            active[MOST_NAMED - 1 :] = [f"and {len(active) - MOST_NAMED + 1} more"]
+        left = self.left(len(self.steps))
+        time_left = f"; about {in_words(left)} left" if left is not None else ""
+        return f"{over} of {len(self.plan.runs)} runs over, {len(self.steps)} running{time_left}: {'; '.join(active)}"
 
     def noted(self, run: PlannedRun, text: str) -> None:
         self.note(f"{run_name(run)} {text}")
@@ -62,6 +89,7 @@ class Lines:
     def ended(self, run: PlannedRun, record: RunRecord) -> None:
         """Writes how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
+        self.steps.pop(run.key, None)
         if record.state in FINAL:
             self.seconds.append(took)
         scores = ""
@@ -129,7 +157,7 @@ class Live(Lines):
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over = sum(self.counts.get(state.value, 0) for state in (*FINAL, RunState.FAILED, RunState.CANCELLED))
+        over = sum(self.counts.get(state.value, 0) for state in OVER)
         left = self.left(max(len(self.tasks), 1))
         status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
         self.bars.update(self.whole, completed=over, status=status)

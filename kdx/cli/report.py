@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
 from kdx.cli.options import DATABASE, Against, Db, Format, Json, OnlyTable, PairedAr, TableFormat, in_database
 
@@ -36,7 +37,11 @@ def _verb_of_its_own(command: str) -> Callable[[bool], None]:
 
 def report(
     sweep: Annotated[
-        str | None, typer.Argument(help="Name of a sweep, or its grid file; the one planned last if not said.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.sweeps_and_grids,
+            help="Name of a sweep, or its grid file; the one planned last if not said.",
+        ),
     ] = None,
     db: Db = DATABASE,
     format: TableFormat = Format.TEXT,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.options import DATABASE, Db, Parts, Workers, in_database, with_run_options
 from kdx.run_options import RunOptions
@@ -12,7 +13,10 @@ from kdx.run_options import RunOptions
 
 @with_run_options
 def resume(
-    sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; every unfinished one if not said.")] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; every unfinished one if not said."),
+    ] = None,
     db: Db = DATABASE,
     workers: Workers = None,
     parts: Parts = None,

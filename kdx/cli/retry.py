@@ -4,13 +4,19 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.options import DATABASE, Db, Parts, Workers, with_run_options
 from kdx.run_options import RunOptions
 
 
 @with_run_options
 def retry(
-    run: Annotated[int, typer.Argument(metavar="RUN", help="Number of the run, as kdx trace and kdx query show it.")],
+    run: Annotated[
+        int,
+        typer.Argument(
+            autocompletion=completion.runs, metavar="RUN", help="Number of the run, as kdx trace and kdx query show it."
+        ),
+    ],
     db: Db = DATABASE,
     workers: Workers = None,
     parts: Parts = None,

@@ -4,12 +4,18 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 
 
 def schema(
     grids: Annotated[
-        list[str] | None, typer.Argument(metavar="[GRID]...", help="Grids whose parts of one's own are words as well.")
+        list[str] | None,
+        typer.Argument(
+            autocompletion=completion.grids,
+            metavar="[GRID]...",
+            help="Grids whose parts of one's own are words as well.",
+        ),
     ] = None,
 ) -> None:
     """Write the JSON Schema of a grid to stdout, with which an editor completes and checks one.

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
+from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.processes import process_in_words, process_of
+from kdx.durations import in_words
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -17,11 +21,15 @@ if TYPE_CHECKING:
 
 def status(
     sweep: Annotated[
-        str | None, typer.Argument(metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said.")
+        str | None,
+        typer.Argument(
+            autocompletion=completion.sweeps, metavar="[SWEEP]", help="One sweep, run by run; all sweeps if not said."
+        ),
     ] = None,
     chosen: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=completion.choices,
             metavar="[KEY=VALUE]…",
             help="Only runs that have this, such as state=failed, kernel=rbf or seed=0; an axis, or what --json has.",
         ),
@@ -83,35 +91,31 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     out_lines(to_text(("sweep", "done", "states", "time left"), lines))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
     if at_work:
-        claims = [(name, one.run_id, one.step, _duration(one.running), _where(one)) for name, one in at_work]
+        claims = [(name, one.run_id, one.step, in_words(one.running), _where(one)) for name, one in at_work]
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
 
 
 def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
-    from kdx.errors import KdxError, did_you_mean
     from kdx.report.render.rows import to_text
-    from kdx.store.reading import runs, sweeps
+    from kdx.store.find import sweep_named
+    from kdx.store.reading import runs
     from kdx.store.status import labels_of, work
 
-    summaries = {each.name: each for each in sweeps(database)}
-    if name not in summaries:
-        hint = did_you_mean(name, summaries)
-        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(summaries), hint=hint)
-    summary = summaries[name]
-    working = {one.run_id: one for one in work(database) if one.sweep_id == summary.id}
-    labels = labels_of(database, summary.id)
+    sweep_id = sweep_named(database, name)
+    working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
+    labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
-    records = sorted(runs(database, summary.id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
+    records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
     rows = [_of_a_run(each, labels[each.cell_id], working.get(each.id)) for each in records]
-    rows = _chosen(rows, chosen)
+    rows = chosen_runs(rows, chosen)
     if json:
         out_json({"sweep": name, "runs": rows})
         return
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
     lines = []
     for row in rows:
-        took = _duration(row["seconds"]) if row["seconds"] is not None else ""
+        took = in_words(row["seconds"]) if row["seconds"] is not None else ""
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
         lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, detail))
@@ -140,33 +144,8 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
 def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     """Who works at a run, or why it ended, or its score."""
     if work is not None:
-        return f"{_where(work)}, for {_duration(work.running)}"
+        return f"{_where(work)}, for {in_words(work.running)}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
-
-
-def _chosen(rows: list[dict[str, Any]], chosen: Sequence[str]) -> list[dict[str, Any]]:
-    """The runs that fulfil all of `key=value`.
-
-    Raises:
-        KdxError: there is no such key, or no run has the value.
-    """
-    from kdx.errors import KdxError, did_you_mean
-
-    plain = ("state", "seed", "run", "cell")
-    for text in chosen:
-        key, equals, value = text.partition("=")
-        known = tuple(dict.fromkeys([*plain, *(axis for row in rows for axis in row["choices"])]))
-        if not equals:
-            raise KdxError(f"`{text}` chooses nothing", allowed="key=value, such as state=failed")
-        if rows and key not in known:
-            raise KdxError(f"unknown key `{key}` in `{text}`", allowed=known, hint=did_you_mean(key, known))
-        words = [str(row[key]) if key in plain else row["choices"].get(key, "–") for row in rows]
-        found = [row for row, word in zip(rows, words, strict=True) if word == value]
-        if rows and not found:
-            values = tuple(dict.fromkeys(words))
-            raise KdxError(f"no run has {text}", allowed=values, hint=did_you_mean(value, values))
-        rows = found
-    return rows
 
 
 def _done(each: "SweepSummary") -> str:
@@ -185,7 +164,7 @@ def _time_left(row: dict[str, Any], workers: int) -> str:
         return "unknown: none is completed"
     if not set(row["runs"]) & {"pending", "interrupted", "running"}:
         return ""
-    return f"about {_duration(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
+    return f"about {in_words(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
 
 
 def _next(counts: Any, name: str, db: str) -> str:
@@ -198,15 +177,12 @@ def _next(counts: Any, name: str, db: str) -> str:
 
 
 def _worker(one: "WorkRecord") -> dict[str, Any]:
-    parts = (one.owner or "").split("/")
-    known = len(parts) == 6
     return {
         "run": one.run_id,
         "step": one.step,
         "seconds": one.running,
         "lease_left": one.lease_left,
-        "machine": parts[0] if known else None,
-        "process": int(parts[3]) if known and parts[3].isdigit() else None,
+        **process_of(one.owner),
     }
 
 
@@ -218,20 +194,9 @@ def _alive(one: "WorkRecord") -> bool:
 
 
 def _where(one: "WorkRecord") -> str:
-    from kdx.machine import machine
-
-    worker = _worker(one)
-    if worker["machine"] is None:
+    process = process_in_words(one.owner)
+    if process is None:
         return "a process of another kdx"
-    place = "here" if worker["machine"] == machine() else f"on machine {worker['machine'][:8]}"
     lapsed = one.lease_left is not None and one.lease_left < 0
     state = ", which is gone" if not _alive(one) else ", whose lease has lapsed" if lapsed else ""
-    return f"process {worker['process']} {place}{state}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 100 * 3600 else f"{seconds / 86400:.0f} days"
+    return f"{process}{state}"

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import say
 from kdx.cli.options import (
     DATABASE,
@@ -23,7 +24,9 @@ from kdx.run_options import RunOptions
 
 @with_run_options
 def sweep(
-    grid: Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped grid.")],
+    grid: Annotated[
+        str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
+    ],
     db: Db = DATABASE,
     workers: Workers = None,
     seeds: Seeds = None,

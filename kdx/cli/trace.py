@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 from kdx.sanitize import sanitize_lines
@@ -19,14 +20,19 @@ AGAIN = "again"
 
 
 def trace(
-    table: Annotated[str, typer.Argument(help="Name of a table, as printed.")],
+    table: Annotated[str, typer.Argument(autocompletion=completion.tables, help="Name of a table, as printed.")],
     row: Annotated[str, typer.Argument(help="Header of its row, or words of it that no other row has.")],
     column: Annotated[
         str | None, typer.Argument(help="Header of its column, likewise; not needed where there is one only.")
     ] = None,
     sweep: Annotated[
         str | None,
-        typer.Option("--sweep", envvar="KDX_SWEEP", help="Name of a sweep; the one planned last if not said."),
+        typer.Option(
+            "--sweep",
+            autocompletion=completion.sweeps,
+            envvar="KDX_SWEEP",
+            help="Name of a sweep; the one planned last if not said.",
+        ),
     ] = None,
     db: Db = DATABASE,
     grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
@@ -77,7 +83,8 @@ def _no_table(table: str, sweep: str, known: list[str], grids: "Mapping[str, Map
 
 
 def _lines(trace: "Trace", db: str) -> Iterator[str]:
-    from kdx.report.trace import as_yaml, origins
+    from kdx.report.render.settings import as_yaml
+    from kdx.report.trace import origins
 
     cell = trace.cell
     yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")

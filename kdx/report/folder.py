@@ -1,4 +1,4 @@
-"""Writes a folder of files completely or not at all."""
+"""Writes a folder of files, or one file, completely or not at all."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -39,6 +39,28 @@ def write_folder(folder: Path, files: Iterable[tuple[str, Parts]]) -> tuple[Path
         other = StorageError(f"this folder cannot be written: {error.strerror}", place=str(folder))
         raise of_the_machine(error, str(folder)) or other from error
     return tuple(written)
+
+
+def write_new_file(path: Path, content: bytes) -> None:
+    """Writes a new file.
+
+    Raises:
+        KdxError: the name is taken.
+        AccessError, StorageError: it cannot be written.
+    """
+    refuse_existing(path)
+    try:
+        with filling(path.parent) as unfinished:
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            give_name(unfinished, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError as error:
+        other = StorageError(f"this file cannot be written: {error.strerror}", place=str(path))
+        raise of_the_machine(error, str(path)) or other from error
 
 
 def refuse_existing(folder: Path) -> None:

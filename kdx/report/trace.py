@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import yaml
-
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.identity import canonical
 from kdx.grid.table_layout import Address
+from kdx.report.render.settings import as_yaml
 from kdx.report.render.wording import LEVELS, column_headers
 from kdx.report.selection.cells import Cell
 from kdx.report.table.layout import Layout
@@ -198,12 +197,6 @@ def origins(trace: Trace) -> Iterator[tuple[Provenance, list[int]]]:
         elif one.provenance.code:
             found.append((one.provenance, [one.record.id]))
     yield from found
-
-
-def as_yaml(plain: Mapping[str, Any]) -> str:
-    """A mapping as YAML, with one line for each of its keys where it fits."""
-    text: str = yaml.safe_dump(dict(plain), default_flow_style=None, sort_keys=False, width=110, allow_unicode=True)
-    return text
 
 
 def _one(layout: Layout, side: str, headers: Sequence[str], asked: str | None) -> int:

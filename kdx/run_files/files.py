@@ -113,6 +113,16 @@ def folder_of(run: RunRecord) -> str:
     return name
 
 
+def log_of(files: Path, run: RunRecord) -> Path:
+    """The path of a run's log, which need not be there."""
+    return files / folder_of(run) / _LOG
+
+
+def files_of(files: Path, run: RunRecord) -> tuple[RunFile, ...]:
+    """The files of a run, sorted; files that vanish meanwhile are left out."""
+    return tuple(sorted(_listing_of(files, folder_of(run))))
+
+
 def final_weights(files: Path, run: RunRecord) -> RunFile | None:
     """The file with the tested weights of a finished run; None if it has no such file."""
     return next((file for file in _listing_of(files, folder_of(run)) if is_of(file, run)), None)

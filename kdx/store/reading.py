@@ -1,4 +1,7 @@
-"""Reads the database: each function returns frozen records from one short transaction, without a query per row."""
+"""Reads the database: each function returns frozen records from one short transaction, without a query per row.
+
+What cells are made of is imported where it is read: it takes as long as all else that a short look at runs needs.
+"""
 
 import hashlib
 import json
@@ -9,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     Column,
@@ -26,13 +29,10 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    tuple_,
 )
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.grid.difference import Contents
-from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.task_facts import TaskFacts, read_facts
-from kdx.store import evaluations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -67,6 +67,11 @@ from kdx.store.schema import (
     value_of,
 )
 
+if TYPE_CHECKING:
+    from kdx.grid.difference import Contents
+    from kdx.grid.resolved_spec import ResolvedSpec
+    from kdx.grid.task_facts import TaskFacts
+
 MOST_TEXT = 1 << 30
 """Largest size of the texts of a run in bytes, unpacked."""
 
@@ -76,12 +81,11 @@ _AT_A_TIME = 1000
 
 def sweeps(database: Database) -> tuple[SweepSummary, ...]:
     """Every sweep with the number of its runs in each state, the last planned sweep first."""
-    each = generations().subquery()
     counted = (
-        select(sweep_run.c.sweep_id, each.c.state, func.count().label("runs"))
-        .join(each, and_(sweep_run.c.cell_id == each.c.cell_id, sweep_run.c.seed == each.c.seed))
-        .where(sweep_run.c.planned, each.c.generation == each.c.newest)
-        .group_by(sweep_run.c.sweep_id, each.c.state)
+        select(sweep_run.c.sweep_id, run.c.state, func.count().label("runs"))
+        .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
+        .where(sweep_run.c.planned, is_newest())
+        .group_by(sweep_run.c.sweep_id, run.c.state)
     )
     with database.read() as connection:
         rows = connection.execute(_last_planned_first()).all()
@@ -114,6 +118,12 @@ def recorded(
     return {(record.cell_id, record.seed): record for record in records}
 
 
+def generations_of(database: Database, cell_id: str) -> tuple[RunRecord, ...]:
+    """Every run of a cell in every generation, planned or not, in the order of their first plan."""
+    with database.read() as connection:
+        return _records(connection, run.c.cell_id == cell_id, every=True)
+
+
 def load_sweep(database: Database, name_or_id: str | int | None = None) -> SweepRecord:
     """A sweep with all that a report needs, from one state of the database.
 
@@ -134,6 +144,8 @@ def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
 
 
 def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
+    from kdx.grid.task_facts import read_facts
+
     cells = connection.execute(
         select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
         .join(sweep_cell)
@@ -171,11 +183,13 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     )
 
 
-def _with_facts(spec: ResolvedSpec, facts: Mapping[tuple[str, str], TaskFacts]) -> ResolvedSpec:
+def _with_facts(spec: "ResolvedSpec", facts: "Mapping[tuple[str, str], TaskFacts]") -> "ResolvedSpec":
     return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
 
 
 def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
+    from kdx.store import evaluations
+
     planned = select(run.c.id).where(_planned_in(row.id))
     return evaluations.which(connection, evaluation.c.run_id.in_(planned))
 
@@ -186,12 +200,14 @@ def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecor
     return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
 
 
-def contents(database: Database, name: str, known: Collection[str] = ()) -> Contents | None:
+def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":
     """The planned contents of the sweep of this name; None where there is no such sweep.
 
     Args:
         known: ids of cells that the caller has, so that their texts need not be looked into.
     """
+    from kdx.grid.difference import Contents
+
     with database.read() as connection:
         named = connection.execute(select(sweep.c.id, sweep.c.grid).where(sweep.c.name == name)).first()
         if named is None:
@@ -213,6 +229,19 @@ def grids(database: Database) -> dict[str, Mapping[str, Any]]:
     """Name of a sweep → the parts of its grid that concern no single cell, the last planned sweep first."""
     with database.read() as connection:
         return {row.name: row.grid for row in connection.execute(_last_planned_first())}
+
+
+def load_run(database: Database, run_id: int) -> RunRecord:
+    """A run, without what its cell is.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    with database.read() as connection:
+        records = _records(connection, run.c.id == run_id, every=True)
+    if not records:
+        raise KdxError(f"there is no run {run_id}", place=database.name, hint="kdx status SWEEP lists those of a sweep")
+    return records[0]
 
 
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
@@ -261,6 +290,12 @@ def inventory(database: Database) -> Inventory:
             runs=_records(connection, true(), every=True),
             planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned)),
         )
+
+
+def origins_of(database: Database, run_ids: Collection[int]) -> dict[int, Provenance]:
+    """Run id → what it was computed from, and where."""
+    with database.read() as connection:
+        return _provenance(connection, run.c.id.in_(list(run_ids)))
 
 
 def _provenance(connection: Connection, which: ColumnElement[bool]) -> dict[int, Provenance]:
@@ -335,6 +370,32 @@ def curve(database: Database, run_id: int, name: str) -> list[tuple[int, float]]
 
 def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int, dict[str, CurveRecord]]:
     """Run id → metric → curve, for all runs of the sweep; runs and metrics without numbers are left out."""
+    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id)))
+    return _curves(database, of_runs, metric.c.name.in_(list(names)))
+
+
+def curves_of(
+    database: Database, run_ids: Collection[int], names: Iterable[str] | None = None
+) -> dict[int, dict[str, CurveRecord]]:
+    """The same for these runs.
+
+    Args:
+        names: the metrics; None for all.
+    """
+    wanted = true() if names is None else metric.c.name.in_(list(names))
+    return _curves(database, metric.c.run_id.in_(list(run_ids)), wanted)
+
+
+def metric_names(database: Database, run_ids: Collection[int]) -> tuple[str, ...]:
+    """The names of all numbers that these runs recorded, in alphabetical order."""
+    rows = select(metric.c.name).where(metric.c.run_id.in_(list(run_ids))).distinct().order_by(metric.c.name)
+    with database.read() as connection:
+        return tuple(connection.scalars(rows))
+
+
+def _curves(
+    database: Database, of_runs: ColumnElement[bool], of_names: ColumnElement[bool]
+) -> dict[int, dict[str, CurveRecord]]:
     # One row for each curve, since millions of rows, one for each number, would block writers.
     rows = (
         select(
@@ -343,7 +404,7 @@ def curves(database: Database, sweep_id: int, names: Iterable[str]) -> dict[int,
             func.aggregate_strings(cast(metric.c.step, Text), ",").label("steps"),
             func.aggregate_strings(cast(metric.c.bits, Text), ",").label("bits"),
         )
-        .where(metric.c.run_id.in_(select(run.c.id).where(_planned_in(sweep_id))), metric.c.name.in_(list(names)))
+        .where(of_runs, of_names)
         .group_by(metric.c.run_id, metric.c.name)
     )
     found: dict[int, dict[str, CurveRecord]] = {}
@@ -414,8 +475,10 @@ def attempts_of(database: Database, run_ids: Collection[int]) -> dict[int, tuple
     return {run_id: tuple(records) for run_id, records in found.items()}
 
 
-def whole_cell(cell_id: str, text: str) -> ResolvedSpec:
+def whole_cell(cell_id: str, text: str) -> "ResolvedSpec":
     """Reads a cell from its canonical JSON, whose hash must be the id."""
+    from kdx.grid.resolved_spec import ResolvedSpec
+
     if hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32] == cell_id:
         with suppress(ValueError):
             return ResolvedSpec.read(text)
@@ -455,11 +518,19 @@ def _sweep(connection: Connection, database: Database, name_or_id: str | int | N
 
 
 def _planned_in(sweep_id: int) -> ColumnElement[bool]:
-    return exists().where(
-        sweep_run.c.sweep_id == sweep_id,
-        sweep_run.c.cell_id == run.c.cell_id,
-        sweep_run.c.seed == run.c.seed,
-        sweep_run.c.planned,
+    # Not EXISTS, which would be asked of every run of the database.
+    planned = select(sweep_run.c.cell_id, sweep_run.c.seed).where(sweep_run.c.sweep_id == sweep_id, sweep_run.c.planned)
+    return tuple_(run.c.cell_id, run.c.seed).in_(planned)
+
+
+def is_newest() -> ColumnElement[bool]:
+    """Whether a run is of the newest generation of its cell and seed.
+
+    Not by a window over all runs, which takes five times as long.
+    """
+    newer = run.alias()
+    return ~exists().where(
+        newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation
     )
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import and_, case, func, select
 
 from kdx.store.database import Database
-from kdx.store.reading import generations
+from kdx.store.reading import is_newest
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import attempt, now, run, sweep_cell, sweep_run
 
@@ -68,12 +68,11 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:
     """Each cell of these sweeps that has runs to be done, in the order of its id."""
-    each = generations().subquery()
-    left = case((each.c.state.in_((RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)), 1), else_=0)
+    left = case((run.c.state.in_((RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)), 1), else_=0)
     unfinished = (
         select(sweep_run.c.sweep_id, sweep_run.c.cell_id, func.sum(left).label("left"))
-        .join(each, and_(sweep_run.c.cell_id == each.c.cell_id, sweep_run.c.seed == each.c.seed))
-        .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(list(sweep_ids)), each.c.generation == each.c.newest)
+        .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
+        .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(list(sweep_ids)), is_newest())
         .group_by(sweep_run.c.sweep_id, sweep_run.c.cell_id)
         .having(func.sum(left) > 0)
         .subquery()

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
@@ -34,6 +34,7 @@ from kdx.sweep.messages import (
     send,
     trouble,
 )
+from kdx.sweep.run_log import RunLog
 from kdx.training.documents import DocumentSums
 from kdx.training.peak_memory import peak_memory
 from kdx.training.resume import delete_resume_checkpoints
@@ -94,6 +95,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
                 fsync_directory(above)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
+        recorder.log = RunLog(spec.training.steps, spec.selection[0].removeprefix("valid/"), peak_memory)
         outcome = train(
             spec,
             claimed.seed,
@@ -149,6 +151,8 @@ class DatabaseRecorder:
 
     def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
         self.writer = writer
+        self.log: RunLog | None = None
+        """Lines on the progress for the run's log; None before there is that log."""
         self._signs = SignsOfLife(channel, run_id)
         self.step = 0
         self._rows: list[tuple[str, int, float]] = []
@@ -170,12 +174,16 @@ class DatabaseRecorder:
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
+        if self.log:
+            self.log.measured(name, value)
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
         self.step = step
         if time.monotonic() - self._flushed >= FLUSH_EVERY:
             self.flush(step)
         self._signs.say({"event": "progress", "step": step, "loss": loss})
+        if self.log:
+            self.log.progress(step, loss, gradient_norm)
 
     def alive(self) -> None:
         self._signs.alive()
@@ -188,6 +196,8 @@ class DatabaseRecorder:
         self.writer.record(self._rows, self.step)
         self._rows.clear()
         self._flushed = time.monotonic()
+        if self.log:
+            self.log.recorded(step)
 
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
         return None  # a sweep runs every run to its end

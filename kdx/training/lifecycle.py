@@ -156,7 +156,7 @@ class Lifecycle(lightning.Callback):
             self.recorder.metric("train/loss", step, loss)
             # The optimiser's own rate is already that of the next step.
             self.recorder.metric("train/learning_rate", step, training.learning_rate * rate_factor(training, step - 1))
-        self.recorder.progress(step, loss)
+        self.recorder.progress(step, loss, module.gradient_norm)
 
     def on_exception(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, exception: BaseException

@@ -85,6 +85,8 @@ class TaskModule(lightning.LightningModule):
         """What a test measures by document; None where its task divides none, and out of a test."""
         self.entropies: dict[str, float] = {}
         """Entropies of the last validation: `entropy/encoder-self`, …"""
+        self.gradient_norm: Tensor | None = None
+        """Norm of the last step's gradient before clipping; None where the cell clips none."""
 
     @classmethod
     def of(cls, spec: CellSpec, corpus: Any) -> "TaskModule":
@@ -131,7 +133,7 @@ class TaskModule(lightning.LightningModule):
         # Lightning's own clipping refuses a fused optimiser in bf16, though only fp16 would scale the gradients.
         clip = self.spec.training.clip
         if clip is not None:
-            nn.utils.clip_grad_norm_(self.parameters(), clip)
+            self.gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), clip)
 
     def loss(self, batch: Any) -> Tensor:
         """Mean loss of what a batch asks for, in nats, with label smoothing where the cell has it."""

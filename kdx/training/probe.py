@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, SupportsFloat, TextIO
 
 from kdx.grid.spec import CellSpec
 from kdx.own_parts.registry import take
@@ -51,7 +51,7 @@ class ProbeRecorder:
         if name == PARAMETERS:
             self.parameters = int(value)
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
         self.steps.append(time.perf_counter())
 
     def alive(self) -> None:

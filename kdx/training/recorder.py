@@ -1,7 +1,7 @@
 """What training reports: a sweep passes in a recorder, which keeps the results and may prune the run."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 from kdx.training.documents import DocumentSums
 
@@ -31,8 +31,13 @@ class Recorder(Protocol):
     def metric(self, name: str, step: int, value: float) -> None:
         """One row: `train/loss`, `valid/bleu`, …, at an optimiser step."""
 
-    def progress(self, step: int, loss: float) -> None:
-        """Called after every step, for a progress display; may be dropped."""
+    def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
+        """Called after every step, for a progress display and a log; may be dropped.
+
+        Args:
+            gradient_norm: norm of the step's gradient before it was clipped, which may lie on a GPU, so that reading it
+                waits for the GPU; None: the cell clips none, so nothing computed it.
+        """
 
     def alive(self) -> None:
         """Called now and then during long work between two steps, such as a validation; may be dropped."""

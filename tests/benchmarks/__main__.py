@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, decoding, overhead, peers, report, run_cost, startup, text, throughput
+from tests.benchmarks import attention, decoding, looking, overhead, peers, report, run_cost, startup, text, throughput
 
 PARTS = {
     "startup": startup.measure,
@@ -19,6 +19,7 @@ PARTS = {
     "decoding": decoding.measure,
     "overhead": overhead.measure,
     "report": report.measure,
+    "looking": looking.measure,
 }
 
 

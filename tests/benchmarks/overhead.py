@@ -20,11 +20,13 @@ from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
+from kdx.sweep.run_log import RunLog
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS
 from kdx.training import run
 from kdx.training.determinism import fix_arithmetic, reseed
 from kdx.training.module import TaskModule
+from kdx.training.peak_memory import peak_memory
 from kdx.training.trainer import training_batches
 from tests.benchmarks.throughput import Seconds, Stop, now, since
 
@@ -96,8 +98,8 @@ class Clocked(DatabaseRecorder):
 
     turns: Turns
 
-    def progress(self, step: int, loss: float) -> None:
-        super().progress(step, loss)
+    def progress(self, step: int, loss: float, gradient_norm: Any = None) -> None:
+        super().progress(step, loss, gradient_norm)
         if step % BLOCK == 0:
             self.turns.end("ours")
             if step < STEPS:
@@ -127,6 +129,7 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
         assert attempt is not None
         recorder = Clocked(recording.RunWriter(database, record.id, "me", attempt), record.id, here)
         recorder.turns = turns
+        recorder.log = RunLog(STEPS, "loss", peak_memory)
         run.train(spec, record.seed, folder=folder / "files", recorder=recorder, stop=Stop())
 
 

@@ -108,6 +108,11 @@ def generate(path: Path, rows: int, seeds: int) -> None:
     assert len(plan.cells) == CELLS and len(plan.seeds) == seeds
     with open_database(path, write=True, create=True) as database:
         register(database, plan, plan.grid)
+    fill(path, rows)
+
+
+def fill(path: Path, rows: int) -> None:
+    """Completes every run of a database, with `rows` metric rows each."""
     rng = random.Random(0)
     definitions = '{"valid/bleu": "sacrebleu, of a generator", "test/bleu": "sacrebleu, of a generator"}'
     with closing(sqlite3.connect(path)) as connection:

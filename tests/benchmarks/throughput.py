@@ -181,7 +181,7 @@ class Turns:
         self.theirs: list[Seconds] = []
         self.start = now()
 
-    def progress(self, step: int, loss: float) -> None:
+    def progress(self, step: int, loss: float, gradient_norm: Any = None) -> None:
         if step < WARM or (step - WARM) % STEPS:
             return
         ours = since(self.start)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kdx.cli import progress as shown
 from kdx.cli.progress import Lines, Live, progress
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
@@ -68,6 +69,39 @@ def test_each_event_is_one_line(capsys):
         "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
     )
     assert listener.counts == {"failed": 1, "completed": 1, "diverged": 1}
+
+
+def test_now_and_then_one_line_tells_of_the_whole_sweep(capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(shown.time, "monotonic", lambda: now[0])
+    listener = Lines(PLAN)
+    done = record(PLAN.runs[2], RunState.COMPLETED, valid_score=1.0, test_score=1.0)
+    listener.decided(decided(done))
+    listener.started(FIRST, 1)
+    listener.started(SECOND, 1)
+    listener.progressed(FIRST, 400, 1.25)
+    now[0] += shown.EVERY
+    listener.progressed(SECOND, 1000, 2.5)
+    listener.progressed(FIRST, 500, 1.0)
+    listener.ended(SECOND, record(SECOND, RunState.COMPLETED, valid_score=1.0, test_score=1.0))
+    now[0] += shown.EVERY
+    listener.progressed(FIRST, 600, 1.0)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "runs over" in line]
+    assert lines == [
+        "1 of 3 runs over, 2 running: aaaaaaaa [b]rbf · seed 0 at step 400 of 1,000, loss 1.250; "
+        "aaaaaaaa [b]rbf · seed 1 at step 1,000 of 1,000, loss 2.500",
+        "1 of 3 runs over, 1 running; about 2 min left: aaaaaaaa [b]rbf · seed 0 at step 600 of 1,000, loss 1.000",
+    ]
+
+
+def test_of_many_active_runs_the_first_are_named(capsys, monkeypatch):
+    monkeypatch.setattr(shown, "EVERY", -1.0)
+    plan = replace(PLAN, seeds=tuple(range(10)))
+    listener = Lines(plan)
+    for run in plan.runs:
+        listener.progressed(run, 1, 1.0)
+    assert capsys.readouterr().err.splitlines()[-1].count("seed") == shown.MOST_NAMED - 1
+    assert listener.now().endswith("and 7 more")
 
 
 @pytest.mark.parametrize("listener", [Lines, Live])

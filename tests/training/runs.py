@@ -73,7 +73,7 @@ class Kept:
     def metric(self, name, step, value):
         self.events.append(("metric", name, step, value))
 
-    def progress(self, step, loss):
+    def progress(self, step, loss, gradient_norm=None):
         self.events.append(("progress", step, loss))
         self.after(step)
 

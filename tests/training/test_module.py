@@ -24,6 +24,9 @@ def test_the_gradient_is_clipped_to_its_norm_and_never_enlarged(clip, expected):
     module.model.weight.grad = torch.full((1, 1), 5.0)
     module.on_before_optimizer_step(None)
     assert module.model.weight.grad.item() == pytest.approx(expected, rel=1e-5)
+    # The norm before clipping, known only where the cell clips.
+    assert (module.gradient_norm is None) is (clip is None)
+    assert module.gradient_norm is None or module.gradient_norm.item() == 5.0
 
 
 def test_the_optimiser_is_adamw_as_the_cell_says():

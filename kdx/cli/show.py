@@ -1,0 +1,159 @@
+"""`kdx show`: what a run, a cell or a sweep is."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kdx.cli import completion
+from kdx.cli.console import out, out_json, out_lines, say
+from kdx.cli.options import DATABASE, Db, Json
+from kdx.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from kdx.cli.showing import Shown
+    from kdx.report.render.text_curves import NamedCurve
+    from kdx.store.database import Database
+
+
+def show(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            autocompletion=completion.anything,
+            metavar="[RUN|CELL|SWEEP]",
+            help="A run's number, at least four digits of a cell's id, a sweep's name, or its grid file; the sweep "
+            "planned last if not said.",
+        ),
+    ] = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Argument(
+            autocompletion=completion.choices_and_metrics,
+            metavar="[KEY=VALUE|METRIC]…",
+            help="Only runs that have this, as for kdx status; and with --curves the metrics to draw, such as "
+            "valid/loss.",
+        ),
+    ] = None,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Draw curves instead: of a run, of a cell's seeds, or of a sweep's cells.")
+    ] = False,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE.svg|png|pdf", help="Draw them into this new file instead.")
+    ] = None,
+    db: Db = DATABASE,
+    json: Json = False,
+) -> None:
+    """Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.
+
+    Curves of a sweep are those of its cells' selected runs, or of each
+    cell's first run while none of its runs is completed.
+
+    Example: kdx show 7
+
+    Example: kdx show quickstart kernel=rbf --curves valid/loss
+    """
+    from kdx.cli.showing import Shown, ShownCell, ShownRun, ShownSweep
+    from kdx.cli.sweep_argument import plan_in_file
+    from kdx.errors import KdxError
+    from kdx.store.database import open_database
+    from kdx.store.find import CellFound, RunFound, SweepFound, find
+
+    if to is not None:
+        _refuse_format(to)
+    conditions = [word for word in chosen or () if "=" in word]
+    metrics = [word for word in chosen or () if "=" not in word]
+    draws = curves or to is not None
+    if metrics and not draws:
+        raise KdxError(f"`{metrics[0]}` is no condition", allowed="KEY=VALUE", hint="--curves draws a metric")
+    plan = plan_in_file(what, "show")
+    with open_database(db, write=False) as database, database.read():
+        if plan and what:
+            from kdx.cli.planned import record_of
+
+            found: RunFound | CellFound | SweepFound = SweepFound(record_of(database, plan, what, db).id, plan.name)
+        else:
+            found = find(database, what)
+        shown: Shown
+        if isinstance(found, RunFound):
+            if conditions:
+                raise KdxError(f"`{conditions[0]}` chooses among runs, and run {found.id} is one")
+            shown = ShownRun(database, found.id)
+        elif isinstance(found, CellFound):
+            shown = ShownCell(database, found.id, conditions)
+        else:
+            shown = ShownSweep(database, found.id, conditions)
+        drawn = _curves(database, shown, metrics) if draws else {}
+    if to is not None:
+        _write(to, drawn)
+    elif json:
+        plain = shown.plain()
+        out_json({**plain, "curves": _plain_curves(drawn)} if draws else plain)
+    elif draws:
+        out(sanitize(shown.title))
+        _draw(drawn)
+    else:
+        out_lines(shown.lines(db))
+
+
+def _curves(database: "Database", shown: "Shown", metrics: Sequence[str]) -> dict[str, list["NamedCurve"]]:
+    """Metric → the curves to draw.
+
+    Raises:
+        KdxError: no run has recorded anything, or a metric that is asked for.
+    """
+    from kdx.errors import KdxError, did_you_mean
+    from kdx.report.render.text_curves import MOST_CURVES, NamedCurve
+    from kdx.store.reading import curves_of, metric_names
+
+    drawn = shown.drawn[:MOST_CURVES]
+    ids = [record.id for _, record in drawn]
+    known = metric_names(database, ids)
+    if not known:
+        raise KdxError("there is no curve yet", place=shown.title, hint="a run records numbers once it trains")
+    for name in metrics:
+        if name not in known:
+            raise KdxError(f"no run has recorded `{name}`", allowed=known, hint=did_you_mean(name, known))
+    if len(shown.drawn) > len(drawn):
+        say(f"the first {len(drawn)} of {len(shown.drawn)} curves; KEY=VALUE chooses others")
+    names = metrics or [name for name in shown.metrics if name in known]
+    found = curves_of(database, ids, names)
+    return {
+        name: [NamedCurve(legend, found[one.id][name]) for legend, one in drawn if name in found.get(one.id, ())]
+        for name in names
+    }
+
+
+def _plain_curves(drawn: Mapping[str, Sequence["NamedCurve"]]) -> list[dict[str, Any]]:
+    return [
+        {"metric": metric, "of": one.name, "steps": list(one.curve.steps), "values": list(one.curve.values)}
+        for metric, its in drawn.items()
+        for one in its
+    ]
+
+
+def _draw(drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
+    from kdx.report.render.text_curves import TextCurves
+
+    for metric, its in drawn.items():
+        out("")
+        out(TextCurves(metric, its))
+
+
+def _refuse_format(to: Path) -> None:
+    from kdx.errors import KdxError, did_you_mean
+    from kdx.report.render.curve_figure import FORMATS
+
+    if to.suffix.lower() not in FORMATS:
+        hint = did_you_mean(to.suffix.lower(), FORMATS) if to.suffix else f"such as {to.name}.svg"
+        raise KdxError(f"--to `{to}` names no format that kdx draws", allowed=FORMATS, hint=hint)
+
+
+def _write(to: Path, drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
+    from kdx.report.folder import write_new_file
+    from kdx.report.render.curve_figure import figure
+
+    write_new_file(to.expanduser(), figure(drawn, to.suffix.lower()))
+    out(str(to))
+    say(f"drew {sum(map(len, drawn.values()))} curves of {', '.join(drawn)}")

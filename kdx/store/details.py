@@ -1,0 +1,188 @@
+"""What is recorded of one run, of one cell, or of one sweep, each from one state of the database."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from kdx.grid.identity import resolved
+from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.varying import varying
+from kdx.store import evaluations, reading
+from kdx.store.database import Database
+from kdx.store.records import AttemptRecord, EvaluationRecord, Provenance, RunRecord
+from kdx.store.schema import cell, metric, sweep, sweep_cell, value_of
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A sweep whose newest plan has a cell."""
+
+    sweep: str
+    labels: Mapping[str, str]
+    """Axis → the choice in the words of its grid."""
+
+
+@dataclass(frozen=True)
+class CellDetails:
+    """A cell, and its runs in whichever sweep."""
+
+    id: str
+    spec: ResolvedSpec
+    written: Mapping[str, Any]
+    """The fields that its hash has, see `kdx.grid.identity`; enough to plan the same cell."""
+    planners: tuple[Planner, ...]
+    """The sweeps that plan it, the one planned last first; none where every grid lost it."""
+    varies: tuple[str, ...]
+    """The fields, dotted, in which the cells of the first of these sweeps differ."""
+    runs: tuple[RunRecord, ...]
+    """Every generation of every seed, by seed and generation."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Axis → choice, as the sweep that was planned last words it."""
+        return self.planners[0].labels if self.planners else {}
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """A run with all that is recorded of it but its curves and its documents."""
+
+    record: RunRecord
+    cell: CellDetails
+    attempts: tuple[AttemptRecord, ...]
+    provenance: Provenance
+    metrics: Mapping[str, float]
+    """Every metric of the test, such as `test/bleu`, and `model/parameters`."""
+    evaluations: tuple[EvaluationRecord, ...]
+
+
+@dataclass(frozen=True)
+class PlannedCellDetails:
+    """A cell as its sweep plans it."""
+
+    id: str
+    labels: Mapping[str, str]
+    spec: Mapping[str, Any]
+    """Every field in plain words."""
+    written: Mapping[str, Any]
+    """See `CellDetails.written`."""
+    runs: tuple[RunRecord, ...]
+    """The newest generation of each planned seed, by seed."""
+
+
+@dataclass(frozen=True)
+class SweepDetails:
+    """A sweep, its cells and their runs."""
+
+    id: int
+    name: str
+    created: float
+    updated: float
+    """When it was last planned."""
+    grid: Mapping[str, Any]
+    """The parts of its grid that concern no single cell; older ones lack some."""
+    cells: tuple[PlannedCellDetails, ...]
+    """In the order of the plan; choices that come to one cell stand once, as the first of them."""
+    varies: Mapping[str, tuple[Any, ...]]
+    """Field, dotted, in which its cells differ → its values in the order of the cells."""
+
+
+def run_details(database: Database, run_id: int) -> RunDetails:
+    """What is recorded of a run.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    with database.read() as connection:
+        record, _, provenance = reading.load_one(database, run_id)
+        return RunDetails(
+            record=record,
+            cell=cell_details(database, record.cell_id),
+            attempts=reading.attempts(database, run_id),
+            provenance=provenance,
+            metrics=_tested(connection, [run_id]).get(run_id, {}),
+            evaluations=tuple(evaluations.of_runs(database, [run_id]).get(run_id, {}).values()),
+        )
+
+
+def cell_details(database: Database, cell_id: str) -> CellDetails:
+    """What is recorded of a cell that is there."""
+    with database.read() as connection:
+        text = connection.scalars(select(cell.c.spec).where(cell.c.id == cell_id)).one()
+        rows = connection.execute(
+            select(sweep.c.id, sweep.c.name, sweep_cell.c.labels)
+            .join(sweep_cell)
+            .where(sweep_cell.c.cell_id == cell_id, sweep_cell.c.planned)
+            .order_by(sweep.c.updated.desc(), sweep.c.id.desc(), sweep_cell.c.ordinal.desc())
+        ).all()
+        # Of two choices of a sweep that come to this cell the first stays.
+        planners = {row.name: Planner(row.name, row.labels) for row in rows}
+        others = _texts(connection, rows[0].id) if rows else {}
+        return CellDetails(
+            id=cell_id,
+            spec=reading.whole_cell(cell_id, text),
+            written=json.loads(text),
+            planners=tuple(planners.values()),
+            varies=tuple(varying(map(resolved, others.values()))),
+            runs=tuple(sorted(reading.generations_of(database, cell_id), key=lambda one: (one.seed, one.generation))),
+        )
+
+
+def sweep_details(database: Database, sweep_id: int) -> SweepDetails:
+    """What is recorded of a sweep that is there."""
+    with database.read() as connection:
+        row = connection.execute(select(sweep).where(sweep.c.id == sweep_id)).one()
+        texts = _texts(connection, sweep_id)
+        labels = connection.execute(
+            select(sweep_cell.c.cell_id, sweep_cell.c.labels)
+            .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
+            .order_by(sweep_cell.c.ordinal.desc())
+        )
+        words = {each.cell_id: each.labels for each in labels}
+        runs: dict[str, list[RunRecord]] = {}
+        for record in sorted(reading.runs(database, sweep_id), key=lambda one: one.seed):
+            runs.setdefault(record.cell_id, []).append(record)
+    cells = [
+        PlannedCellDetails(
+            id=cell_id,
+            labels=words[cell_id],
+            spec=reading.whole_cell(cell_id, text).plain,
+            written=json.loads(text),
+            runs=tuple(runs.get(cell_id, ())),
+        )
+        for cell_id, text in texts.items()
+    ]
+    varies = varying(one.spec for one in cells)
+    return SweepDetails(row.id, row.name, row.created, row.updated, row.grid, tuple(cells), varies)
+
+
+def tested(database: Database, run_ids: Collection[int]) -> dict[int, dict[str, float]]:
+    """Run id → every metric of its test, and `model/parameters`; runs without any are left out."""
+    with database.read() as connection:
+        return _tested(connection, run_ids)
+
+
+def _tested(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    for prefix in ("test", "model"):
+        # A range of the key ("0" follows "/"), as in `kdx.store.reading`.
+        rows = select(metric.c.run_id, metric.c.name, metric.c.bits).where(
+            metric.c.run_id.in_(list(run_ids)), metric.c.name >= f"{prefix}/", metric.c.name < f"{prefix}0"
+        )
+        for run_id, name, bits in connection.execute(rows.order_by(metric.c.run_id, metric.c.name, metric.c.step)):
+            found.setdefault(run_id, {})[name] = value_of(bits)
+    return found
+
+
+def _texts(connection: Connection, sweep_id: int) -> dict[str, str]:
+    """Cell id → its canonical JSON, of each planned cell of a sweep in the order of the plan."""
+    rows = connection.execute(
+        select(cell.c.id, cell.c.spec)
+        .join(sweep_cell)
+        .where(sweep_cell.c.sweep_id == sweep_id, sweep_cell.c.planned)
+        .order_by(sweep_cell.c.ordinal)
+    )
+    return {row.id: row.spec for row in rows}

@@ -1,0 +1,133 @@
+"""Finds what a word of a command line names: a run by its number, a sweep by its name, a cell by its first digits."""
+
+import re
+from dataclasses import dataclass
+
+from sqlalchemy import Select, select
+
+from kdx.errors import KdxError, did_you_mean
+from kdx.store.columns import LARGEST
+from kdx.store.database import Database
+from kdx.store.reading import load_run
+from kdx.store.records import RunRecord
+from kdx.store.schema import cell, run, sweep, sweep_cell
+
+FEWEST_DIGITS = 4
+"""Of a cell's id; fewer digits would soon name several cells."""
+_PREFIX = re.compile(rf"[0-9a-f]{{{FEWEST_DIGITS},32}}")
+_MOST_LISTED = 10
+_LONGEST_LABEL = 60
+
+
+@dataclass(frozen=True)
+class RunFound:
+    id: int
+
+
+@dataclass(frozen=True)
+class CellFound:
+    id: str
+
+
+@dataclass(frozen=True)
+class SweepFound:
+    id: int
+    name: str
+
+
+Found = RunFound | CellFound | SweepFound
+
+
+def find(database: Database, word: str | None) -> Found:
+    """The run, sweep or cell of this name; of several kinds that have the name, the first of these.
+
+    Args:
+        word: a run's number, a sweep's name, or the id of a cell or at least four of its first digits; None for the
+            sweep that was planned last.
+
+    Raises:
+        KdxError: nothing has this name, or several cells begin with these digits.
+    """
+    with database.read() as connection:
+        if word is None:
+            last = connection.execute(_sweeps().limit(1)).first()
+            if last is None:
+                raise KdxError("no sweep is recorded here yet", place=database.name, hint="kdx sweep GRID records one")
+            return SweepFound(last.id, last.name)
+        number = run_number(word)
+        if number is not None and connection.scalar(select(run.c.id).where(run.c.id == number)) is not None:
+            return RunFound(number)
+        named = connection.execute(_sweeps().where(sweep.c.name == word)).first()
+        if named is not None:
+            return SweepFound(named.id, named.name)
+        if _PREFIX.fullmatch(word):
+            # A range of the key: ids are of lower-case hexadecimal digits.
+            its = select(cell.c.id).where(cell.c.id >= word, cell.c.id < f"{word}g").order_by(cell.c.id)
+            found = connection.scalars(its.limit(_MOST_LISTED + 1)).all()
+            if len(found) == 1:
+                return CellFound(found[0])
+            if found:
+                labels = select(sweep_cell.c.cell_id, sweep_cell.c.labels).where(sweep_cell.c.cell_id.in_(found))
+                words = {row.cell_id: " · ".join(row.labels.values()) for row in connection.execute(labels)}
+                listed = [f"{one} ({_cut(words[one])})" if words.get(one) else one for one in found[:_MOST_LISTED]]
+                if len(found) > _MOST_LISTED:
+                    listed.append("…")
+                problem = f"several cells begin with `{word}`"
+                raise KdxError(problem, place=database.name, allowed=listed, hint="give more digits")
+        names = [row.name for row in connection.execute(_sweeps())]
+    raise _nothing(database, word, number, names)
+
+
+def sweep_named(database: Database, name: str) -> int:
+    """The id of the sweep of this name.
+
+    Raises:
+        KdxError: there is none.
+    """
+    with database.read() as connection:
+        names = {row.name: row.id for row in connection.execute(_sweeps())}
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
+    return int(names[name])
+
+
+def the_run(database: Database, word: str) -> RunRecord:
+    """The run of this number.
+
+    Raises:
+        KdxError: the word is no number, or there is no such run.
+    """
+    number = run_number(word)
+    if number is None:
+        hint = "kdx status SWEEP lists the runs of a sweep"
+        raise KdxError(f"`{word}` is no run", allowed="a run's number", hint=hint)
+    return load_run(database, number)
+
+
+def run_number(word: str) -> int | None:
+    """The number of a run in a word; None where the word is no such number."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 and int(word) <= LARGEST else None
+
+
+def _nothing(database: Database, word: str, number: int | None, names: list[str]) -> KdxError:
+    hint = did_you_mean(word, names)
+    if number is not None:
+        hint = "kdx status SWEEP lists the runs of a sweep"
+    elif hint is None and len(word) < FEWEST_DIGITS and re.fullmatch("[0-9a-f]+", word):
+        hint = f"a cell is named by at least {FEWEST_DIGITS} digits of its id"
+    listed = f"one of the sweeps {', '.join(sorted(names))}" if names else "a sweep, but none is recorded here"
+    return KdxError(
+        f"there is no run {number}" if number is not None else f"there is no run, sweep or cell `{word}`",
+        place=database.name,
+        allowed=f"a run's number, a cell's first digits, or {listed}",
+        hint=hint,
+    )
+
+
+def _sweeps() -> Select[tuple[int, str]]:
+    return select(sweep.c.id, sweep.c.name).order_by(sweep.c.updated.desc(), sweep.c.id.desc())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"

@@ -1,0 +1,160 @@
+"""Shells complete names, fast, and no name of a database reaches a shell as more than a name."""
+
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from looked_after import DB, planned
+from terminal import KDX
+
+from kdx.cli import completion
+from kdx.store.database import open_database
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    planned(2)
+    return tmp_path
+
+
+def completed(folder: Path, *words: str, shell: str = "bash", **more: str) -> list[str]:
+    """What the protocol of a shell gives for the last of these words; bash takes words apart as in its manual."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KDX_", "COMP"))}
+    environment |= {"_KDX_COMPLETE": f"complete_{shell}", **more}
+    if shell == "bash":
+        environment |= {"COMP_WORDS": "\n".join(("kdx", *words)), "COMP_CWORD": str(len(words))}
+    else:
+        environment["_TYPER_COMPLETE_ARGS"] = " ".join(("kdx", *words))
+        environment["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    done = subprocess.run([KDX], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def renamed(name: str) -> None:
+    with open_database(DB, write=True) as database, database.write() as connection:
+        connection.exec_driver_sql("UPDATE sweep SET name = ?", (name,))
+
+
+def test_each_command_completes_what_it_takes(folder):
+    cell = (
+        subprocess.run([KDX, "query", "SELECT cell_id FROM cells", "--csv"], cwd=folder, capture_output=True, text=True)
+        .stdout.splitlines()[1]
+        .strip('"')
+    )
+    assert completed(folder, "sta") == ["status"]
+    assert completed(folder, "status", "ti") == ["tiny"]
+    assert completed(folder, "status", "tiny", "state") == [f"state={one}" for one in STATES]
+    assert completed(folder, "show", "") == ["tiny", "grid.yaml"]
+    assert completed(folder, "show", cell[:3]) == [cell[:8]]
+    assert completed(folder, "diff", "1", "2") == ["2"] and completed(folder, "logs", "") == ["2", "1"]
+    assert completed(folder, "sweep", "quick") == ["quickstart"] and completed(folder, "plan", "gr") == ["grid.yaml"]
+    assert completed(folder, "report", "--table", "") == completed(folder, "trace", "") == ["tiny"]
+    assert completed(folder, "trace", "tiny", "x", "--sweep", "") == ["tiny"]
+    assert "synthetic-order" in completed(folder, "data", "info", "synthetic")
+    assert completed(folder, "explain", "training.ste") == ["training.steps"]
+    assert completed(folder, "explain", "lapl") == ["laplacian"]
+    assert "training.steps=" in completed(folder, "plan", "quickstart", "--set", "training.s")
+
+
+STATES = ("pending", "running", "interrupted", "failed", "cancelled", "completed", "diverged", "pruned")
+
+
+def test_a_word_that_bash_takes_apart_is_completed_from_where_bash_is(folder):
+    assert completed(folder, "status", "tiny", "state", "=", "comp") == ["completed"]
+    assert completed(folder, "status", "tiny", "seed", "=") == ["0", "1"]
+    assert completed(folder, "plan", "quickstart", "--set", "kernel", "=", "lap") == ["laplacian"]
+    assert completed(folder, "plan", "quickstart", "--set", "=", "kernel", "=", "lap") == ["laplacian"]
+    assert completed(folder, "status", "--db", "=", "runs.db", "ti") == ["tiny"]
+
+
+def test_other_shells_get_whole_words(folder):
+    assert completed(folder, "status", "tiny", "state=comp", shell="fish") == ["state=completed"]
+    assert '"tiny"' in "".join(completed(folder, "status", "ti", shell="zsh"))
+
+
+@pytest.mark.parametrize(
+    "name", ["$(touch owned)", "`touch owned`", "x; touch owned", "a'b", "long one", "*", "!x", "~"]
+)
+def test_a_name_that_a_shell_could_take_for_more_is_quoted_or_not_offered(folder, name):
+    renamed(name)
+    (offered,) = completed(folder, "status", "")
+    assert shlex.split(offered) == [name] and offered == shlex.quote(name)
+    for shell in ("zsh", "fish"):
+        assert not [line for line in completed(folder, "status", "", shell=shell) if name in line]
+
+
+@pytest.mark.parametrize("name", ["--db=x", "-x", "a\x1b[2Jb", "one\ntwo", "a\u202eb"])
+def test_a_name_that_reads_as_an_option_or_acts_on_a_terminal_is_never_offered(folder, name):
+    renamed(name)
+    assert completed(folder, "status", "") == []
+
+
+@given(st.text(min_size=1))
+def test_bash_gives_every_offered_name_back_as_it_is(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("_KDX_COMPLETE", "complete_bash")
+        for word in completion._offered([name], ""):
+            quoted = completion._quoted(word)
+            assert shlex.split(quoted) == [name] and "\n" not in quoted and not quoted.startswith("-")
+
+
+def test_without_a_database_or_with_a_foreign_one_there_are_no_names(tmp_path):
+    assert completed(tmp_path, "status", "") == []
+    (tmp_path / "runs.db").write_bytes(b"no database")
+    assert completed(tmp_path, "status", "") == completed(tmp_path, "show", "ab") == []
+    assert completed(tmp_path, "status", "", KDX_DB="postgresql://nowhere/x") == []
+
+
+def test_in_a_real_bash_a_name_is_completed_and_does_nothing(folder):
+    renamed("$(touch owned) it's")
+    pid, screen = pty.fork()
+    if pid == 0:
+        os.environ.update(PATH=f"{KDX.parent}:{os.environ['PATH']}", PS1="$ ", TERM="dumb")
+        os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+
+    def typed(text: str, until: str) -> str:
+        os.write(screen, text.encode())
+        seen, deadline = "", time.monotonic() + 60
+        while until not in seen:
+            assert time.monotonic() < deadline, seen
+            if select.select([screen], [], [], 1)[0]:
+                seen += os.read(screen, 4096).decode()
+        return seen
+
+    typed("source <(kdx --show-completion bash); echo re''ady\n", "ready")
+    typed("kdx status \t", "it'\"'\"'s' ")
+    assert "2 runs: 2 pending" in typed(" | wc -l; echo do''ne\n", "done")
+    typed("kdx status tin", "tin")
+    os.write(screen, b"\x15exit\n")
+    os.waitpid(pid, 0)
+    os.close(screen)
+    assert not (folder / "owned").exists()
+
+
+def test_completion_loads_nothing_heavy(folder):
+    script = (
+        "import os, sys\n"
+        "from kdx.cli.app import main\n"
+        "sys.argv = ['kdx']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'sqlalchemy', 'numpy', 'alembic', 'scipy'} & set(sys.modules)\n"
+        "print('loaded:', *sorted(heavy))"
+    )
+    for words in (["status", "t"], ["show", ""], ["plan", "x", "--set", "ker"], ["explain", "r"], ["trace", ""]):
+        environment = os.environ | {"_KDX_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))}
+        environment["COMP_WORDS"] = "\n".join(["kdx", *words])
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[-1] == "loaded:"

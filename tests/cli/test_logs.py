@@ -1,0 +1,129 @@
+"""`kdx logs` writes a run's log, and follows it until the run ends."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from grids import TINY
+from looked_after import DB, claimed, completed, planned, refused, typed
+
+from kdx.cli import logs
+from kdx.cli.logs import Log
+from kdx.run_files.files import files_beside, log_of
+from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
+from kdx.store.records import RunRecord
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logs, "LOOK_AGAIN", 0.02)
+
+
+def log(run: RunRecord) -> Path:
+    path = log_of(files_beside(DB), run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def test_a_log_is_written_without_what_acts_on_a_terminal(folder):
+    first, _ = planned(2)
+    log(first).write_bytes(b"step 1\n\tat \x1b[31mred\xff \xe2\x80\xae\n")
+    assert typed("logs", str(first.id)).stdout == "step 1\n\tat \\x1b[31mred\\xff \\u202e\n"
+
+
+def test_a_long_log_and_a_sign_between_two_parts_come_whole(folder, monkeypatch):
+    monkeypatch.setattr(logs, "_PART", 3)
+    (first,) = planned(1)
+    log(first).write_text("äöü 1\n" * 50)
+    assert typed("logs", str(first.id)).stdout == "äöü 1\n" * 50
+
+
+def test_a_log_is_followed_across_attempts_until_the_run_is_over(folder):
+    (first,) = planned(1)
+    path = log(first)
+    claimed(first)
+    path.write_text("one\n")
+
+    def goes_on():
+        time.sleep(0.2)
+        with open_database(DB, write=True) as database:
+            RunWriter(database, first.id, "me", 1).interrupt(0)
+        time.sleep(0.2)
+        claimed(first, owner="you")
+        with path.open("a") as file:
+            file.write("two\n")
+        with open_database(DB, write=True) as database:
+            RunWriter(database, first.id, "you", 2).complete(1.0, 10, 1.0, {}, 10)
+
+    other = threading.Thread(target=goes_on)
+    other.start()
+    said = typed("logs", "-f", str(first.id))
+    other.join()
+    assert said.stdout == "one\ntwo\n"
+    assert said.stderr.splitlines() == [
+        f"run {first.id} is interrupted; waiting for somebody to run it: kdx resume",
+        f"run {first.id} is over: completed",
+    ]
+
+
+def test_a_log_that_begins_anew_is_read_from_its_beginning(tmp_path):
+    path = tmp_path / "log.txt"
+    own = Log(path)
+    assert own.more() == "" and not own.there
+    path.write_text("long before\n")
+    assert own.more() == "long before\n" and own.more() == ""
+    path.unlink()
+    path.write_text("anew\n")
+    assert own.more() == "anew\n"
+    path.write_text("x")
+    assert own.more() == "x"
+    own.close()
+
+
+def test_without_a_log_it_is_said_why(folder):
+    first, second, third = planned(3)
+    claimed(second)
+    completed(third)
+    assert "has not begun" in refused("logs", str(first.id)).problem
+    assert refused("logs", str(first.id)).hint == f"kdx logs -f {first.id} waits for it"
+    assert "runs on another machine" in refused("logs", str(second.id)).problem
+    assert "its files were removed" in refused("logs", str(third.id)).problem
+    assert "its files were removed" in refused("logs", "-f", str(third.id)).problem
+    assert refused("logs", "99").problem == "there is no run 99"
+    assert refused("logs", "tiny").problem == "`tiny` is no run"
+
+
+def test_no_link_is_followed(folder):
+    (first,) = planned(1)
+    Path("secret").write_text("secret\n")
+    log(first).symlink_to(Path("secret").absolute())
+    assert "secret" not in str(refused("logs", str(first.id)).problem)
+
+
+def test_a_run_writes_its_progress_and_control_c_ends_following_quietly(terminal):
+    terminal.write("tiny.yaml", TINY % {"steps": 10, "seeds": 1})
+    assert terminal.type("kdx sweep tiny.yaml").returncode == 0
+    done = terminal.type("kdx logs 1")
+    assert "step 1 of 10, loss " in done.stdout and "gradient norm" in done.stdout
+    assert "step 10 of 10" in done.stdout and "valid/loss" in done.stdout and "test/loss" in done.stdout
+    terminal.write("more.yaml", TINY.replace("tiny", "more") % {"steps": 11, "seeds": 1})
+    terminal.type("kdx sweep more.yaml --seeds 1")  # its run is over; one of another cell waits
+    terminal.type("python - <<'END'\nEND")
+    following = terminal.start("logs", "-f", "1")
+    assert following.wait(60) == 0
+    with open_database(terminal.folder / "runs.db", write=True) as database, database.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO run (cell_id, seed, generation, state, attempt, progress_step, stalls) "
+            "SELECT cell_id, 99, 0, 'pending', 0, 0, 0 FROM run LIMIT 1"
+        )
+    waiting = terminal.start("logs", "-f", "3")
+    deadline = time.monotonic() + 60
+    while "is pending" not in terminal.messages() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.kill(waiting.pid, signal.SIGINT)
+    assert waiting.wait(60) == 130 and "Traceback" not in terminal.messages()
