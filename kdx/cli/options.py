@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -31,6 +32,34 @@ class Format(StrEnum):
 
 TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="How tables are written.")]
 OnlyTable = Annotated[str | None, typer.Option("--table", envvar="KDX_TABLE", help="Only the table of this name.")]
+Tables = Annotated[
+    Path | None,
+    typer.Option(
+        "--tables",
+        envvar="KDX_TABLES",
+        metavar="FILE",
+        help="A YAML file with `tables:` as a grid has them, in the place of the grid's own.",
+    ),
+]
+
+
+def whole_lines(context: typer.Context, parameter: typer.CallbackParam, given: list[str] | None) -> list[str] | None:
+    """Names of sweeps from the environment stand on a line each; Typer divides them at every blank."""
+    source = context.get_parameter_source(str(parameter.name))
+    if given and source is not None and source.name == "ENVIRONMENT":
+        return os.environ[str(parameter.envvar)].splitlines()
+    return given
+
+
+OfSweeps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        envvar="KDX_SWEEP",
+        callback=whole_lines,
+        help="Name of a sweep, or its grid file, any number of times; the one planned last if not said.",
+    ),
+]
 Against = Annotated[
     str | None,
     typer.Option(

@@ -14,7 +14,7 @@ from kdx.grid.extends import extended
 from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
-from kdx.grid.read_tables import check_tables, read_tables, table_of_ablation
+from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
@@ -86,7 +86,7 @@ def load_grid(
         evaluations=tuple(evaluations),
         sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
-    tables = read_tables(root, plan, faults)
+    tables = read_tables(root, lambda: labelled_cells(plan), faults)
     baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}
     if "tables" not in root.value and baselines:
         varied = [name for name in plan.axes if len({cell.labels.get(name) for cell in cells}) > 1]
@@ -96,7 +96,7 @@ def load_grid(
             faults.append(KdxError(error.problem, place=root.key(("ablate",)), hint=error.hint))
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
-        check_tables(plan, tables, faults)
+        check_tables(tables, layouts_of(plan), faults)
     if faults:
         raise by_place(faults)
     return plan
