@@ -32,7 +32,7 @@ def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
     faults = FaultList()
     root = read(path, faults, what="file of tables")
     check_keys(root, ("tables",), faults)
-    if root.value.get("tables") is None:
+    if "tables" not in root.value:
         allowed = "tables: a list of tables, as a grid has them"
         faults.append(KdxError("the file asks for no tables", place=root.place, allowed=allowed))
     tables = read_tables(root, cells, faults)
