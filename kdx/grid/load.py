@@ -8,11 +8,13 @@ from pathlib import Path
 
 from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, KdxError, Place, by_place
+from kdx.grid.cell_selector import factors
 from kdx.grid.dimensions import GRID, sub_grids
-from kdx.grid.expand import SubGrid, cells_of
+from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.set_values import set_values
@@ -69,12 +71,16 @@ def load_grid(
     if of_cells is not None:
         _refuse_overruled(of_cells, parts, faults)
     cells = cells_of(parts, faults)
+    axes = dict.fromkeys(name for part in parts for dimension in part.dimensions for name in dimension.names)
+    if not faults:
+        named = [axis for axis in axes if axis not in factors()]
+        settled = paths(of_cells.plain()) if of_cells is not None else ()
+        cells = with_priorities(cells, root.value.get("first"), named, settled, faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
-    axes = dict.fromkeys(name for part in parts for dimension in part.dimensions for name in dimension.names)
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
