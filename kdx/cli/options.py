@@ -105,6 +105,16 @@ Set = Annotated[
         help="Lay a value over what the grid says, such as training.steps=100 or seeds=5; any number of times.",
     ),
 ]
+WithinBudget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        # Not in the environment, where it would end sweeps that nobody meant.
+        metavar="6h|90m|40gpuh|40coreh",
+        help="Stop when so much is used, and begin no run that would not be done by then: wall time, or hours times"
+        " runs at a time.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(
