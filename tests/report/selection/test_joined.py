@@ -150,3 +150,13 @@ def test_apart_has_every_run_under_its_cell() -> None:
         ("a-sweep2", 2),
         ("b", 0),
     }
+
+
+def test_one_cell_on_two_axes_of_one_sweep_keeps_a_row_on_each() -> None:
+    """As of two sub-grids, each with an axis of its own."""
+    on_kernel, on_norm = (cell("a", labels=labels, kernel="rbf") for labels in ({"x": "1"}, {"y": "2"}))
+    both = joined([sweep([on_kernel, on_norm], [], name="monday"), tuesday(0)])
+    assert [dict(found.labels) for found in both.cells if found.id == "a"] == [
+        {"sweep": "monday, tuesday", "x": "1", "kernel": "rbf", "task": "translation"},
+        {"sweep": "monday", "y": "2"},
+    ]
