@@ -373,24 +373,38 @@ def curves(
     )
 
 
-def table(sweep: str | None = None, name: str | None = None, database: str | Path = DATABASE) -> TableView:
+def table(
+    sweep: str | Sequence[str] | None = None,
+    name: str | None = None,
+    database: str | Path = DATABASE,
+    *,
+    tables: str | Path | None = None,
+) -> TableView:
     """A table of a sweep: per cell, the test score of the seed with the best validation score, and what it compares to.
 
     Args:
-        sweep: its name; None: the one that was planned last.
-        name: of the table; None: the first that its grid asks for.
+        sweep: its name; of several names, the table has the cells of all, and `sweep` is a factor; None: the one that
+            was planned last.
+        name: of the table; None: the first that is asked for.
+        tables: a YAML file with `tables:`, in the place of those that the grid asks for.
 
     Raises:
         KdxError: there is no such sweep or table.
+        Faults: `tables` cannot be read, or its tables do not fit the cells.
         DatabaseError: see `sweeps`.
     """
-    from kdx.report.table.build import tables
+    from kdx.report.selection.joined import joined
+    from kdx.report.table.build import tables as tables_of
+    from kdx.report.table.tables_file import with_tables_of
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep
 
-    with open_database(database, write=False) as opened:
-        record = load_sweep(opened, sweep)
-    return TableView(tables(record, str(database), only=name)[0])
+    names = [sweep] if sweep is None or isinstance(sweep, str) else list(dict.fromkeys(sweep))
+    with open_database(database, write=False) as opened, opened.read():
+        records = [load_sweep(opened, one) for one in names]
+    record = joined(records) if len(records) > 1 or tables is not None else records[0]
+    record = record if tables is None else with_tables_of(Path(tables), record)
+    return TableView(tables_of(record, str(database), only=name)[0])
 
 
 def load_run(database: str | Path, run: int, *, home: Path | None = None, parts: Path | None = None) -> "LoadedRun":

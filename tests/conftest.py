@@ -56,7 +56,7 @@ def reword():
             new_id = hashlib.sha256(text.encode()).hexdigest()[:32]
             values = (new_id, text, json.dumps(resolved, sort_keys=True), cell_id)
             execute("UPDATE cell SET id = ?, spec = ?, resolved = ? WHERE id = ?", values)
-            for table in ("sweep_cell", "sweep_run", "run"):
+            for table in ("sweep_cell", "sweep_run", "plan_cell", "run"):
                 execute(f"UPDATE {table} SET cell_id = ? WHERE cell_id = ?", (new_id, cell_id))
 
     return reword

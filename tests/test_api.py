@@ -125,3 +125,14 @@ def test_its_types_are_there():
     assert (Path(kdx.__file__).parent / "py.typed").exists()
     for name in kdx.__all__:
         assert getattr(kdx, name) is not None
+
+
+def test_a_table_may_be_asked_for_by_a_file_and_be_of_several_sweeps(tmp_path):
+    tables = "tables:\n- {name: mine, rows: approach, columns: [sweep, task], where: {kernel: rbf}}\n"
+    (tmp_path / "mine.yaml").write_text(tables)
+    found = kdx.table(["quickstart", "quickstart"], database=EXAMPLE, tables=tmp_path / "mine.yaml")
+    assert [column[0] for column in found.table.layout.columns] == ["quickstart", "quickstart"]
+    assert len(found.table.layout.cells) == 6
+    (tmp_path / "mine.yaml").write_text("tables:\n- {name: mine, rows: aproach}\n")
+    with pytest.raises(Faults, match=r"mine\.yaml:2:3: table `mine`: unknown factor `aproach`"):
+        kdx.table(database=EXAMPLE, tables=tmp_path / "mine.yaml")

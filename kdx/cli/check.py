@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
-from kdx.cli.options import DATABASE, Against, Db, Json, OnlyTable, PairedAr, in_database
+from kdx.cli.options import DATABASE, Against, Db, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -26,15 +25,8 @@ def check(
     file: Annotated[
         Path, typer.Argument(envvar="KDX_CHECK", metavar="FILE", help="A .json, .md or .tex with tables of kdx report.")
     ],
-    sweep: Annotated[
-        str | None,
-        typer.Option(
-            "--sweep",
-            autocompletion=completion.sweeps_and_grids,
-            envvar="KDX_SWEEP",
-            help="Name of a sweep, or its grid file; if not said, the one that FILE names or the one planned last.",
-        ),
-    ] = None,
+    sweep: OfSweeps = None,
+    tables: Tables = None,
     db: Db = DATABASE,
     json: Json = False,
     table: OnlyTable = None,
@@ -43,35 +35,39 @@ def check(
 ) -> None:
     """Compare the numbers, captions and notes in a file that kdx report wrote, or in a paper, with the database.
 
+    Without --sweep, a FILE of kdx report --json is compared with the sweeps that it names.
     Exit code 5 when one of them no longer is what the database says, or cannot be compared.
 
     Example: kdx check paper.tex --sweep quickstart
     """
     from dataclasses import asdict
 
-    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.cli.sweep_argument import load_together, plans_in_files
     from kdx.report.check.check import asked_in, compare_file
     from kdx.report.papers.paper_file import load_paper
     from kdx.report.selection.best_seed import selected_runs
-    from kdx.report.table.build import tables
+    from kdx.report.selection.joined import names
+    from kdx.report.table.build import tables as tables_of
+    from kdx.report.table.tables_file import with_tables_of
     from kdx.store.database import open_database
     from kdx.store.reading import outputs_of
 
     # The report is made again with the options of the file.
     asked = asked_in(file)
-    sweep, against = sweep or asked.sweep, against or asked.paper
+    named, against = sweep or asked.sweeps, against or asked.paper
     paper = load_paper(against) if against else None
-    plan = plan_in_file(sweep, f"check {shlex.quote(str(file))}")
+    plans = plans_in_files(named, f"check {shlex.quote(str(file))}")
     randomise: Randomise | None = None
     with open_database(db, write=False) as database, database.read():
-        record = load_named(database, sweep, plan, db)
+        record = load_together(database, named, plans, db, join=tables is not None)
         if paired_ar or asked.randomisation:
             from kdx.cli.translations import TEXTS, translations_of
 
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
             randomise = randomise if paired_ar else _where_possible(randomise)
-    shown = tables(record, db, only=table, paper=paper, randomise=randomise)
+    record = with_tables_of(tables, record) if tables else record
+    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
     found = compare_file(file, shown, partly=table is not None)
     if json:
         compared = {"file": str(file), "sweep": record.name, "tables": found.tables, "numbers": found.numbers}
@@ -88,7 +84,8 @@ def check(
     if not found.changes and not found.left_out:
         say(f"{compared_values} match sweep {record.name}{absent}")
         return
-    where = shlex.quote(record.name) + in_database(db)
+    from_file = ("--tables", str(tables)) if tables else ()
+    where = shlex.join((*names(record), *from_file)) + in_database(db)
     differ = f"{len(found.changes)} differ" if found.changes else "they match"
     if found.left_out:
         parts = len(found.left_out)

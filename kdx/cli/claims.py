@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Db, Format, Json, TableFormat
+from kdx.cli.options import DATABASE, Db, Format, Json, TableFormat, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +24,13 @@ def claims(
         ),
     ] = None,
     sweep: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--sweep",
             autocompletion=completion.sweeps_and_grids,
             envvar="KDX_SWEEP",
-            help="Only the runs of this sweep, by its name or its grid file; those of all sweeps if not said.",
+            callback=whole_lines,
+            help="Only runs of this sweep, by its name or its grid file, any number of times; of all if not said.",
         ),
     ] = None,
     db: Db = DATABASE,
@@ -40,15 +41,17 @@ def claims(
 
     Example: kdx claims tsai2019 --sweep tsai2019/table1-mini
     """
-    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.cli.sweep_argument import load_named, plans_in_files
     from kdx.report.papers.paper_file import load_paper, shipped
     from kdx.report.papers.verdicts import answers
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweeps
 
-    plan = plan_in_file(sweep, "claims")
+    named = sweep or []
+    plans = plans_in_files(named, "claims")
     with open_database(db, write=False) as database, database.read():
-        sweeps = load_sweeps(database) if sweep is None else (load_named(database, sweep, plan, db),)
+        of = [load_named(database, name, plan, db) for name, plan in zip(named, plans, strict=True)]
+        sweeps = tuple({one.id: one for one in of}.values()) if named else load_sweeps(database)
     papers = [load_paper(name) for name in ([paper] if paper else shipped())]
     found = [(one, answers(one.claims, sweeps)) for one in papers]
     verdicts = [setting for _, those in found for answer in those for setting in answer.settings]

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -34,6 +35,35 @@ TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", he
 OnlyTable = Annotated[
     str | None,
     typer.Option("--table", envvar="KDX_TABLE", autocompletion=completion.tables, help="Only the table of this name."),
+]
+Tables = Annotated[
+    Path | None,
+    typer.Option(
+        "--tables",
+        envvar="KDX_TABLES",
+        metavar="FILE",
+        help="A YAML file with `tables:` as a grid has them, in the place of the grid's own.",
+    ),
+]
+
+
+def whole_lines(context: typer.Context, parameter: typer.CallbackParam, given: list[str] | None) -> list[str] | None:
+    """Names of sweeps from the environment stand on a line each; Typer divides them at every blank."""
+    source = context.get_parameter_source(str(parameter.name))
+    if given and source is not None and source.name == "ENVIRONMENT":
+        return os.environ[str(parameter.envvar)].splitlines()
+    return given
+
+
+OfSweeps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        autocompletion=completion.sweeps_and_grids,
+        envvar="KDX_SWEEP",
+        callback=whole_lines,
+        help="Name of a sweep, or its grid file, any number of times; the one planned last if not said.",
+    ),
 ]
 Against = Annotated[
     str | None,
@@ -79,6 +109,16 @@ Set = Annotated[
         autocompletion=completion.settings,
         metavar="KEY=VALUE",
         help="Lay a value over what the grid says, such as training.steps=100 or seeds=5; any number of times.",
+    ),
+]
+WithinBudget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        # Not in the environment, where it would end sweeps that nobody meant.
+        metavar="6h|90m|40gpuh|40coreh",
+        help="Stop when so much is used, and begin no run that would not be done by then: wall time, or hours times"
+        " runs at a time.",
     ),
 ]
 Workers = Annotated[

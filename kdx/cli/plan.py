@@ -17,6 +17,7 @@ from kdx.cli.options import (
     Replace,
     Seeds,
     Set,
+    WithinBudget,
     Workers,
     in_database,
     seeds_of,
@@ -25,6 +26,7 @@ from kdx.cli.options import (
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
+    from kdx.sweep.budget import Budget
     from kdx.sweep.outlook import Outlook
 
 
@@ -53,6 +55,7 @@ def plan(
     ] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
+    budget: WithinBudget = None,
     json: Json = False,
 ) -> None:
     """Say what `kdx sweep` would do, with the reasons and the cost. Starts nothing and writes no database.
@@ -60,10 +63,12 @@ def plan(
     Example: kdx plan quickstart --seeds 5
 
     Example: kdx plan new.yaml --against old.yaml
+
+    Example: kdx plan quickstart --budget 6h
     """
     from kdx.cli import plan_view
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.wording import impossible_evaluations
+    from kdx.cli.wording import impossible_evaluations, what_is_left_out
     from kdx.data.plan_corpora import corpora, prepare_data
     from kdx.errors import Faults, KdxError
     from kdx.grid.load import load_grid
@@ -75,6 +80,7 @@ def plan(
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.outlook import outlook
 
+    limit = _limit(budget)
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     if against is not None:
         _compare(wanted, load_grid(against, most_runs=max_runs), grid, against, json)
@@ -104,12 +110,15 @@ def plan(
     at_a_time = runs_at_a_time(workers, gpus)
     free = free_bytes(db)
     if json:
-        out_json(plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free))
+        whole = plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free)
+        out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, at_a_time))})
     else:
         out_lines(plan_view.lines(found, every=every))
         notes += [*impossible_evaluations(wanted), *plan_view.costs(found, at_a_time, available, free)]
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
+        if limit and (within := what_is_left_out(limit, found.within(limit, at_a_time), wanted)):
+            notes.append(within)
         for note in notes:
             say(f"note: {note}")
     if unfit is not None:
@@ -120,7 +129,16 @@ def plan(
         options += f" --workers {workers}" if workers else ""
         options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
         options += " --replace" if replace else ""
+        options += f" --budget {limit.text}" if limit else ""
         say(f"{_counts(wanted, found)}; next: kdx sweep {shlex.quote(grid)}{options}{in_database(db)}")
+
+
+def _limit(budget: str | None) -> "Budget | None":
+    if budget is None:
+        return None
+    from kdx.cli.running import budget_from_now
+
+    return budget_from_now(budget)
 
 
 def _counts(wanted: "Plan", found: "Outlook") -> str:

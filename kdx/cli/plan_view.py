@@ -13,6 +13,7 @@ from kdx.grid.difference import Difference
 from kdx.grid.plan import Plan
 from kdx.report.render.rows import to_text
 from kdx.sanitize import sanitize
+from kdx.sweep.budget import Covered
 from kdx.sweep.forecast import Forecast, typical_error
 from kdx.sweep.outlook import Outlook, PlannedDecision, Standing
 
@@ -229,4 +230,13 @@ def difference_to_json(found: Difference, now: Plan, before: Plan) -> dict[str, 
         "seeds_gone": found.seeds_gone,
         "seeds_new": found.seeds_new,
         "changes": [{"field": one.field, "gone": one.gone, "new": one.new} for one in found.changes],
+    }
+
+
+def budget_to_json(found: Covered) -> dict[str, Any]:
+    """What a budget leaves out, and how long the rest takes; null in the place of what nobody knows."""
+    left_out = found.left_out
+    return {
+        "left_out": None if left_out is None else [{"cell": run.cell.id, "seed": run.seed} for run in left_out],
+        "seconds": found.seconds,
     }

@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Against, Db, Format, Json, OnlyTable, PairedAr, TableFormat, in_database
+from kdx.cli.options import DATABASE, Against, Db, Format, Json, OnlyTable, PairedAr, TableFormat, Tables, in_database
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
@@ -36,17 +36,20 @@ def _verb_of_its_own(command: str) -> Callable[[bool], None]:
 
 
 def report(
-    sweep: Annotated[
-        str | None,
+    sweeps: Annotated[
+        list[str] | None,
         typer.Argument(
+            metavar="SWEEP",
             autocompletion=completion.sweeps_and_grids,
-            help="Name of a sweep, or its grid file; the one planned last if not said.",
+            help="Names of sweeps, or their grid files; the one planned last if not said. Of several, tables have the"
+            " cells of all, and `sweep` is a factor.",
         ),
     ] = None,
     db: Db = DATABASE,
     format: TableFormat = Format.TEXT,
     json: Json = False,
     table: OnlyTable = None,
+    tables: Tables = None,
     against: Against = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
@@ -72,10 +75,14 @@ def report(
     """Show a sweep's tables: per cell, the test score of the best-validation seed, and the spread over seeds.
 
     Example: kdx report quickstart --format latex > table.tex
+
+    Example: kdx report --tables both.yaml monday tuesday
     """
-    from kdx.cli.sweep_argument import load_named, plan_in_file
+    from kdx.cli.sweep_argument import load_together, plans_in_files
     from kdx.report.selection.best_seed import selected_runs
-    from kdx.report.table.build import tables
+    from kdx.report.selection.joined import names
+    from kdx.report.table.build import tables as tables_of
+    from kdx.report.table.tables_file import with_tables_of
     from kdx.store.database import open_database
     from kdx.store.reading import curves, outputs_of
 
@@ -84,29 +91,34 @@ def report(
         from kdx.report.papers.paper_file import load_paper
 
         paper = load_paper(against)
-    plan = plan_in_file(sweep, "report")
+    named = sweeps or []
+    plans = plans_in_files(named, "report")
     drawn: Curves = {}
     randomise = None
     # Everything is read from one state of the database.
     with open_database(db, write=False) as database, database.read():
-        record = load_named(database, sweep, plan, db)
+        record = load_together(database, named, plans, db, join=tables is not None)
         if format is Format.HTML and not json:
             from kdx.report.render.html.learning import curves_wanted
 
-            drawn = curves(database, record.id, curves_wanted(record))
+            wanted = curves_wanted(record)
+            drawn = {
+                run: each for one in record.joins or (record,) for run, each in curves(database, one.id, wanted).items()
+            }
         if paired_ar:
             from kdx.cli.translations import TEXTS, translations_of
 
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
-    shown = tables(record, db, only=table, paper=paper, randomise=randomise)
+    record = with_tables_of(tables, record) if tables else record
+    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
     if json:
         from kdx.report.render.json import to_json
 
-        out_json({"sweep": record.name, "tables": [to_json(one) for one in shown]})
+        out_json({"sweep": record.name, "sweeps": names(record), "tables": [to_json(one) for one in shown]})
     else:
         _write(shown, record, drawn, format, statistics=statistics, full=notes is Notes.FULL)
-    say(_closing(record.name, shown, db))
+    say(_closing(record, shown, db))
 
 
 def _write(
@@ -142,12 +154,13 @@ def _write(
             out("")
 
 
-def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
+def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     """The last line: counts of cells, each counted once, and the next command."""
     import shlex
     from collections import Counter
 
     from kdx.report.selection.cells import State
+    from kdx.report.selection.joined import names
 
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
@@ -156,10 +169,14 @@ def _closing(sweep: str, tables: "tuple[Table, ...]", db: str) -> str:
     counts += [f"{states[state]} {state}" for state in (State.OUT_OF_MEMORY, State.FAILED) if states[state]]
     holes = states[State.HOLE]
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
-    where = shlex.quote(sweep) + in_database(db)
+    records = {key: record for one in tables for key, record in one.layout.records.items()}
     following = ""
-    if any(cell.unfinished for cell in cells):
-        following = f"; next: kdx resume {where}"
-    elif any(cell.failed for cell in cells):
-        following = f"; next: kdx resume --failed {where}"
+    for option, left in (
+        ("", [cell for cell in cells if cell.unfinished]),
+        ("--failed ", [cell for cell in cells if cell.failed]),
+    ):
+        if left and not following:
+            of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
+            where = (shlex.quote(name) + in_database(db) for name in names(sweep) if name in of)
+            following = f"; next: {' && '.join(f'kdx resume {option}{one}' for one in where)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, Workers, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, with_run_options
 from kdx.run_options import RunOptions
 
 
@@ -21,6 +21,7 @@ def resume(
     workers: Workers = None,
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
+    budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
@@ -28,9 +29,11 @@ def resume(
     The exit code is 4 while there are failed runs, since 0 means that all is done.
 
     Example: kdx resume quickstart
+
+    Example: kdx resume quickstart --budget 90m
     """
     from kdx.cli.own_code import announce
-    from kdx.cli.running import FAILED, run_plan
+    from kdx.cli.running import FAILED, budget_from_now, run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.store import evaluations, reading, recording
     from kdx.store.database import open_database
@@ -39,6 +42,7 @@ def resume(
     from kdx.sweep.decisions import lacks_evaluations
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
+    limit = budget_from_now(budget)
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     with open_database(db, write=True) as database:
@@ -56,7 +60,7 @@ def resume(
             plan = plan_of(record, parts)
             announce(plan)
             prepare_data(plan)
-            codes.append(run_plan(plan, database, db, workers, options))
+            codes.append(run_plan(plan, database, db, workers, options, budget=limit))
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"

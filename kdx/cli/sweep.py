@@ -14,6 +14,7 @@ from kdx.cli.options import (
     Replace,
     Seeds,
     Set,
+    WithinBudget,
     Workers,
     seeds_of,
     set_words,
@@ -32,6 +33,7 @@ def sweep(
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
+    budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
     replace: Replace = False,
     dry_run: Annotated[
@@ -43,18 +45,20 @@ def sweep(
     Ctrl-C once stops at the next safe point, twice at once; `kdx resume` goes on.
 
     Example: kdx sweep quickstart --workers 2
+
+    Example: kdx sweep quickstart --budget 6h
     """
     from kdx.cli.plan import plan as say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, set_, workers, max_runs=max_runs, replace=replace)
+        say_plan(grid, db, seeds, set_, workers, max_runs=max_runs, replace=replace, budget=budget)
         return
     import shlex
     from dataclasses import replace as replaced
 
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import run_plan
+    from kdx.cli.running import budget_from_now, run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
@@ -63,6 +67,7 @@ def sweep(
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
 
+    limit = budget_from_now(budget)
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     wanted = replaced(wanted, command=command)
@@ -77,4 +82,4 @@ def sweep(
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")
         register(database, wanted, wanted.grid)
-        raise typer.Exit(run_plan(wanted, database, db, workers, options))
+        raise typer.Exit(run_plan(wanted, database, db, workers, options, budget=limit))

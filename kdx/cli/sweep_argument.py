@@ -1,6 +1,7 @@
 """Finds the sweep of a command line: by its name, by its grid file, or the one planned last."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,3 +46,36 @@ def load_named(database: "Database", sweep: str | None, plan: "Plan | None", db:
     from kdx.store.reading import load_sweep
 
     return load_sweep(database, sweep)
+
+
+def plans_in_files(sweeps: Sequence[str], verb: str) -> "list[Plan | None]":
+    """`plan_in_file` of each."""
+    return [plan_in_file(one, verb) for one in sweeps]
+
+
+def load_together(
+    database: "Database", sweeps: Sequence[str], plans: "Sequence[Plan | None]", db: str, *, join: bool
+) -> "SweepRecord":
+    """These sweeps, joined where there are several; the one planned last where there is none.
+
+    Args:
+        sweeps: names and grid files.
+        plans: of `plans_in_files`.
+        db: the database, as the user typed it.
+        join: whether a single sweep is joined too, so that its tables can name it.
+
+    Raises:
+        KdxError: there is no such sweep, or one that cannot be joined.
+    """
+    from kdx.report.selection.joined import joined
+
+    asked: list[tuple[str | None, Plan | None]] = list(zip(sweeps, plans, strict=True)) or [(None, None)]
+    records = [load_named(database, sweep, plan, db) for sweep, plan in asked]
+    return joined(records) if join or len({one.id for one in records}) > 1 else records[0]
+
+
+def sweep_words(sweep: "SweepRecord") -> tuple[str, ...]:
+    """The words of a command line that name the sweep, or each that it joins."""
+    from kdx.report.selection.joined import names
+
+    return tuple(word for name in names(sweep) for word in ("--sweep", name))

@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Json, OfSweeps, Tables, in_database
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -25,15 +25,8 @@ def trace(
     column: Annotated[
         str | None, typer.Argument(help="Header of its column, likewise; not needed where there is one only.")
     ] = None,
-    sweep: Annotated[
-        str | None,
-        typer.Option(
-            "--sweep",
-            autocompletion=completion.sweeps,
-            envvar="KDX_SWEEP",
-            help="Name of a sweep; the one planned last if not said.",
-        ),
-    ] = None,
+    sweep: OfSweeps = None,
+    tables: Tables = None,
     db: Db = DATABASE,
     grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
     json: Json = False,
@@ -44,17 +37,22 @@ def trace(
 
     Example: kdx trace positions "No position / rbf" translation
     """
-    from kdx.report.table.build import tables
+    from kdx.cli.sweep_argument import load_together, plans_in_files, sweep_words
+    from kdx.report.table.build import tables as tables_of
+    from kdx.report.table.tables_file import with_tables_of
     from kdx.report.trace import find, to_json
     from kdx.report.trace import trace as trace_place
     from kdx.store.database import open_database
-    from kdx.store.reading import attempts_of, grids, load_sweep
+    from kdx.store.reading import attempts_of, grids
 
-    with open_database(db, write=False) as database:
-        record = load_sweep(database, sweep)
-        shown = {one.layout.name: one.layout for one in tables(record, db)}
+    named = sweep or []
+    plans = plans_in_files(named, "trace")
+    with open_database(db, write=False) as database, database.read():
+        record = load_together(database, named, plans, db, join=tables is not None)
+        record = with_tables_of(tables, record) if tables else record
+        shown = {one.layout.name: one.layout for one in tables_of(record, db)}
         if table not in shown:
-            raise _no_table(table, record.name, list(shown), grids(database))
+            raise _no_table(table, record.name, list(shown), {} if tables else grids(database))
         at = find(shown[table], row, column)
         cell = shown[table].places[at]
         traced = trace_place(record, shown[table], at, attempts_of(database, [one.run_id for one in cell.seeds]))
@@ -66,7 +64,8 @@ def trace(
         out_json(to_json(traced))
     else:
         out("\n".join(_lines(traced, db)))
-    words = (table, traced.row, traced.column, "--sweep", record.name)
+    from_file = ("--tables", str(tables)) if tables else ()
+    words = (table, traced.row, traced.column, *sweep_words(record), *from_file)
     again = f"kdx trace {shlex.join(words)}{in_database(db)} --grid > {AGAIN}.yaml"
     say(f"compute this cell again with: {again} && kdx sweep {AGAIN}.yaml --db {AGAIN}.db")
 
@@ -90,9 +89,9 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
     yield sanitize_lines(f"{trace.table}: {trace.row}, {trace.column}")
     yield f"  {_number(trace)}"
     yield ""
-    yield f"sweep     {sanitize_lines(trace.sweep)}, in {sanitize_lines(db)}"
-    planned = f"by: {sanitize_lines(trace.command)}" if trace.command else "by a command that was not recorded"
-    yield f"planned   {planned}"
+    for name, command in trace.planned.items():
+        yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
+        yield f"planned   {f'by: {sanitize_lines(command)}' if command else 'by a command that was not recorded'}"
     yield f"cell      {trace.record.id}"
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())

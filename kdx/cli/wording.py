@@ -1,9 +1,11 @@
-"""Names of runs, what a plan leaves out, and sizes of files on the terminal."""
+"""Names of runs, what a plan or a budget leaves out, and sizes of files on the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.sanitize import sanitize
+from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 
 _MOST_NAMED = 4
 """Cells that a message names; of more it gives the number."""
@@ -30,6 +32,53 @@ def impossible_evaluations(plan: Plan) -> Iterator[str]:
         count = f"{len(its)} of {len(cells)} cells"
         names = f" ({', '.join(map(_choices, its))})" if len(its) <= _MOST_NAMED else ""
         yield sanitize(f"evaluation {asked_of} cannot be made of {count}{names}: {reason}")
+
+
+def what_is_left_out(budget: Budget, found: Covered, plan: Plan) -> str | None:
+    """A line on what a budget is enough for, and on the seeds and the cells for which it is not.
+
+    None where there is no run to do.
+    """
+    of, cells = f"the budget of {budget.text}", len({cell.id for cell in plan.cells})
+    if not found.to_do:
+        return None
+    if found.left_out is None or found.seconds is None:
+        like = f" like those of {_count(len(found.unknown), 'cell')}" if len(found.unknown) < cells else ""
+        return f"no run{like} has finished yet, so nobody can tell beforehand what {of} leaves out"
+    runs = _count(len(found.to_do), "run")
+    if not found.left_out:
+        all_of = "the one run" if len(found.to_do) == 1 else f"all {runs}"
+        return f"{of} is enough for {all_of} to do: about {in_words(found.seconds)}"
+    if len(found.left_out) == len(found.to_do):
+        return f"{of} is enough for none of the {runs} to do"
+    missing = missing_seeds(plan.runs, found.left_out)
+    what = "; ".join(_missing(one, cells) for one in missing)
+    return sanitize(f"{of} is enough for {len(found.to_do) - len(found.left_out)} of {runs} to do; left out: {what}")
+
+
+def _missing(one: MissingSeeds, cells: int) -> str:
+    all_cells = len(one.cells) == cells
+    which = "all cells" if all_cells else _count(len(one.cells), "cell")
+    names = "" if all_cells or len(one.cells) > _MOST_NAMED else f" ({', '.join(map(_choices, one.cells))})"
+    if not one.seeds:
+        return f"{which} not at all{names}"
+    return f"seed{'' if len(one.seeds) == 1 else 's'} {_ranges(one.seeds)} of {which}{names}"
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """Numbers in a row by their ends: 0, 2–4."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    dashes = {1: "", 2: ", "}
+    return ", ".join(f"{one[0]}{dashes.get(len(one), '–')}{one[-1] if len(one) > 1 else ''}" for one in runs)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _choices(cell: PlannedCell) -> str:

@@ -223,6 +223,7 @@ EXAMPLES = {
     "description": "description: Which kernel compares best",
     "extends": "extends: quickstart",
     "seeds": "seeds: [0, 1, 2]",
+    "first": "axes: {kernel: [exponential, rbf, linear]}\nfirst:\n  - {kernel: rbf}\n  - {kernel: linear}",
     "tables": "tables:\n  - {name: kernels, rows: [kernel], columns: [symmetry]}",
     "evaluations": "evaluations:\n  longer: {length: [128, 256]}",
     "tasks": "tasks:\n  translation: {data: {corpus: synthetic-translation}}\n"

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from kdx.data.corpora import options_of_corpora
 from kdx.errors import FaultList, KdxError, Place, by_place
+from kdx.grid.cell_selector import factors
 from kdx.grid.dimensions import GRID, sub_grids
-from kdx.grid.expand import SubGrid, cells_of
+from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
 from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
-from kdx.grid.read_tables import check_tables, read_tables, table_of_ablation
+from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
@@ -69,12 +71,16 @@ def load_grid(
     if of_cells is not None:
         _refuse_overruled(of_cells, parts, faults)
     cells = cells_of(parts, faults)
+    axes = dict.fromkeys(name for part in parts for dimension in part.dimensions for name in dimension.names)
+    if not faults:
+        named = [axis for axis in axes if axis not in factors()]
+        settled = paths(of_cells.plain()) if of_cells is not None else ()
+        cells = with_priorities(cells, root.value.get("first"), named, settled, faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:
         check_evaluations(evaluations, cells, faults)
     faults.extend(_without_effect(cells, path))
-    axes = dict.fromkeys(name for part in parts for dimension in part.dimensions for name in dimension.names)
     plan = Plan(
         _name(root, path, faults),
         tuple(cells),
@@ -86,7 +92,7 @@ def load_grid(
         evaluations=tuple(evaluations),
         sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
-    tables = read_tables(root, plan, faults)
+    tables = read_tables(root, lambda: labelled_cells(plan), faults)
     baselines = {one.name: one.baseline for part in parts for one in part.dimensions if one.baseline is not None}
     if "tables" not in root.value and baselines:
         varied = [name for name in plan.axes if len({cell.labels.get(name) for cell in cells}) > 1]
@@ -96,7 +102,7 @@ def load_grid(
             faults.append(KdxError(error.problem, place=root.key(("ablate",)), hint=error.hint))
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
-        check_tables(plan, tables, faults)
+        check_tables(tables, layouts_of(plan), faults)
     if faults:
         raise by_place(faults)
     return plan

@@ -67,6 +67,8 @@ class PlannedCell:
     spec: CellSpec
     settings: tuple[Node, ...] = field(default=(), compare=False, repr=False)
     """What its grid sets, each over the ones before; none where the plan does not come from a file."""
+    priority: int = 0
+    """Cells of a lower number run before those of a higher one; it is no part of the cell's identity."""
 
     def place(self, key: str) -> Place | None:
         """Where the file has the value of a dotted key, such as `data.corpus`, or the nearest value around it."""
@@ -111,13 +113,18 @@ class Plan:
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
-        """One seed of every cell first, then the next: an interrupted night still gives a whole, thin table.
+        """The runs in their order: by priority, and within one a seed of every cell first, then the next seed.
 
-        Choices that come to the same cell share their runs.
+        So an interrupted night still gives a whole, thin table. Choices that come to the same cell share their runs,
+        and the earliest of their priorities.
         """
         distinct = {cell.id: cell for cell in reversed(self.cells)}
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
-        return tuple(PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
+        due: dict[str, int] = {}
+        for cell in self.cells:
+            due[cell.id] = min(cell.priority, due.get(cell.id, cell.priority))
+        runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
+        return tuple(sorted(runs, key=lambda run: due[run.cell.id]))
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
         """The evaluations that the runs of a cell can have, in the order of the grid."""
@@ -153,5 +160,6 @@ class Plan:
             "seeds": list(self.seeds),
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
+            **({"priorities": [cell.priority for cell in self.cells]} if any(c.priority for c in self.cells) else {}),
             **recorded_facts(cell.spec for cell in self.cells),
         }

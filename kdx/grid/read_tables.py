@@ -1,6 +1,6 @@
 """The tables that a grid asks for, and whether its cells fit into them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,16 +11,18 @@ from kdx.grid.faults import located
 from kdx.grid.plan import MOST_FACTORS, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.source import Node, shortened
-from kdx.grid.table_layout import LayoutBuilder, evaluated, factor_value, reads_evaluations
+from kdx.grid.table_layout import Labelled, LayoutBuilder, TableLayout, evaluated, factor_value, reads_evaluations
 
 MOST_TABLES = 100
 
 
-def read_tables(root: Node, plan: Plan, faults: list[KdxError]) -> list[tuple[TableSpec, Node]]:
+def read_tables(
+    root: Node, cells: Callable[[], Sequence[Labelled]], faults: list[KdxError]
+) -> list[tuple[TableSpec, Node]]:
     """Each table with the node that asks for it.
 
     Args:
-        plan: with the cells of which they are, but without tables.
+        cells: returns those of which the tables are; it is called only for a baseline that is a word.
     """
     node = root.value.get("tables")
     if node is None:
@@ -41,7 +43,7 @@ def read_tables(root: Node, plan: Plan, faults: list[KdxError]) -> list[tuple[Ta
                 for key in ("rows", "columns"):
                     if isinstance(plain.get(key), str):
                         plain[key] = [plain[key]]
-                _name_baseline(plain, inner, plan)
+                _name_baseline(plain, inner, cells)
             table = TableSpec.model_validate(plain)
         except ValidationError as error:
             faults.extend(located(error, inner, TableSpec))
@@ -56,7 +58,7 @@ def read_tables(root: Node, plan: Plan, faults: list[KdxError]) -> list[tuple[Ta
     return tables
 
 
-def _name_baseline(plain: dict[str, Any], node: Node, plan: Plan) -> None:
+def _name_baseline(plain: dict[str, Any], node: Node, cells: Callable[[], Sequence[Labelled]]) -> None:
     """A baseline that is a word becomes a factor and its word, where one factor of the table alone has it.
 
     Raises:
@@ -71,16 +73,14 @@ def _name_baseline(plain: dict[str, Any], node: Node, plan: Plan) -> None:
     if not names:  # which is told of the rows
         del plain["baseline"]
         return
-    known = {
-        name: {factor_value(cell.labels, ResolvedSpec.of(cell.spec), name) for cell in plan.cells}
-        for name in dict.fromkeys(names)
-    }
+    labelled = cells()
+    known = {name: {factor_value(labels, spec, name) for labels, spec in labelled} for name in dict.fromkeys(names)}
     owners = [name for name, words in known.items() if word in words]
     place = node.at(("baseline",))
     if len(owners) > 1:
         choices = " or ".join(f"{{{name}: {word}}}" for name in owners)
         raise KdxError(f"`{shortened(word)}` is a word of {' and of '.join(owners)}", place=place, allowed=choices)
-    if not owners and plan.cells:
+    if not owners and labelled:
         words = sorted({one for found in known.values() for one in found if one is not None})
         problem = f"no row or column of the table is `{shortened(word)}`"
         raise KdxError(problem, place=place, allowed=words, hint=did_you_mean(word, words))
@@ -107,17 +107,33 @@ def table_of_ablation(axis: str, baseline: str, axes: Sequence[str]) -> TableSpe
     )
 
 
-def check_tables(plan: Plan, tables: Sequence[tuple[TableSpec, Node]], faults: list[KdxError]) -> None:
-    """Lays the cells out as each table asks, and its evaluations where it asks for these."""
-    own = [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+def labelled_cells(plan: Plan) -> list[Labelled]:
+    """The cells of a plan, as tables place them."""
+    return [(cell.labels, ResolvedSpec.of(cell.spec)) for cell in plan.cells]
+
+
+def layouts_of(plan: Plan) -> Callable[[TableSpec], TableLayout]:
+    """Lays the cells of a plan out as a table asks, or their evaluations where it asks for these."""
+    own = labelled_cells(plan)
     read = [
         evaluated(cell.labels, spec, one)
         for cell, (_, spec) in zip(plan.cells, own, strict=True)
         for one in plan.evaluations_of(cell.id)
     ]
     builders = {False: LayoutBuilder(own), True: LayoutBuilder(read)}
+    return lambda table: builders[bool(read) and reads_evaluations(table)].build(table)
+
+
+def check_tables(
+    tables: Sequence[tuple[TableSpec, Node]], lay_out: Callable[[TableSpec], object], faults: list[KdxError]
+) -> None:
+    """Lays the cells out as each table asks; what is wrong goes to `faults`, with the place of the table.
+
+    Args:
+        lay_out: raises KdxError if a table does not fit the cells.
+    """
     for table, node in tables:
         try:
-            builders[bool(read) and reads_evaluations(table)].build(table)
+            lay_out(table)
         except KdxError as error:
             faults.append(KdxError(error.problem, place=node.place, allowed=error.allowed, hint=error.hint))

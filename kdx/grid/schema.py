@@ -201,6 +201,10 @@ def _exclude() -> Schema:
     return _list_of(_ref("condition"), MOST_CONDITIONS)
 
 
+def _first() -> Schema:
+    return _list_of(_ref("condition"), MOST_CONDITIONS)
+
+
 def _overrides() -> Schema:
     given = {**_settings(), **{name: _ref(name) for name in factors()}}
     both = {
@@ -272,6 +276,7 @@ _OF_GRID = {
     "description": _text,
     "extends": lambda: {"type": "string"},
     "seeds": _seeds,
+    "first": _first,
     "tables": _tables,
     "evaluations": _evaluations,
     "tasks": _tasks,

@@ -25,6 +25,9 @@ Address = tuple[int, int]
 EVALUATION = "evaluation"
 """The factor that names an evaluation, and the section of its settings."""
 
+SWEEP = "sweep"
+"""The factor that names the sweep of a cell, in tables over several sweeps."""
+
 NO_CHOICE = "–"
 """Header of a cell that lacks an axis which other cells have."""
 
@@ -44,6 +47,11 @@ class TableLayout:
 def reads_evaluations(table: TableSpec) -> bool:
     """Whether the table has a factor of evaluations, so that each of a cell's stands in a place of its own."""
     return any(map(is_of_evaluation, (*table.rows, *table.columns, *table.where)))
+
+
+def reads_sweeps(table: TableSpec) -> bool:
+    """Whether the table has the factor of sweeps, so that each sweep's cells stand in places of their own."""
+    return SWEEP in (*table.rows, *table.columns, *table.where)
 
 
 def is_of_evaluation(factor: str) -> bool:
@@ -72,8 +80,10 @@ def _shown(metrics: Sequence[str], asked: str) -> list[str]:
 class LayoutBuilder:
     """Lays the same cells out as one table after another; what it looked up for one serves the next."""
 
-    def __init__(self, cells: Sequence[Labelled]) -> None:
+    def __init__(self, cells: Sequence[Labelled], *, of_sweeps: bool = False) -> None:
+        """`of_sweeps`: whether each cell is labelled with its sweep, which a message then names."""
         self._cells = cells
+        self._of_sweeps = of_sweeps
         self._words: dict[str, list[str | None]] = {}
 
     def build(self, table: TableSpec) -> TableLayout:
@@ -181,14 +191,16 @@ class LayoutBuilder:
 
     def _collision(self, here: Sequence[int], header: Mapping[str, str], table: TableSpec) -> KdxError:
         place = ", ".join(f"{factor} = {word}" for factor, word in header.items())
+        sweeps = dict.fromkeys(self._cells[index][0][SWEEP] for index in here) if self._of_sweeps else {}
         axes = dict.fromkeys(axis for index in here for axis in self._cells[index][0])
         differ = [axis for axis in axes if len({self._words_of(axis)[index] for index in here}) > 1]
-        differ = [axis for axis in differ if axis not in header]
+        differ = [axis for axis in differ if axis not in header and not (sweeps and axis == SWEEP)]
         differ = differ or _differing([list(leaves(self._cells[index][1].plain)) for index in here], header)
+        of = f" of the sweeps {' and '.join(map(shortened, sweeps))}" if len(sweeps) > 1 else ""
         return KdxError(
-            f"table `{shortened(table.name)}`: {len(here)} cells fall into one place, {place};"
+            f"table `{shortened(table.name)}`: {len(here)} cells{of} fall into one place, {place};"
             f" they differ in {', '.join(differ)}",
-            hint=f"add {', '.join(differ)} to rows or columns",
+            hint=f"add {', '.join(differ)}{f', or {SWEEP},' if of and SWEEP not in header else ''} to rows or columns",
         )
 
 

@@ -12,6 +12,7 @@ from kdx.grid.table_layout import Address
 from kdx.report.render.settings import as_yaml
 from kdx.report.render.wording import LEVELS, column_headers
 from kdx.report.selection.cells import Cell
+from kdx.report.selection.joined import planned_id
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
@@ -33,9 +34,8 @@ class TracedRun:
 class Trace:
     """One place of a table with everything that is recorded about it."""
 
-    sweep: str
-    command: str
-    """The command that planned the sweep; empty where it was not recorded."""
+    planned: Mapping[str, str]
+    """Name of each sweep that plans the cell → the command that planned the sweep; empty where it was not recorded."""
     table: str
     row: str
     """The header of the row, its words joined by `kdx.report.render.wording.LEVELS`."""
@@ -46,6 +46,11 @@ class Trace:
     """One run for each seed, from the lowest."""
     evaluation: ResolvedEvaluation | None = None
     """The reading of the runs that gave the scores; None: their tests."""
+
+    @property
+    def sweep(self) -> str:
+        """The name of the sweep, or of several."""
+        return ", ".join(self.planned)
 
     @property
     def scored(self) -> str:
@@ -119,15 +124,17 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
     records = {run.id: run for run in sweep.runs}
     nothing = Provenance(None, None, None, None)
     read = layout.evaluations.get(cell.id)
-    planned = read.cell_id if read else cell.id
+    own_id = read.cell_id if read else cell.id
+    record = next(one for one in sweep.cells if one.id == planned_id(own_id))
+    of_sweeps = record.sweeps if record.id == own_id else layout.records[cell.id].sweeps
+    commands = {one.name: str(one.grid.get("command", "")) for one in (sweep.joins or (sweep,))}
     return Trace(
-        sweep=sweep.name,
-        command=sweep.grid.get("command", ""),
+        planned={name: commands[name] for name in of_sweeps or commands},
         table=layout.name,
         row=rows(layout)[at[0]],
         column=columns(layout)[at[1]],
         cell=cell,
-        record=next(one for one in sweep.cells if one.id == planned),
+        record=record,
         runs=tuple(
             TracedRun(
                 record=records[one.run_id],
@@ -147,7 +154,8 @@ def to_json(trace: Trace) -> dict[str, Any]:
     cell, evaluation = trace.cell, trace.evaluation
     return {
         "sweep": trace.sweep,
-        "command": trace.command or None,
+        "command": next(iter(trace.planned.values())) or None,
+        "sweeps": [{"sweep": name, "command": command or None} for name, command in trace.planned.items()],
         "table": trace.table,
         "row": trace.row,
         "column": trace.column,

@@ -44,8 +44,11 @@ def plan_to_decide_with(sweep: SweepRecord) -> Plan:
 def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
     if lacking := [part for part in ("tables", "seeds", "axes", "description") if part not in sweep.grid]:
         raise _written_by_another(sweep, f"its plan has no {', '.join(lacking)}")
+    priorities = _priorities(sweep)
     cells = tuple(
-        PlannedCell(cell.id, cell.ordinal, cell.labels, spec) for cell in sweep.cells if (spec := specs[cell.id])
+        PlannedCell(cell.id, cell.ordinal, cell.labels, spec, priority=priorities.get(cell.ordinal, 0))
+        for cell in sweep.cells
+        if (spec := specs[cell.id])
     )
     try:
         tables = tuple(TableSpec.model_validate(table) for table in sweep.grid["tables"])
@@ -69,6 +72,14 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         file=sweep.grid.get("file", ""),  # likewise
         evaluations=evaluations,
     )
+
+
+def _priorities(sweep: SweepRecord) -> dict[int, int]:
+    """Ordinal → priority; empty where all cells have the same."""
+    recorded = sweep.grid.get("priorities", [])  # missing in older records too
+    if not isinstance(recorded, list) or not all(type(one) is int for one in recorded):
+        raise _written_by_another(sweep, "this kdx cannot read the priorities of its cells")
+    return dict(enumerate(recorded))
 
 
 def _written_by_another(sweep: SweepRecord, problem: str) -> KdxError:

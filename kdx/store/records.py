@@ -114,6 +114,8 @@ class CellRecord:
     """Axis → the choice in the grid's words."""
     spec: "ResolvedSpec"
     """The complete spec, with words that this kdx may not know."""
+    sweeps: tuple[str, ...] = ()
+    """Names of the sweeps that plan it, where several are joined (`kdx.report.selection.joined`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +247,5 @@ class SweepRecord:
     """Run id → settings' id → further reading."""
     documents: Mapping[int, DocumentRecord] = field(default_factory=dict)
     """Run id → what its test measured by document; runs of an older kdx, and of tasks that divide none, lack it."""
+    joins: "tuple[SweepRecord, ...]" = ()
+    """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""

@@ -11,6 +11,7 @@ from kdx.store import reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import RunState
+from kdx.sweep.budget import Budget, Covered, covered
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
@@ -117,6 +118,12 @@ class Outlook:
         runs = min(at_a_time, sum(each.trains for each in self.runs))
         return largest[0] * runs if largest else None
 
+    def within(self, budget: Budget, at_a_time: int) -> Covered:
+        """What of it a budget is enough for, from the beginning of the command on."""
+        seconds = {cell: forecast.seconds for cell, forecast in self.forecasts.items()}
+        left = budget.deadline(at_a_time) - budget.begun
+        return covered([each.decision for each in self.runs], seconds, at_a_time, left)
+
     def disk(self, at_a_time: int) -> int | None:
         """Bytes that the runs will take at most, while they are trained and once they are; None: not known."""
         trained = sum(count for _, count in self.cells.values())
@@ -141,13 +148,8 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
         finished = [one.record.id for one in decisions if one.record and one.record.state in _COMPUTED]
         modules = reading.modules(database, finished) if finished else {}
         trained = {one.run.cell.id: one.run.cell for one in decisions if one.action in (Action.START, Action.CONTINUE)}
-        paid = costs(database, trained) if trained else ()
-    forecaster = Forecaster(paid)
-    forecasts = {
-        key: forecast
-        for key, cell in trained.items()
-        if (forecast := forecaster.forecast(key, cell.spec.model_dump(mode="json", by_alias=True)))
-    }
+        forecaster = Forecaster(costs(database, trained) if trained else ())
+    forecasts = _forecasts(forecaster, trained)
     runs = []
     for one in decisions:
         of_run = modules.get(one.record.id) if one.record else None
@@ -155,6 +157,21 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
         runs.append(PlannedDecision(one, _standing(one, changed), changed))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None
     return Outlook(tuple(runs), forecasts, forecaster.errors, kept)
+
+
+def expected_seconds(database: Database, plan: Plan) -> dict[str, float | None]:
+    """Cell id → wall time of a whole run; None where no like run has completed."""
+    cells = {cell.id: cell for cell in plan.cells}
+    found = _forecasts(Forecaster(costs(database, cells)), cells)
+    return {key: found[key].seconds if key in found else None for key in cells}
+
+
+def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict[str, Forecast]:
+    return {
+        key: forecast
+        for key, cell in cells.items()
+        if (forecast := forecaster.forecast(key, cell.spec.model_dump(mode="json", by_alias=True)))
+    }
 
 
 _COMPUTED = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})

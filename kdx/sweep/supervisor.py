@@ -1,9 +1,10 @@
 """Runs a plan: claims runs, has a host start them, listens, and calls `decide` again after every event."""
 
 import json
+import math
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
+from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.gpus import least_used_gpu
@@ -28,6 +30,10 @@ from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
 HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
+
+
+Predict = Callable[[], Mapping[str, float | None]]
+"""Tells cell id → how many seconds a whole run of the cell takes, by what is recorded now; None: nobody knows."""
 
 
 class Listener(Protocol):
@@ -98,6 +104,9 @@ class Supervisor:
     """Whether runs are trained, or only evaluations made of those that are completed."""
     gpus: tuple[str, ...] = ()
     """GPUs as `CUDA_VISIBLE_DEVICES` names them; each run gets one. If empty, runs use any GPU that they find."""
+    deadline: float | None = None
+    """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then."""
+    predict: Predict = dict
 
     def __post_init__(self) -> None:
         self._leases = HeldLeases(self.database)
@@ -111,9 +120,16 @@ class Supervisor:
         self._tried: set[int] = set()
         """Completed runs whose evaluations were begun here; what is missing of one then is not tried again."""
         self._looked = time.monotonic()
+        self._predicted: Mapping[str, float | None] | None = None
+        self.out_of_time = False
+        """Whether the deadline was reached with work left."""
+        self.nothing_fits = False
+        """Whether the sweep ended before its deadline because no run that is left would be done by then."""
 
     def run(self) -> int | None:
         """Runs until nothing is left to do; returns the signal that stopped it before that, or None.
+
+        The deadline stops it as SIGINT does, see `out_of_time` and `nothing_fits`.
 
         Raises:
             DatabaseError: workers could no longer write the database.
@@ -157,6 +173,9 @@ class Supervisor:
     def _advance(self) -> bool:
         """Decides, starts runs, and listens for a while; returns whether there is more to do."""
         decisions = self._decide()
+        if self._left() <= 0 and self._stopping is None:
+            self.out_of_time = True
+            self.stop(signal.SIGINT)
         if self._stopping is None and self._trouble is None:
             self._start(decisions)
         if not self._active:
@@ -164,13 +183,37 @@ class Supervisor:
                 raise self._trouble
             if not self._unfinished(decisions):
                 self._stopping = None  # done when it was asked
+                self.out_of_time = False
                 return False
             if self._stopping is not None:
                 return False
-        self._listen(LOOK_AGAIN if not self._active else 1.0)
+            if self.deadline is not None and not self._may_go_on(decisions):
+                self.nothing_fits, self._stopping = True, signal.SIGINT
+                return False
+        seconds = LOOK_AGAIN if not self._active else 1.0
+        self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
         self._end_hung()
         self._leases.renew()
         return True
+
+    def _left(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return math.inf if self.deadline is None else self.deadline - time.monotonic()
+
+    def _seconds(self) -> Mapping[str, float | None]:
+        """What is predicted, asked for again once a run has ended."""
+        if self._predicted is None:
+            self._predicted = self.predict()
+        return self._predicted
+
+    def _may_go_on(self, decisions: tuple[Decision, ...]) -> bool:
+        """Whether a run may begin before the deadline: one of this sweep, or one that another kdx may give up."""
+        seconds = self._seconds()
+        return any(
+            decision.action in (Action.WAIT, Action.EVALUATE)
+            or (decision.action is not Action.SKIP and fits(decision, seconds, self._left()))
+            for decision in decisions
+        )
 
     def _decide(self) -> tuple[Decision, ...]:
         decisions = decisions_in(self.database, self.plan, self.files)
@@ -186,6 +229,7 @@ class Supervisor:
         return decisions
 
     def _start(self, decisions: tuple[Decision, ...]) -> None:
+        seconds = self._seconds() if self.deadline is not None else {}
         for decision in decisions:
             if len(self._active) >= self.workers:
                 return
@@ -196,6 +240,8 @@ class Supervisor:
                     return
                 continue
             if decision.action not in (Action.START, Action.CONTINUE) or not self.trains:
+                continue
+            if self.deadline is not None and not fits(decision, seconds, self._left()):
                 continue
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, but no other process claimed it.
@@ -288,6 +334,7 @@ class Supervisor:
             self.listener.stopping()
 
     def _ended(self, run_id: int, running: _Running, code: int) -> None:
+        self._predicted = None
         hung = f"hung: no sign of life for {self.options.hang_after:.0f} s"
         reason = describe_exit(code) if running.hung_since is None else hung
         # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.

@@ -86,3 +86,20 @@ def test_a_randomisation_that_cannot_be_made_is_left_out_and_said(capsys):
 
     assert _where_possible(fails)(None, ()) == {}
     assert capsys.readouterr().err == "BLEU is not compared over sentences: no corpus\n"
+
+
+def test_a_report_of_several_sweeps_is_compared_with_all_of_them(folder):
+    planned(1, name="newer")
+    Path("both.json").write_text(typed("report", "newer", "tiny", "--json").stdout)
+    done = typed("check", "both.json")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.endswith(" values of newer, tiny match sweep newer, tiny\n")
+    Path("days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
+    of = ("newer", "tiny", "--tables", "days.yaml")
+    Path("days.md").write_text(typed("report", *of, "--format", "markdown").stdout)
+    sweeps = ("--sweep", "newer", "--sweep", "tiny", "--tables", "days.yaml")
+    assert typed("check", "days.md", *sweeps).exit_code == 0
+    completed(next(run for run in planned(3) if run.seed == 1), 2.25)
+    done = typed("check", "days.md", *sweeps)
+    assert done.exit_code == 5
+    assert done.stderr.endswith("as they are now: kdx report newer tiny --tables days.yaml\n")

@@ -61,6 +61,7 @@ ACTS = {
     "--parts",
     "--keep",
     "--replace",
+    "--budget",
     "--set",
     "--unknown",
     "--unplanned",

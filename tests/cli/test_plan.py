@@ -216,3 +216,26 @@ def test_a_model_that_cannot_fit_is_refused_by_plan_and_sweep(folder):
         result = CliRunner().invoke(app, [command, "grid.yaml"])
         assert str(result.exception).startswith("grid.yaml:5:75: a model that does not fit: the feed-forward layers")
     assert not (folder / "runs.db").exists()
+
+
+def test_what_a_budget_leaves_out_is_told_and_the_command_has_it(folder):
+    unknown = plan("grid.yaml", "--budget", "6h")
+    note = "note: no run has finished yet, so nobody can tell beforehand what the budget of 6h leaves out\n"
+    assert unknown.stderr.startswith(note) and unknown.stderr.endswith("next: kdx sweep grid.yaml --budget 6h\n")
+    assert json.loads(plan("grid.yaml", "--json").stdout)["budget"] is None
+    shown = json.loads(plan("grid.yaml", "--json", "--budget", "6h").stdout)["budget"]
+    assert shown == {"left_out": None, "seconds": None}
+
+    record("complete", 0, "rbf", valid_score=1.0, valid_step=10, test_score=1.0, definitions={}, last_step=10)
+    with open_database("runs.db", write=True) as database, database.write() as connection:
+        connection.exec_driver_sql("UPDATE attempt SET ended = started + 100")
+    for workers, left, seconds in ((1, [("exponential", 1), ("rbf", 1)], 100.0), (2, [("rbf", 1)], 100.0)):
+        asked = ("--budget", "2m", "--workers", str(workers))
+        shown = json.loads(plan("grid.yaml", "--json", *asked).stdout)
+        cells = {run["cell"]: run["choices"]["kernel"] for run in shown["runs"]}
+        assert [(cells[one["cell"]], one["seed"]) for one in shown["budget"]["left_out"]] == left
+        assert shown["budget"]["seconds"] == pytest.approx(seconds)
+    told = plan("grid.yaml", "--budget", "2m", "--workers", "1").stderr
+    assert "note: the budget of 2m is enough for 1 of 3 runs to do; left out: seed 1 of all cells\n" in told
+    dry = CliRunner().invoke(app, ["sweep", "grid.yaml", "--dry-run", "--budget", "2m", "--workers", "1"])
+    assert dry.stderr == told

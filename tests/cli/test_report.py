@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from kdx.cli.report import report
-from kdx.errors import KdxError
+from kdx.errors import Faults, KdxError
 from kdx.grid.load import load_grid
 from kdx.store.database import open_database
 from kdx.store.leases import claim
@@ -226,3 +227,100 @@ def test_a_cell_with_a_word_of_another_kdx_is_shown_as_recorded(
     assert "30.25" in done.stdout
     if format in ("text", "markdown"):
         assert "This kdx does not know" in done.stdout
+
+
+TUESDAY = (
+    GRID.replace("nightly", "tuesday").replace("[exponential, rbf]", "[rbf, linear]").replace("seeds: 2", "seeds: 3")
+)
+BY_SWEEP = "tables:\n- {name: days, caption: Days, rows: kernel, columns: sweep}\n"
+
+
+@pytest.fixture
+def days(folder: Path) -> Path:
+    """A second sweep, `tuesday`: it shares rbf, of which it has one seed more, finished, and has linear."""
+    (folder / "tuesday.yaml").write_text(TUESDAY)
+    (folder / "days.yaml").write_text(BY_SWEEP)
+    plan = load_grid("tuesday.yaml")
+    with open_database("runs.db", write=True) as database:
+        register(database, plan, plan.grid)
+        for run in load_sweep(database, "tuesday").runs:
+            if run.cell_id == plan.cells[0].id and run.seed == 2:
+                attempt = claim(database, run.id, "me", 60)
+                assert attempt is not None
+                RunWriter(database, run.id, "me", attempt).complete(32.0, 10, 32.5, {}, 10)
+    return folder
+
+
+@pytest.mark.usefixtures("days")
+def test_several_sweeps_make_one_table_of_all_their_cells() -> None:
+    for named in (("nightly", "tuesday"), ("grid.yaml", "tuesday.yaml")):
+        result = ran(*named, "--format", "markdown")
+        assert "| exponential | 28.50 · (1) |\n| rbf | 32.50 · 31.33 ± 1.13 (3) |\n| linear | – |\n" in result.stdout
+        assert "Cells are of the sweeps nightly and tuesday." in result.stdout
+        assert result.stderr == "3 cells: 2 with a score, 1 hole; next: kdx resume nightly && kdx resume tuesday\n"
+
+
+@pytest.mark.usefixtures("days")
+def test_tables_of_a_file_keep_sweeps_apart_with_the_numbers_of_each() -> None:
+    shown = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "markdown").stdout
+    assert "nightly" in shown.splitlines()[2] and "tuesday" in shown.splitlines()[2]
+    (row,) = (line for line in shown.splitlines() if line.startswith("| rbf"))
+    assert "30.25 · 30.75 ± 0.71 (2)" in row and "32.50 · 31.33 ± 1.13 (3)" in row
+    assert "30.25 · 30.75 ± 0.71 (2)" in ran("nightly", "--format", "markdown").stdout
+    # Without a sweep, it is of the one planned last.
+    alone = ran("--tables", "days.yaml", "--format", "markdown").stdout
+    assert "tuesday" in alone and "nightly" not in alone
+
+
+@pytest.mark.usefixtures("days")
+@pytest.mark.parametrize("form", ["text", "latex", "html"])
+def test_every_format_names_the_sweeps(form: str) -> None:
+    stdout = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", form).stdout
+    assert "Cells are of the sweeps nightly and tuesday." in " ".join(stdout.split())
+
+
+@pytest.mark.usefixtures("days")
+def test_a_page_of_sweeps_apart_has_the_runs_of_each_cell() -> None:
+    page = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "html").stdout
+    # Two of exponential, two and three of rbf, three of linear.
+    assert page.count('<tr id="run-') == 10
+    links = set(re.findall(r'href="#(run-[^"]+)"', page))
+    assert links and links <= set(re.findall(r'id="(run-[^"]+)"', page))
+
+
+@pytest.mark.usefixtures("days")
+def test_csv_and_json_say_which_sweep_a_cell_is_of() -> None:
+    together = list(csv.DictReader(io.StringIO(ran("nightly", "tuesday", "--format", "csv").stdout)))
+    assert {row["kernel"]: row["sweep"] for row in together} == {
+        "exponential": "nightly",
+        "rbf": "nightly, tuesday",
+        "linear": "tuesday",
+    }
+    split = ran("nightly", "tuesday", "--tables", "days.yaml", "--format", "csv").stdout
+    rows = {(row["kernel"], row["sweep"]): row["score"] for row in csv.DictReader(io.StringIO(split))}
+    assert rows["rbf", "nightly"] == "30.25" and rows["rbf", "tuesday"] == "32.5"
+    report = json.loads(ran("nightly", "tuesday", "--json").stdout)
+    assert (report["sweep"], report["sweeps"]) == ("nightly, tuesday", ["nightly", "tuesday"])
+    assert json.loads(ran("nightly", "--json").stdout)["sweeps"] == ["nightly"]
+
+
+def test_a_fault_of_a_file_of_tables_is_told_at_its_place(days: Path) -> None:
+    (days / "days.yaml").write_text("tables:\n- {name: t, rows: [krenel]}\n")
+    with pytest.raises(Faults) as caught:
+        ran("nightly", "tuesday", "--tables", "days.yaml")
+    assert str(caught.value).startswith("days.yaml:2:3: table `t`: unknown factor `krenel`\n  allowed: ")
+    assert "hint: did you mean `kernel`?" in str(caught.value)
+
+
+@pytest.mark.usefixtures("days")
+@pytest.mark.parametrize("asked", [["--format", "html"], ["--paired-ar"], ["--tables", "days.yaml"]], ids=" ".join)
+def test_sweeps_are_read_from_one_state_of_the_database(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
+    begun: list[str] = []
+    real = backend.lock
+    monkeypatch.setattr(
+        backend, "lock", lambda driver, statement: (begun.append(statement), real(driver, statement))[1]
+    )
+    ran("nightly")
+    plain = len(begun)
+    ran("nightly", "tuesday", *asked)
+    assert len(begun) == 2 * plain

@@ -31,7 +31,7 @@ def ran(monkeypatch):
 
     ran = Ran()
 
-    def run(plan, database, db, workers, options):
+    def run(plan, database, db, workers, options, *, budget=None):
         ran.append((plan, db, workers))
         return ran.codes.get(plan.name, 0)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from grids import TINY
 from typer.testing import CliRunner
 
 from kdx.cli.app import app
+from kdx.errors import KdxError
 from kdx.run_options import RunOptions
 from kdx.sweep.supervisor import Supervisor
 from kdx.vocabulary import IfChanged
@@ -83,3 +85,58 @@ def test_signals_are_heard_by_nobody_after_the_end(supervised, signum):
     before = signal.getsignal(signum)
     CliRunner().invoke(app, ["sweep", "grid.yaml"])
     assert supervised and signal.getsignal(signum) == before
+
+
+@pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"]])
+def test_a_budget_is_a_deadline_from_the_start_of_the_command(supervised, command):
+    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    assert supervised[-1].deadline is None
+    before = time.monotonic()
+    result = CliRunner().invoke(app, [*command, "--budget", "2coreh", "--workers", "4"])
+    assert result.exit_code == 0, result.output
+    assert before + 1800 <= supervised[-1].deadline <= time.monotonic() + 1800
+    note = "note: no run has finished yet, so nobody can tell beforehand what the budget of 2coreh leaves out\n"
+    assert result.stderr.startswith(note)
+    result = CliRunner().invoke(app, [*command, "--budget", "90m", "--workers", "4"])
+    assert before + 5400 <= supervised[-1].deadline <= time.monotonic() + 5400
+
+
+@pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["plan", "grid.yaml"]])
+@pytest.mark.parametrize("budget", ["0h", "-1h", "6", "6days"])
+def test_what_is_no_budget_starts_nothing(supervised, command, budget):
+    fault = CliRunner().invoke(app, [*command, f"--budget={budget}"]).exception
+    assert isinstance(fault, KdxError) and fault.exit_code == 2
+    assert fault.problem == f"--budget `{budget}`" and "40gpuh" in fault.allowed
+    assert not supervised and not Path("runs.db").exists()
+
+
+def test_hours_of_gpus_take_a_gpu(supervised, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--budget", "4gpuh"]).exception
+    assert str(fault).startswith("--budget `4gpuh`, but no GPU is visible here")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    before = time.monotonic()
+    assert CliRunner().invoke(app, ["sweep", "grid.yaml", "--budget", "4gpuh"]).exit_code == 0
+    assert before + 7200 <= supervised[-1].deadline <= time.monotonic() + 7200
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [("out_of_time", "the budget of 6h is used"), ("nothing_fits", "no other run fits into the budget of 6h")],
+)
+def test_the_last_line_says_that_the_budget_is_used(supervised, monkeypatch, ended, why):
+    run = Supervisor.run
+    monkeypatch.setattr(Supervisor, "run", lambda supervisor: setattr(supervisor, ended, True) or run(supervisor))
+    supervised.ends, supervised.counts = signal.SIGINT, {"pending": 3}
+    result = CliRunner().invoke(app, ["sweep", "grid.yaml", "--budget", "6h", "--db", "other.db"])
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == f"3 runs: 3 pending; {why}; go on with: kdx resume tiny --db other.db"
+
+
+def test_a_budget_that_is_used_up_ends_a_resume_of_all_sweeps(supervised):
+    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    Path("grid.yaml").write_text((TINY % {"steps": 10, "seeds": 1}).replace("name: tiny", "name: other"))
+    CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    before, supervised.ends = len(supervised), signal.SIGINT
+    assert CliRunner().invoke(app, ["resume", "--budget", "6h"]).exit_code == 130
+    assert len(supervised) == before + 1

@@ -99,3 +99,23 @@ def test_nothing_that_was_recorded_drives_the_terminal(runs):
     shown = typed("trace", "tiny", "translation").stdout
     assert "  data         d\\x1b[2J" in shown and "  code         c\\u202e" in shown
     assert not set(shown) & {"\x1b", "\u202e"}
+
+
+def test_a_number_of_several_sweeps_names_those_that_plan_its_cell(runs, folder):
+    planned(2, name="newer")
+    done = typed("trace", "newer, tiny", "translation", "--sweep", "newer", "--sweep", "tiny")
+    lines = done.stdout.splitlines()
+    assert lines[3:7] == [
+        "sweep     newer, in runs.db",
+        "planned   by a command that was not recorded",
+        "sweep     tiny, in runs.db",
+        "planned   by a command that was not recorded",
+    ]
+    assert "trace 'newer, tiny' translation 'loss ↓' --sweep newer --sweep tiny --grid" in done.stderr
+    (folder / "days.yaml").write_text("tables:\n- {name: days, rows: kernel, columns: sweep}\n")
+    asked = ("days", "exponential", "newer", "--sweep", "tiny", "--sweep", "newer", "--tables", "days.yaml")
+    shown = json.loads(typed("trace", *asked, "--json").stdout)
+    assert [run["seed"] for run in shown["runs"]] == [0, 1]
+    assert (shown["sweep"], shown["cell"]) == ("newer", runs[0].cell_id)
+    assert shown["sweeps"] == [{"sweep": "newer", "command": None}]
+    assert "--sweep tiny --sweep newer --tables days.yaml --grid" in typed("trace", *asked).stderr

@@ -337,8 +337,14 @@ def test_what_belongs_to_a_table_of_another_sweep_is_left_alone(written):
 
 
 def test_a_report_in_json_names_its_sweep(written):
-    assert asked_in(written(made())) == AskedReport("grid", None, False)
-    assert asked_in(written(made(), "paper.md")) == AskedReport(None, None, False)
+    assert asked_in(written(made())) == AskedReport(("grid",), None, False)
+    assert asked_in(written(made(), "paper.md")) == AskedReport((), None, False)
+
+
+def test_a_report_in_json_names_all_its_sweeps(written):
+    path = written(made())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sweep": "a, b", "sweeps": ["a", "b"]}))
+    assert asked_in(path).sweeps == ("a", "b")
 
 
 CAPTIONED = [{**SPECS[0], "caption": "Kernels"}, SPECS[1]]

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
 from kdx.store import reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
 from kdx.sweep.hosts.fork_server import ForkServer
@@ -562,3 +564,99 @@ def test_a_run_that_is_planned_but_not_there_is_told_and_not_waited_for(database
         connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
     with pytest.raises(DatabaseError, match="with seed 1, but there is no such run"):
         local.run()
+
+
+TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
+
+
+def within(database, text, heard, seconds, predicted, workers=1):
+    """A sweep that has so many seconds; kernel → how long a run of it takes, by a prediction."""
+    local = sweep(database, text, heard, workers=workers)
+    kernels = {cell.id: cell.labels.get("kernel") for cell in local.plan.cells}
+    local.deadline = time.monotonic() + seconds
+    local.predict = lambda: {cell: predicted.get(kernel) for cell, kernel in kernels.items()}
+    return local
+
+
+def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(database, data_home):
+    heard = Heard()
+    text = TINY % {"steps": 10**6, "seeds": 2}
+    local = within(database, text, heard, 10.0, {})
+    began = time.monotonic()
+    assert local.run() == signal.SIGINT
+    assert local.out_of_time and heard.told_to_stop and time.monotonic() - began >= 10.0
+    first, second = records(database, local)
+    assert (first.state, second.state) == (RunState.INTERRUPTED, RunState.PENDING)
+    assert list((local.files / f"{first.cell_id}-0-0").glob("step-*.ckpt"))
+    assert [key for key, _ in heard.started_runs] == [(first.cell_id, 0)]
+
+    class Stops(Heard):
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if local._stopping is None:
+                local.stop(signal.SIGTERM)
+
+    again = Stops()
+    local = sweep(database, text, again, workers=1)
+    assert local.run() == signal.SIGTERM and not local.out_of_time
+    assert again.started_runs == [((first.cell_id, 0), 2)] and min(again.steps) > first.progress_step
+
+
+def test_no_run_begins_that_would_not_be_done_in_time_but_a_shorter_one_does(database, fake):
+    fake(complete)
+    heard = Heard()
+    local = within(database, TWO_CELLS % {"steps": 10, "seeds": 2}, heard, 600.0, {"exponential": 601.0, "rbf": 1.0})
+    began = time.monotonic()
+    assert local.run() == signal.SIGINT
+    assert local.nothing_fits and not local.out_of_time and time.monotonic() - began < 60
+    rbf = local.plan.cells[1].id
+    assert [key for key, _ in heard.started_runs] == [(rbf, 0), (rbf, 1)]
+    states = {record.cell_id: record.state for record in records(database, local)}
+    assert states == {local.plan.cells[0].id: RunState.PENDING, rbf: RunState.COMPLETED}
+
+
+def test_where_nothing_fits_nothing_is_begun(database, fake):
+    fake(complete)
+    heard = Heard()
+    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0, {None: 3600.0})
+    assert local.run() == signal.SIGINT and local.nothing_fits
+    assert heard.started_runs == []
+
+
+def test_a_sweep_that_is_done_in_time_ends_as_any_other(database, fake):
+    fake(complete)
+    for predicted in ({None: 1.0}, {}):
+        heard = Heard()
+        local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, 600.0, predicted)
+        assert local.run() is None
+        assert not local.out_of_time and not local.nothing_fits
+    assert sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()).run() is None
+
+
+def test_a_deadline_that_is_past_begins_nothing(database, fake):
+    fake(complete)
+    heard = Heard()
+    local = within(database, TINY % {"steps": 10, "seeds": 2}, heard, -1.0, {})
+    assert local.run() == signal.SIGINT and local.out_of_time
+    assert heard.started_runs == []
+
+
+def test_predictions_follow_what_was_completed_meanwhile(database, fake):
+    """At first nobody knows how long a run takes; after the first one it is known that no other fits."""
+    fake(complete)
+    heard = Heard()
+    local = within(database, TINY % {"steps": 10, "seeds": 3}, heard, 600.0, {})
+    (cell,) = (cell.id for cell in local.plan.cells)
+    local.predict = lambda: {cell: 3600.0 if heard.ended_runs else None}
+    assert local.run() == signal.SIGINT and local.nothing_fits
+    assert [seed for (_, seed), _ in heard.started_runs] == [0]
+
+
+def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(database, fake):
+    fake(complete)
+    heard = Heard()
+    local = within(database, TINY % {"steps": 10, "seeds": 1}, heard, 3.0, {})
+    (run,) = records(database, local)
+    assert claim(database, run.id, "somebody elsewhere", 600.0)
+    assert local.run() == signal.SIGINT and local.out_of_time
+    assert heard.started_runs == []

@@ -49,7 +49,8 @@ class FileComparison:
 class AskedReport:
     """The options with which the report in a file was made, as far as the file shows them."""
 
-    sweep: str | None
+    sweeps: tuple[str, ...]
+    """Names of the sweeps; none where the file does not show them."""
     paper: str | None
     """The shipped paper whose values the report has."""
     randomisation: bool
@@ -69,7 +70,9 @@ def asked_in(path: Path) -> AskedReport:
     else:
         beside = [name for name in shipped() if form.plain(f"beside {load_paper(name).title}") in text]
         report, randomisation = {}, all(header in text for header in OVER_SENTENCES)
-    return AskedReport(report.get("sweep"), next((name for name in beside if name in shipped()), None), randomisation)
+    return AskedReport(
+        report.get("sweeps", ()), next((name for name in beside if name in shipped()), None), randomisation
+    )
 
 
 def compare_file(path: Path, tables: Sequence[Table], *, partly: bool = False) -> FileComparison:

@@ -49,13 +49,15 @@ class ImpossibleEvaluation:
 
 
 def evaluated_cells(sweep: SweepRecord) -> tuple[tuple[EvaluatedCell, ...], tuple[ImpossibleEvaluation, ...]]:
-    """Those that the sweep asks for and its cells can have, cell by cell; and those that its cells cannot have."""
-    asked = [
-        AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
-        for one in sweep.grid.get("evaluations", ())
-    ]
+    """Those that the sweep asks for and its cells can have, cell by cell; and those that its cells cannot have.
+
+    Of joined sweeps, each asks for evaluations of its own cells.
+    """
+    own = _asked(sweep)
+    of_sweeps = {one.name: _asked(one) for one in sweep.joins}
     found, impossible = [], []
-    for cell in sweep.cells if asked else ():
+    for cell in sweep.cells if own or any(of_sweeps.values()) else ():
+        asked = dict.fromkeys(each for name in cell.sweeps for each in of_sweeps[name]) if sweep.joins else own
         known = cell.spec.without_parts
         for each in asked if known else ():
             assert known is not None
@@ -70,3 +72,10 @@ def evaluated_cells(sweep: SweepRecord) -> tuple[tuple[EvaluatedCell, ...], tupl
             record = replace(cell, id=f"{cell.id}-{one.id[:8]}", labels=labels, spec=spec)
             found.append(EvaluatedCell(record, cell.id, one, made))
     return tuple(found), tuple(impossible)
+
+
+def _asked(sweep: SweepRecord) -> list[AskedEvaluation]:
+    return [
+        AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
+        for one in sweep.grid.get("evaluations", ())
+    ]

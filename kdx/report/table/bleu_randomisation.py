@@ -42,15 +42,14 @@ class Translations:
             KdxError: a corpus is not here, or is not the one that the runs were tested on; and whatever `references`
                 raises.
         """
-        return randomised(layout, differences, self._translated(compared_runs(layout, differences)))
+        return randomised(layout, differences, self._translated(compared_runs(layout, differences), layout))
 
-    def _translated(self, runs: Mapping[int, str]) -> dict[int, Translated]:
-        specs = {cell.id: cell.spec for cell in self.sweep.cells}
+    def _translated(self, runs: Mapping[int, str], layout: Layout) -> dict[int, Translated]:
         provenance = self.sweep.provenance
         return {
             run: Translated(
                 self.lines[run],
-                self.references(Data.model_validate(specs[cell].value("data"))),
+                self.references(Data.model_validate(layout.records[cell].spec.value("data"))),
                 (provenance[run].definitions or {}).get("test/bleu", ""),
             )
             for run, cell in runs.items()

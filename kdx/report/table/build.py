@@ -6,15 +6,16 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
-from kdx.grid.table_layout import Address, factor_value
+from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
+from kdx.report.selection.joined import names
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import audit
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
-from kdx.report.table.layout import Layout, lay_out
-from kdx.report.table.notes import definitions, notes
+from kdx.report.table.layout import Layout, headers_of, lay_out
+from kdx.report.table.notes import definitions, notes, of_sweeps
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -42,7 +43,7 @@ def tables(
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
             version wrote; there is no table `only`; and whatever `randomise` raises.
     """
-    place = ", ".join(filter(None, (database, f"sweep {sweep.name}")))
+    place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
     try:
         asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
     except ValidationError as error:
@@ -56,8 +57,8 @@ def tables(
         layouts = lay_out(sweep, asked)
     except KdxError as error:
         raise KdxError(error.problem, place=place, allowed=error.allowed, hint=error.hint) from error
-    if only is not None and only not in (names := [one.name for one in asked]):
-        raise KdxError(f"there is no table `{only}`", allowed=names, hint=did_you_mean(only, names))
+    if only is not None and only not in (known := [one.name for one in asked]):
+        raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))
     return tuple(
         _table(layout, one, sweep, paper, randomise)
         for layout, one in zip(layouts, asked, strict=True)
@@ -80,14 +81,17 @@ def _table(
         marks=found.marks,
         legend=_legend(found, comparable),
         audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep),
-        notes=notes(layout),
+        notes=(*notes(layout), *of_sweeps(layout, sweep)),
         definitions=definitions(layout, sweep.provenance),
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
 
 
 def _default(sweep: SweepRecord) -> TableSpec:
-    """Rows over every axis that varies, one column for each task."""
+    """Rows over every axis that varies, one column for each task.
+
+    Where cells of several sweeps would fall into one place, there is a column for each sweep too.
+    """
 
     def varies(factor: str) -> bool:
         return len({factor_value(cell.labels, cell.spec, factor) for cell in sweep.cells}) > 1
@@ -95,7 +99,13 @@ def _default(sweep: SweepRecord) -> TableSpec:
     axes = sweep.grid.get("axes") or dict.fromkeys(axis for cell in sweep.cells for axis in cell.labels)
     rows = [axis for axis in axes if axis != "task" and varies(axis)]
     columns = ["task"] if rows and varies("task") else []
-    return TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
+    found = TableSpec(name=sweep.name, rows=tuple(rows or ["task"]), columns=tuple(columns))
+    if sweep.joins:
+        try:
+            headers_of(sweep)(found)
+        except KdxError:
+            return found.model_copy(update={"columns": (*found.columns, SWEEP)})
+    return found
 
 
 def _legend(found: Comparisons, comparable: Sequence[ComparableCells]) -> dict[Mark, str]:

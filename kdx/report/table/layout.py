@@ -1,6 +1,6 @@
 """The layout of a table: headers, cells and metrics, without comparisons."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kdx.grid.plan import Shown, TableSpec
@@ -12,10 +12,12 @@ from kdx.grid.table_layout import (
     factor_value,
     is_of_evaluation,
     reads_evaluations,
+    reads_sweeps,
 )
 from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import EvaluatedCell, ImpossibleEvaluation, evaluated_cells
+from kdx.report.selection.joined import apart
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
 
@@ -90,16 +92,54 @@ def lay_out(sweep: SweepRecord, asked: Sequence[TableSpec]) -> tuple[Layout, ...
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`.
     """
-    own = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells])
-    read, impossible = evaluated_cells(sweep)
-    of_evaluations = LayoutBuilder([(one.record.labels, one.record.spec) for one in read])
-    runs = by_cell(sweep.runs)
-    return tuple(
-        _filled(of_evaluations.build(one), one, sweep, runs, read, impossible)
-        if read and reads_evaluations(one)
-        else _filled(own.build(one), one, sweep, runs)
-        for one in asked
-    )
+    view_of = _views(sweep)
+    return tuple(view_of(one).filled(one) for one in asked)
+
+
+def headers_of(sweep: SweepRecord) -> Callable[[TableSpec], TableLayout]:
+    """Places the cells of the sweep as a table asks, without their scores.
+
+    Raises:
+        KdxError: as `lay_out`; when the function that is returned is called.
+    """
+    view_of = _views(sweep)
+    return lambda table: view_of(table).headers(table)
+
+
+class _View:
+    """The cells of a sweep, its evaluations among them, as tables place them."""
+
+    def __init__(self, sweep: SweepRecord) -> None:
+        self._sweep = sweep
+        of_sweeps = bool(sweep.joins)
+        self._own = LayoutBuilder([(cell.labels, cell.spec) for cell in sweep.cells], of_sweeps=of_sweeps)
+        self._read, self._impossible = evaluated_cells(sweep)
+        evaluations = [(one.record.labels, one.record.spec) for one in self._read]
+        self._of_evaluations = LayoutBuilder(evaluations, of_sweeps=of_sweeps)
+        self._runs = by_cell(sweep.runs)
+
+    def _reads(self, table: TableSpec) -> bool:
+        return bool(self._read) and reads_evaluations(table)
+
+    def headers(self, table: TableSpec) -> TableLayout:
+        return (self._of_evaluations if self._reads(table) else self._own).build(table)
+
+    def filled(self, table: TableSpec) -> Layout:
+        of_evaluations = (self._read, self._impossible) if self._reads(table) else ()
+        return _filled(self.headers(table), table, self._sweep, self._runs, *of_evaluations)
+
+
+def _views(sweep: SweepRecord) -> Callable[[TableSpec], _View]:
+    """The cells that a table is of: those of several sweeps together, or apart where the table names sweeps."""
+    made: dict[bool, _View] = {}
+
+    def view_of(table: TableSpec) -> _View:
+        is_apart = bool(sweep.joins) and reads_sweeps(table)
+        if is_apart not in made:
+            made[is_apart] = _View(apart(sweep) if is_apart else sweep)
+        return made[is_apart]
+
+    return view_of
 
 
 def _filled(

@@ -7,7 +7,7 @@ from kdx.grid.table_layout import factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.layout import Layout
-from kdx.store.records import Provenance
+from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
 
 _GOOD = {Direction.MAX: "higher is better", Direction.MIN: "lower is better"}
@@ -80,6 +80,14 @@ def _impossible(layout: Layout) -> Iterator[str]:
     for (asked, reason), cells in found.items():
         of = ", ".join(cells) if len(cells) <= _MOST_NAMED else f"{len(cells)} cells"
         yield f"Evaluation {asked} cannot be made of {of}: {reason}."
+
+
+def of_sweeps(layout: Layout, sweep: SweepRecord) -> Iterator[str]:
+    """The sweeps that plan the cells, where several are joined."""
+    if len(sweep.joins) > 1:
+        shown = {name for record in layout.records.values() for name in record.sweeps}
+        of = [one.name for one in sweep.joins if one.name in shown]
+        yield f"Cells are of the sweep{'s' if len(of) > 1 else ''} {' and '.join(of)}."
 
 
 def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:

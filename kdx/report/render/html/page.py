@@ -48,9 +48,10 @@ def to_html(tables: Sequence[Table], sweep: SweepRecord, curves: Curves) -> Iter
     runs = {run.id: run for run in sweep.runs}
     environments = Environments()
     specs = {key: record.spec.plain for table in tables for key, record in table.layout.records.items()}
-    trained = {cell.id for cell in sweep.cells}
     shown = [_table(table, f"table-{index}") for index, table in enumerate(tables, 1)]
-    groups = figures_of_curves({key: one for key, one in cells.items() if key in trained}, runs, curves)
+    # An evaluation has no curves of its own.
+    trained = {key: one for key, one in cells.items() if key not in layouts[key].evaluations}
+    groups = figures_of_curves(trained, runs, curves)
     sections = [{"id": one["id"], "title": one["name"]} for one in shown]
     sections += [{"id": "curves", "title": "Learning curves"}] if groups else []
     sections += [{"id": "runs", "title": "Runs"}] if cells else []

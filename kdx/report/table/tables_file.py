@@ -1,0 +1,44 @@
+"""Tables that a file of their own asks for, in the place of a grid's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from kdx.errors import FaultList, KdxError, by_place
+from kdx.grid.read_tables import check_tables, read_tables
+from kdx.grid.settings import check_keys
+from kdx.grid.source import read
+from kdx.grid.table_layout import Labelled
+from kdx.report.selection.evaluated import evaluated_cells
+from kdx.report.selection.joined import apart
+from kdx.report.table.layout import headers_of
+from kdx.store.records import SweepRecord
+
+
+def with_tables_of(path: Path, sweep: SweepRecord) -> SweepRecord:
+    """The sweep with the tables that a file asks for under `tables:`, as a grid has them.
+
+    Args:
+        sweep: one, or several joined.
+
+    Raises:
+        Faults: everything that is wrong with the file or with how its tables fit the cells, in the order of the file.
+    """
+
+    def cells() -> list[Labelled]:
+        each = apart(sweep) if sweep.joins else sweep
+        records = (*each.cells, *(one.record for one in evaluated_cells(each)[0]))
+        return [(record.labels, record.spec) for record in records]
+
+    faults = FaultList()
+    root = read(path, faults, what="file of tables")
+    check_keys(root, ("tables",), faults)
+    if "tables" not in root.value:
+        allowed = "tables: a list of tables, as a grid has them"
+        faults.append(KdxError("the file asks for no tables", place=root.place, allowed=allowed))
+    tables = read_tables(root, cells, faults)
+    if not faults:
+        check_tables(tables, headers_of(sweep), faults)
+    if faults:
+        raise by_place(faults)
+    asked = [table.model_dump(mode="json") for table, _ in tables]
+    return replace(sweep, grid={**sweep.grid, "tables": asked})

@@ -1,0 +1,162 @@
+"""Several sweeps as one: a cell that several plan is one cell, unless a table keeps sweeps apart."""
+
+from dataclasses import replace
+
+import pytest
+from sweeps import cell, run, seeded, sweep
+
+from kdx.errors import KdxError
+from kdx.grid.plan import TableSpec
+from kdx.report.selection.best_seed import selected_runs
+from kdx.report.selection.joined import apart, joined, names, planned_id
+from kdx.report.table.build import tables
+from kdx.report.table.layout import Layout, lay_out
+from kdx.store.records import SweepRecord
+
+RBF, LINEAR = cell("a", kernel="rbf"), cell("b", kernel="linear")
+KERNELS = TableSpec(name="t", rows=("kernel",))
+BY_SWEEP = TableSpec(name="t", rows=("kernel",), columns=("sweep",))
+
+
+def monday(*seeds: int) -> SweepRecord:
+    """The cell `a` with the runs of some seeds; of each the score is ten times the seed."""
+    runs = [run("a", seed, 10.0 * seed, 10.0 * seed, id=seed) for seed in seeds]
+    return sweep([RBF], runs, name="monday", axes=["kernel"])
+
+
+def tuesday(*seeds: int) -> SweepRecord:
+    """The cells `a` and `b`."""
+    runs = [run("a", seed, 10.0 * seed, 10.0 * seed, id=seed) for seed in seeds]
+    found = sweep([RBF, LINEAR], [*runs, *seeded("b", 1.0)], name="tuesday", axes=["kernel"])
+    return replace(found, id=2)
+
+
+def shown(layout: Layout) -> dict[tuple[str, ...], list[int]]:
+    """Header of each place → the seeds in it."""
+    return {tuple(layout.header(at).values()): [one.seed for one in c.seeds] for at, c in layout.places.items()}
+
+
+def test_a_cell_of_several_sweeps_appears_once_with_the_runs_of_all() -> None:
+    both = joined([monday(0, 1), tuesday(1, 2)])
+    assert [one.id for one in both.cells] == ["a", "b"]
+    assert both.cells[0].sweeps == ("monday", "tuesday") and both.cells[1].sweeps == ("tuesday",)
+    (layout,) = lay_out(both, [KERNELS])
+    assert shown(layout) == {("rbf",): [0, 1, 2], ("linear",): [0]}
+    assert (both.name, names(both)) == ("monday, tuesday", ("monday", "tuesday"))
+
+
+def test_apart_each_sweep_has_the_seeds_that_it_plans() -> None:
+    (layout,) = lay_out(joined([monday(0, 1), tuesday(1, 2)]), [BY_SWEEP])
+    assert shown(layout) == {("rbf", "monday"): [0, 1], ("rbf", "tuesday"): [1, 2], ("linear", "tuesday"): [0]}
+    ids = {c.id for c in layout.cells}
+    assert len(ids) == 3 and {planned_id(id) for id in ids} == {"a", "b"}
+    # Each is the number that a report of its sweep alone has.
+    alone = [lay_out(one, [KERNELS])[0].places[0, 0].value for one in (monday(0, 1), tuesday(1, 2))]
+    assert [layout.places[0, column].value for column in (0, 1)] == alone
+
+
+def test_a_cell_with_the_same_seeds_stays_the_same_cell_apart() -> None:
+    """So that no test compares it with itself."""
+    (layout,) = lay_out(joined([monday(0, 1), tuesday(0, 1)]), [BY_SWEEP])
+    assert shown(layout)["rbf", "monday"] == shown(layout)["rbf", "tuesday"]
+    assert len({c.id for c in layout.cells}) == 2
+
+
+def test_one_sweep_may_be_chosen() -> None:
+    both = joined([monday(0, 1), tuesday(1, 2)])
+    (layout,) = lay_out(both, [TableSpec(name="t", rows=("kernel",), where={"sweep": "monday"})])
+    assert shown(layout) == {("rbf",): [0, 1]}
+    with pytest.raises(KdxError, match=r"no cell where sweep = sunday\n  allowed: monday, tuesday"):
+        lay_out(both, [TableSpec(name="t", rows=("kernel",), where={"sweep": "sunday"})])
+
+
+def test_runs_are_selected_together_and_apart() -> None:
+    """A randomisation asks for the outputs of all that some table may show."""
+    best = selected_runs(joined([monday(0, 1), tuesday(1, 2)]))
+    assert {id: one.seed for id, one in best.items() if planned_id(id) == "a"} == {
+        "a": 2,
+        "a-sweep1": 1,
+        "a-sweep2": 2,
+    }
+
+
+def test_axes_of_all_sweeps_describe_a_shared_cell() -> None:
+    named = cell("a", labels={"approach": "Eq. 4"}, kernel="rbf")
+    (layout,) = lay_out(
+        joined([monday(0), replace(sweep([named], [], name="tuesday"), id=2)]),
+        [TableSpec(name="t", rows=("approach", "kernel"))],
+    )
+    assert layout.rows == (("Eq. 4", "rbf"),)
+
+
+def test_a_cell_that_two_sweeps_call_differently_has_both_names() -> None:
+    one, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
+    both = joined([sweep([one], [], name="monday"), replace(sweep([other], [], name="tuesday"), id=2)])
+    (layout,) = lay_out(both, [TableSpec(name="t", rows=("approach",))])
+    assert layout.rows == (("Ours",), ("Theirs",))
+
+
+def test_two_choices_of_one_sweep_that_are_one_cell_both_stay() -> None:
+    one, other = (cell("a", labels={"approach": name}, kernel="rbf") for name in ("Ours", "Theirs"))
+    both = joined([sweep([one, other], [], name="monday"), replace(sweep([one], [], name="tuesday"), id=2)])
+    assert [found.sweeps for found in both.cells] == [("monday", "tuesday"), ("monday",)]
+
+
+def test_different_cells_in_one_place_are_refused_with_their_sweeps() -> None:
+    longer = cell("c", labels={"kernel": "rbf"}, kernel="rbf", training={"steps": 7})
+    both = joined([monday(0), replace(sweep([longer], [], name="tuesday"), id=2)])
+    with pytest.raises(KdxError) as caught:
+        lay_out(both, [KERNELS])
+    assert str(caught.value) == (
+        "table `t`: 2 cells of the sweeps monday and tuesday fall into one place, kernel = rbf;"
+        " they differ in training.steps\n  hint: add training.steps, or sweep, to rows or columns"
+    )
+    (layout,) = lay_out(both, [BY_SWEEP])
+    assert layout.columns == (("monday",), ("tuesday",))
+
+
+def test_without_tables_sweeps_have_columns_of_their_own_where_they_must() -> None:
+    (merged,) = tables(joined([monday(0), tuesday(0)]))
+    assert (merged.layout.name, merged.layout.column_factors) == ("monday, tuesday", ())
+    longer = cell("c", labels={"kernel": "rbf"}, kernel="rbf", training={"steps": 7})
+    (split,) = tables(joined([tuesday(0), replace(sweep([longer], [], name="third"), id=3)]))
+    assert split.layout.column_factors == ("sweep",)
+
+
+def test_the_notes_name_the_sweeps_of_the_cells() -> None:
+    both = joined([monday(0, 1), tuesday(1, 2)])
+    (table,) = tables(both)
+    assert table.notes[-1] == "Cells are of the sweeps monday and tuesday."
+    (alone,) = tables(joined([monday(0)]))
+    assert not any("sweep" in note for note in alone.notes)
+
+
+def test_a_sweep_that_is_named_twice_counts_once() -> None:
+    assert names(joined([monday(0), monday(0)])) == ("monday",)
+
+
+def test_an_axis_of_that_name_is_refused() -> None:
+    own = sweep([cell("a", labels={"sweep": "x"})], [], name="monday")
+    with pytest.raises(KdxError, match="sweep `monday` has an axis `sweep`"):
+        joined([own, tuesday()])
+
+
+def test_apart_has_every_run_under_its_cell() -> None:
+    each = apart(joined([monday(0, 1), tuesday(1, 2)]))
+    assert {(one.cell_id, one.seed) for one in each.runs} == {
+        ("a-sweep1", 0),
+        ("a-sweep1", 1),
+        ("a-sweep2", 1),
+        ("a-sweep2", 2),
+        ("b", 0),
+    }
+
+
+def test_one_cell_on_two_axes_of_one_sweep_keeps_a_row_on_each() -> None:
+    """As of two sub-grids, each with an axis of its own."""
+    on_kernel, on_norm = (cell("a", labels=labels, kernel="rbf") for labels in ({"x": "1"}, {"y": "2"}))
+    both = joined([sweep([on_kernel, on_norm], [], name="monday"), tuesday(0)])
+    assert [dict(found.labels) for found in both.cells if found.id == "a"] == [
+        {"sweep": "monday, tuesday", "x": "1", "kernel": "rbf", "task": "translation"},
+        {"sweep": "monday", "y": "2"},
+    ]

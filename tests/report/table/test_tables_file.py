@@ -1,0 +1,97 @@
+"""A file of tables is read as a grid's tables are, with the same messages at their places."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sweeps import cell, run, sweep
+
+from kdx.errors import Faults
+from kdx.report.selection.joined import joined
+from kdx.report.table.build import tables
+from kdx.report.table.tables_file import with_tables_of
+from kdx.store.records import SweepRecord
+
+CELLS = [cell("a", kernel="rbf", norm="pre"), cell("b", kernel="linear", norm="pre")]
+LONGER = [cell("c", labels={"kernel": "rbf"}, kernel="rbf", norm="pre", training={"steps": 7})]
+
+
+def one() -> SweepRecord:
+    return sweep(CELLS, [run("a", 0, 1.0, 1.0, id=1)], name="monday")
+
+
+def both() -> SweepRecord:
+    return joined([one(), replace(sweep(LONGER, [], name="tuesday"), id=2)])
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def written(text: str) -> Path:
+        (tmp_path / "tables.yaml").write_text(text)
+        return tmp_path / "tables.yaml"
+
+    return written
+
+
+def faults_of(path: Path, record: SweepRecord) -> list[str]:
+    with pytest.raises(Faults) as refusal:
+        with_tables_of(path, record)
+    return [str(fault).replace(f"{path.parent}/", "") for fault in refusal.value.faults]
+
+
+def test_its_tables_take_the_place_of_the_grids(write) -> None:
+    path = write("tables:\n- {name: mine, caption: Mine, rows: kernel, columns: [norm], baseline: linear}\n")
+    record = replace(one(), grid={"tables": [{"name": "grids", "rows": ["norm"]}], "axes": []})
+    (table,) = tables(with_tables_of(path, record))
+    assert (table.layout.name, table.layout.caption, table.baseline) == ("mine", "Mine", {"kernel": "linear"})
+    assert len(table.layout.places) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("tables:\n- {name: t, rows: [kernl]}\n", "tables.yaml:2:3: table `t`: unknown factor `kernl`"),
+        ("tables:\n- {name: t, rows: [norm]}\n", "tables.yaml:2:3: table `t`: 2 cells fall into one place, norm = pre"),
+        ("tables:\n- {name: t, rows: [kernel], cel: mean}\n", "tables.yaml:2:29: unknown key `cel`"),
+        ("tables:\n- {name: t, rows: [kernel], where: {kernel: rfb}}\n", "tables.yaml:2:3: table `t`: no cell where"),
+        ("tables:\n- {name: t, rows: [kernel], metric: beu}\n", "tables.yaml:2:3: table `t`: unknown metric `beu`"),
+        ("tables:\n- {name: t, rows: [kernel], baseline: rfb}\n", "tables.yaml:2:39: no row or column of the table is"),
+        ("tables: []\n", "tables.yaml:1:9: `[]` under `tables`"),
+        ("tabels: []\n", "tables.yaml:1:1: unknown key `tabels`"),
+        ("seeds: 3\ntables:\n- {name: t, rows: [kernel]}\n", "tables.yaml:1:1: unknown key `seeds`"),
+        ("tables:\n", "tables.yaml:1:8: `None` under `tables`"),
+        ("tabels: []\n", "tables.yaml:1:1: the file asks for no tables"),
+        ("", "tables.yaml: the file of tables is empty"),
+        ("tables: [\n", "tables.yaml:2:1: "),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_place(write, text: str, fault: str) -> None:
+    assert any(found.startswith(fault) for found in faults_of(write(text), one()))
+
+
+def test_every_fault_is_told_at_once(write) -> None:
+    path = write("tables:\n- {name: t, rows: [kernel], cel: mean}\n- {name: t, row: [kernel]}\nother: 1\n")
+    assert [found.partition(": ")[0] for found in faults_of(path, one())] == [
+        "tables.yaml:2:29",
+        "tables.yaml:3:3",
+        "tables.yaml:3:13",
+        "tables.yaml:4:1",
+    ]
+
+
+def test_a_file_that_is_not_there_is_one_message(tmp_path: Path) -> None:
+    (found,) = faults_of(tmp_path / "absent.yaml", one())
+    assert found == "absent.yaml: cannot read the file of tables: No such file or directory"
+
+
+def test_the_sweep_is_a_factor_of_several_and_of_one(write) -> None:
+    path = write("tables:\n- {name: t, rows: [kernel], columns: [sweep], baseline: monday}\n")
+    (table,) = tables(with_tables_of(path, both()))
+    assert table.layout.columns == (("monday",), ("tuesday",)) and table.baseline == {"sweep": "monday"}
+    (table,) = tables(with_tables_of(path, joined([one()])))
+    assert table.layout.columns == (("monday",),)
+
+
+def test_cells_of_two_sweeps_in_one_place_are_told_at_the_table(write) -> None:
+    (found,) = faults_of(write("tables:\n- {name: t, rows: [kernel]}\n"), both())
+    assert found.startswith("tables.yaml:2:3: table `t`: 2 cells of the sweeps monday and tuesday fall into one place")

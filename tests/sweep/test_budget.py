@@ -1,0 +1,175 @@
+"""What a budget is enough for follows from the decisions, the predictions and the time alone."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.spec import CellSpec
+from kdx.store.records import RunRecord, RunState
+from kdx.sweep.budget import (
+    MissingSeeds,
+    covered,
+    fits,
+    missing_seeds,
+    read_budget,
+    remaining,
+)
+from kdx.sweep.decide import Action, Decision
+
+SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}, "training": {"steps": 100}})
+
+
+def plan(cells: int, seeds: int) -> Plan:
+    return Plan("plan", tuple(PlannedCell(f"c{at}", at, {}, SPEC) for at in range(cells)), tuple(range(seeds)))
+
+
+def record(state: RunState = RunState.COMPLETED, **fields: object) -> RunRecord:
+    values = dict.fromkeys(RunRecord._fields) | {"id": 1, "cell_id": "c0", "seed": 0, "generation": 0, "state": state}
+    return RunRecord(**{**values, **fields})  # type: ignore[arg-type]
+
+
+def to_start(of: Plan) -> list[Decision]:
+    return [Decision(run, None, Action.START, "new") for run in of.runs]
+
+
+@pytest.mark.parametrize(
+    ("text", "hours", "workers", "wall"),
+    [
+        ("6h", 6, 4, 6 * 3600),
+        ("90m", 1.5, 4, 90 * 60),
+        ("0.5h", 0.5, 1, 1800),
+        ("40gpuh", 40, 8, 5 * 3600),
+        ("40coreh", 40, 2, 20 * 3600),
+    ],
+)
+def test_a_budget_is_wall_time_or_hours_times_runs_at_a_time(text, hours, workers, wall):
+    budget = read_budget(text, begun=1000.0)
+    assert (budget.hours, budget.text) == (hours, text)
+    assert budget.deadline(workers) == pytest.approx(1000 + wall)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0h", "0.0m", "-1h", "6", "h", "6 h", "6d", "6H", "6hours", "", "infh", "nanh", "1e3h", "6h\n", "９h", "6cpuh"],
+)
+def test_what_is_no_budget_is_refused_with_what_is_allowed(text):
+    with pytest.raises(KdxError) as caught:
+        read_budget(text, 0.0)
+    assert caught.value.problem == f"--budget `{text}`"
+    assert all(word in caught.value.allowed for word in ("above 0", "90m", "6h", "40gpuh", "40coreh"))
+
+
+def test_a_budget_has_an_end():
+    assert read_budget("100000h", 0.0).hours == 100_000
+    with pytest.raises(KdxError, match="at most 100,000 hours"):
+        read_budget("100001h", 0.0)
+
+
+def one_by_one(decisions: list[Decision], seconds: Mapping[str, float], workers: int, left: float) -> set[tuple]:
+    """What sweep would do: whenever a worker is free, it begins the first run that would be done in time."""
+    waiting, busy, now, done = list(decisions), [], 0.0, set()
+    while True:
+        while len(busy) < workers:
+            able = [one for one in waiting if now + seconds[one.run.cell.id] <= left]
+            if not able:
+                break
+            waiting.remove(able[0])
+            busy.append(now + seconds[able[0].run.cell.id])
+            done.add(able[0].run.key)
+        if not busy:
+            return done
+        now = min(busy)
+        busy.remove(now)
+
+
+times = st.lists(st.integers(1, 20), min_size=1, max_size=6)
+
+
+@given(times, st.integers(1, 4), st.integers(1, 4), st.integers(0, 60))
+def test_what_is_covered_is_what_workers_would_do_one_by_one(took, seeds, workers, left):
+    of = plan(len(took), seeds)
+    seconds = {f"c{at}": float(time) for at, time in enumerate(took)}
+    found = covered(to_start(of), seconds, workers, left)
+    done = {run.key for run in found.to_do} - {run.key for run in found.left_out}
+    assert done == one_by_one(to_start(of), seconds, workers, left)
+    # No worker works beyond the budget, and none more than one run at a time.
+    assert found.seconds <= left
+    work = sum(seconds[cell] for cell, _ in done)
+    assert work <= workers * found.seconds or not done
+    assert found.seconds >= max((seconds[cell] for cell, _ in done), default=0)
+
+
+@given(times, st.integers(1, 4), st.integers(1, 4))
+def test_what_is_enough_for_all_leaves_out_nothing_and_nothing_is_enough_for_none(took, seeds, workers):
+    of = plan(len(took), seeds)
+    seconds = {f"c{at}": float(time) for at, time in enumerate(took)}
+    whole = covered(to_start(of), seconds, workers, seeds * sum(took))
+    assert whole.left_out == () and whole.to_do == of.runs
+    assert covered(to_start(of), seconds, workers, 0).left_out == of.runs
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 40))
+def test_of_equal_runs_the_first_of_the_plan_are_done(cells, seeds, workers, left):
+    of = plan(cells, seeds)
+    found = covered(to_start(of), dict.fromkeys((cell.id for cell in of.cells), 5.0), workers, left)
+    enough = workers * (left // 5)
+    assert found.left_out == of.runs[enough:]
+
+
+def test_only_what_is_to_do_here_counts():
+    of = plan(1, 4)
+    actions = [Action.SKIP, Action.WAIT, Action.EVALUATE, Action.START]
+    decisions = [Decision(run, record(), action, "") for run, action in zip(of.runs, actions, strict=True)]
+    found = covered(decisions, {"c0": 10.0}, 1, 10)
+    assert ([run.seed for run in found.to_do], found.left_out, found.seconds) == ([3], (), 10.0)
+
+
+@pytest.mark.parametrize("seconds", [{}, {"c0": None, "c1": 5.0}])
+def test_without_a_prediction_nobody_knows(seconds):
+    found = covered(to_start(plan(2, 2)), seconds, 1, 100)
+    assert (found.left_out, found.seconds) == (None, None)
+    assert "c0" in {cell.id for cell in found.unknown}
+
+
+def test_a_run_that_goes_on_takes_the_rest_of_its_steps():
+    (run,) = plan(1, 1).runs
+    for checkpoint, left in ((25, 75.0), (None, 100.0), (100, 0.0), (400, 0.0)):
+        decision = Decision(run, record(RunState.INTERRUPTED, checkpoint_step=checkpoint), Action.CONTINUE, "")
+        assert remaining(decision, {"c0": 100.0}) == left
+    begins = Decision(run, record(RunState.INTERRUPTED, checkpoint_step=25), Action.START, "no checkpoint is left")
+    assert remaining(begins, {"c0": 100.0}) == 100.0
+    assert remaining(begins, {"c0": None}) is None
+
+
+def test_a_run_begins_if_it_fits_or_if_nobody_knows():
+    (run,) = plan(1, 1).runs
+    decision = Decision(run, None, Action.START, "new")
+    assert fits(decision, {"c0": 10.0}, 10.0) and not fits(decision, {"c0": 10.0}, 9.9)
+    assert fits(decision, {}, 0.1) and not fits(decision, {}, 0.0)
+    assert fits(decision, {"c0": 10.0}, math.inf)
+
+
+def test_what_is_missing_is_summed_up():
+    of = plan(4, 3)
+    gone = [run for run in of.runs if run.cell.id == "c3" or run.seed == 2 or run.key == ("c2", 1)]
+    assert missing_seeds(of.runs, gone) == (
+        MissingSeeds((2,), of.cells[:2]),
+        MissingSeeds((1, 2), of.cells[2:3]),
+        MissingSeeds((), of.cells[3:]),
+    )
+    assert missing_seeds(of.runs, []) == ()
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_the_sum_is_all_that_is_missing_and_nothing_else(cells, seeds, data):
+    of = plan(cells, seeds)
+    missing = data.draw(st.sets(st.sampled_from(range(len(of.runs)))))
+    gone = [of.runs[at] for at in missing]
+    found = missing_seeds(of.runs, gone)
+    told = [(cell.id, seed) for one in found for cell in one.cells for seed in one.seeds or of.seeds]
+    assert len(told) == len(set(told)) and set(told) == {run.key for run in gone}
