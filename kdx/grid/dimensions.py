@@ -55,6 +55,8 @@ GRID = {
     "seeds": "How many seeds each cell has, or which; seed 0 alone unless said otherwise.",
     "first": "Which cells run first, by conditions as `exclude` has them: cells that fulfil the first condition run "
     "before those of the second, and these before all others; within one, a seed of every cell before the next seed.",
+    "tune": "Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's "
+    "cell is then trained with fresh seeds.",
     "tables": "The tables of the report; one over all axes unless said otherwise.",
     "evaluations": "Further readings of each run that completes, by name; a list of values makes one for each.",
     "tasks": "A sub-grid for each of several tasks, laid over what all of them share.",

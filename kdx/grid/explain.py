@@ -224,6 +224,8 @@ EXAMPLES = {
     "extends": "extends: quickstart",
     "seeds": "seeds: [0, 1, 2]",
     "first": "axes: {kernel: [exponential, rbf, linear]}\nfirst:\n  - {kernel: rbf}\n  - {kernel: linear}",
+    "tune": "tune:\n  parameters:\n    training.learning_rate: {low: 1e-4, high: 1e-2, log: true}\n"
+    "    model.dropout: [0.0, 0.1, 0.3]\n  sampler: random\n  trials: 10",
     "tables": "tables:\n  - {name: kernels, rows: [kernel], columns: [symmetry]}",
     "evaluations": "evaluations:\n  longer: {length: [128, 256]}",
     "tasks": "tasks:\n  translation: {data: {corpus: synthetic-translation}}\n"

@@ -17,6 +17,7 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
+from kdx.grid.read_tune import read_tune
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
@@ -76,6 +77,8 @@ def load_grid(
         named = [axis for axis in axes if axis not in factors()]
         settled = paths(of_cells.plain()) if of_cells is not None else ()
         cells = with_priorities(cells, root.value.get("first"), named, settled, faults)
+        varied = {name for part in parts for one in part.dimensions for name in one.decides} | {*settled}
+        cells = read_tune(root.value.get("tune"), cells, seeds=chosen, axes=named, varied=varied, faults=faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:

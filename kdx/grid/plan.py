@@ -15,6 +15,7 @@ from kdx.grid.sections import Margin, Section
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import recorded_facts
+from kdx.grid.tuning import Search
 
 MOST_FACTORS = 20
 """Factors of a table's rows, and of its columns."""
@@ -69,6 +70,8 @@ class PlannedCell:
     """What its grid sets, each over the ones before; none where the plan does not come from a file."""
     priority: int = 0
     """Cells of a lower number run before those of a higher one; it is no part of the cell's identity."""
+    search: Search | None = None
+    """Of a template, the search that finds the cell to stand in its place."""
 
     def place(self, key: str) -> Place | None:
         """Where the file has the value of a dotted key, such as `data.corpus`, or the nearest value around it."""

@@ -23,7 +23,9 @@ from kdx.grid.load import LONGEST_NAME
 from kdx.grid.plan import TableSpec
 from kdx.grid.ranges import MOST_NUMBERS
 from kdx.grid.read_tables import MOST_TABLES
+from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
 from kdx.grid.settings import settings
+from kdx.grid.tuning import ROUND, Pruner, Sampler
 from kdx.tasks import TASKS
 
 _NULL: Schema = {"type": "null"}
@@ -205,6 +207,48 @@ def _first() -> Schema:
     return _list_of(_ref("condition"), MOST_CONDITIONS)
 
 
+def _tune() -> Schema:
+    whole = {"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}
+    number: Schema = {"type": "number"}
+    ends = {
+        "low": number | {"description": "The least number."},
+        "high": number | {"description": "The largest number."},
+        "log": {"type": "boolean", "description": "Whether it is drawn evenly in its logarithm."},
+        "step": {"type": "number", "exclusiveMinimum": 0, "description": "How far apart two neighbouring values are."},
+    }
+    drawn: Schema = {"anyOf": [{"type": "array", "minItems": 2, "uniqueItems": True}, _object(ends, required=["low", "high"])]}
+    tuned = [name for name in factors() if name.partition(".")[0] not in UNTUNED]
+    parameters = _object({name: _about(name, drawn) for name in tuned}, maxProperties=MOST_PARAMETERS)
+    own = {name: _about(name, {"anyOf": [*drawn["anyOf"], _NULL]}) for name in tuned}
+    both = {
+        "when": {"description": "The condition."} | _ref("condition"),
+        "parameters": {"description": "Laid over those of all cells."} | _object(own, maxProperties=MOST_PARAMETERS),
+    }
+    properties: Schema = {
+        "parameters": parameters,
+        "overrides": _list_of(_object(both), MOST_CONDITIONS, required=[*both]),
+        "sampler": {"enum": [*Sampler], "default": Sampler.TPE},
+        "pruner": {"enum": [*Pruner], "default": Pruner.NONE},
+        "trials": whole,
+        "round": whole | {"default": ROUND},
+        "seeds": {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 1000},
+                {
+                    "type": "array",
+                    "items": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32},
+                    "minItems": 1,
+                    "uniqueItems": True,
+                },
+            ],
+            "default": 1,
+        },
+        "seed": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32, "default": 0},
+        "metric": {"type": "string", "pattern": "^valid/"},
+    }
+    return _object({key: {"description": KEYS[key]} | schema for key, schema in properties.items()})
+
+
 def _overrides() -> Schema:
     given = {**_settings(), **{name: _ref(name) for name in factors()}}
     both = {
@@ -277,6 +321,7 @@ _OF_GRID = {
     "extends": lambda: {"type": "string"},
     "seeds": _seeds,
     "first": _first,
+    "tune": _tune,
     "tables": _tables,
     "evaluations": _evaluations,
     "tasks": _tasks,

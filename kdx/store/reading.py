@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.store import searches
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -288,7 +289,8 @@ def inventory(database: Database) -> Inventory:
     with database.read() as connection:
         return Inventory(
             runs=_records(connection, true(), every=True),
-            planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned)),
+            planned=frozenset((row.cell_id, row.seed) for row in connection.execute(planned))
+            | searches.runs_of_searches(connection),
         )
 
 

@@ -14,7 +14,7 @@ from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.plan import Plan
 from kdx.own_parts.registry import parts_of
-from kdx.store import plans
+from kdx.store import plans, searches
 from kdx.store.database import Database
 from kdx.store.leases import held, progress_of, stalls_after
 from kdx.store.parts import keep
@@ -79,6 +79,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if cells:
             connection.execute(insert_into(cell).on_conflict_do_nothing(), cells)
         plans.keep(connection, sweep_id, grid, plan)
+        searches.ask_for(connection, database, sweep_id, plan)
         if not cells:
             return sweep_id
 

@@ -24,6 +24,16 @@ class RunState(StrEnum):
     PRUNED = "pruned"
 
 
+class TrialState(StrEnum):
+    """How a trial of a search ended; each of its runs has a state of its own."""
+
+    COMPLETED = "completed"
+    PRUNED = "pruned"
+    """One of its runs was ended early, or would have been."""
+    FAILED = "failed"
+    """One of its runs failed or diverged, or there is no such cell."""
+
+
 LOST = "lost"
 """Outcome of an attempt whose process died without a word."""
 

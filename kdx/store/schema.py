@@ -43,7 +43,7 @@ from kdx.store.columns import (
     Time,
     Whole,
 )
-from kdx.store.records import LOST, RunState
+from kdx.store.records import LOST, RunState, TrialState
 
 
 class now(FunctionElement[float]):
@@ -457,6 +457,45 @@ cell_migration = Table(
     Column("former_spec", ShortText(TEXT), nullable=False, comment="the text that was hashed until then"),
     Column("change", ShortText(LINE), nullable=False, comment="what was renamed, such as a.py:Cauchy → b.py:Cauchy"),
     comment="cells that got another id because something in them was renamed; their runs moved along",
+)
+
+search = Table(
+    "search",
+    metadata,
+    Column("id", Hash(32), primary_key=True, comment="hash of all that decides its trials, 32 hexadecimal digits"),
+    Column("made", Time(), nullable=False, comment="when it was first planned, seconds since 1970"),
+    Column(
+        "search",
+        _object(),
+        nullable=False,
+        comment="the cell that parameters are laid over, their distributions, sampler, pruner and seeds; JSON",
+    ),
+    comment="searches of the parameters of one cell",
+)
+
+sweep_search = Table(
+    "sweep_search",
+    metadata,
+    Column("sweep_id", _key(), ForeignKey("sweep.id"), primary_key=True, comment="the sweep"),
+    Column("ordinal", _count(), primary_key=True, comment="place in its plan of the cell that is searched, from 0"),
+    Column("search_id", Hash(32), ForeignKey("search.id"), nullable=False, comment="the search"),
+    Column("labels", _texts(), nullable=False, comment="axis → the choice as the grid words it"),
+    Column("trials", _count(), nullable=False, comment="how many trials the sweep asks for"),
+    comment="searches that the newest plan of a sweep asks for; a search belongs to every sweep that asks for it",
+)
+
+trial = Table(
+    "trial",
+    metadata,
+    Column("search_id", Hash(32), ForeignKey("search.id"), primary_key=True, comment="the search"),
+    Column("number", _count(), primary_key=True, comment="from 0"),
+    Column("parameters", _object(), nullable=False, comment="factor → its value; JSON"),
+    Column("attributes", _object(), nullable=False, comment="what the sampler keeps of its draw; JSON"),
+    Column("cell_id", Hash(32), ForeignKey("cell.id"), comment="the cell with them; NULL: there is no such cell"),
+    Column("state", OneWordOf(TrialState), comment="how it ended; NULL: not yet"),
+    Column("value", Number(), comment="mean of its runs' valid_score; of a pruned one, up to then"),
+    Column("bits", _bits(), comment="value as the bits of a double; NULL: no value"),
+    comment="trials of searches; their runs are those of the cell with the tuning seeds",
 )
 
 _NOTED = "NULL: it is on a {}"

@@ -28,8 +28,8 @@ OBJECTS = {
 
 TABLES = frozenset({
     "attempt", "cell", "cell_migration", "environment", "evaluation", "evaluation_document", "evaluation_metric",
-    "identity", "invalidation", "metric", "note", "output", "part", "plan", "plan_cell", "run", "sweep", "sweep_cell",
-    "sweep_run", "tag", "test_document",
+    "identity", "invalidation", "metric", "note", "output", "part", "plan", "plan_cell", "run", "search", "sweep",
+    "sweep_cell", "sweep_run", "sweep_search", "tag", "test_document", "trial",
 })  # fmt: skip
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")

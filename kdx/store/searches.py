@@ -1,0 +1,175 @@
+"""Records searches of parameters and their trials. Each function is one transaction."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, select, update
+
+from kdx.grid.identity import canonical, cell_id, resolved
+from kdx.grid.plan import Plan
+from kdx.grid.spec import CellSpec
+from kdx.grid.tuning import Search
+from kdx.own_parts.registry import parts_of
+from kdx.store.database import Database
+from kdx.store.parts import keep
+from kdx.store.records import RunState, TrialState
+from kdx.store.schema import bits_of, cell, now, run, search, sweep_search, trial, value_of
+
+
+@dataclass(frozen=True)
+class NewTrial:
+    """A trial that was drawn."""
+
+    number: int
+    parameters: Mapping[str, Any]
+    """Factor → its value."""
+    attributes: Mapping[str, Any]
+    """What the sampler keeps of its draw."""
+    spec: CellSpec | None
+    """None: there is no such cell, so that the trial has failed."""
+
+
+class TrialRecord(NamedTuple):
+    """A trial of a search."""
+
+    number: int
+    parameters: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    cell_id: str | None
+    state: TrialState | None
+    """None: it has not ended."""
+    value: float | None
+    """Mean of the validation scores of its runs; of a pruned one, of those up to then."""
+
+
+class SearchRecord(NamedTuple):
+    """A search that a sweep asks for."""
+
+    ordinal: int
+    """Place of its cell in the plan, from 0."""
+    labels: Mapping[str, str]
+    """Axis → choice of the cell."""
+    search: Mapping[str, Any]
+    """From which `kdx.grid.tuning.Search.of` makes it, with as many trials as the sweep asks for."""
+
+
+def ask_for(connection: Connection, database: Database, sweep_id: int, plan: Plan) -> None:
+    """Records which searches a plan asks for, in place of those that the sweep asked for before."""
+    connection.execute(delete(sweep_search).where(sweep_search.c.sweep_id == sweep_id))
+    asked = [one for one in plan.cells if one.search is not None]
+    if not asked:
+        return
+    searches = {one.search.id: one.search for one in asked if one.search}
+    connection.execute(
+        database.backend.insert(search).values(made=now()).on_conflict_do_nothing(),
+        [{"id": key, "search": one.plain} for key, one in searches.items()],
+    )
+    connection.execute(
+        database.backend.insert(sweep_search),
+        [
+            {
+                "sweep_id": sweep_id,
+                "ordinal": one.ordinal,
+                "search_id": one.search.id,
+                "labels": dict(one.labels),
+                "trials": one.search.tuning.trials,
+            }
+            for one in asked
+            if one.search
+        ],
+    )
+
+
+def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
+    """The searches that the newest plan of a sweep asks for, in the order of its cells."""
+    rows = (
+        select(sweep_search, search.c.search)
+        .join(search, search.c.id == sweep_search.c.search_id)
+        .where(sweep_search.c.sweep_id == sweep_id)
+        .order_by(sweep_search.c.ordinal)
+    )
+    with database.read() as connection:
+        found = []
+        for row in connection.execute(rows):
+            tuning = {**row.search["tuning"], "trials": row.trials}
+            found.append(SearchRecord(row.ordinal, row.labels, {**row.search, "tuning": tuning}))
+    return tuple(found)
+
+
+def trials(database: Database, search_ids: Iterable[str]) -> dict[str, list[TrialRecord]]:
+    """Search → its trials, in the order of their numbers; searches without trials are left out."""
+    rows = select(trial).where(trial.c.search_id.in_(list(search_ids))).order_by(trial.c.search_id, trial.c.number)
+    found: dict[str, list[TrialRecord]] = defaultdict(list)
+    with database.read() as connection:
+        for row in connection.execute(rows):
+            state = None if row.state is None else TrialState(row.state)
+            value = None if row.bits is None else value_of(row.bits)
+            found[row.search_id].append(
+                TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, state, value)
+            )
+    return dict(found)
+
+
+def add(database: Database, drawn: Mapping[Search, Sequence[NewTrial]]) -> None:
+    """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
+    specs = {cell_id(one.spec): one.spec for many in drawn.values() for one in many if one.spec}
+    cells = [
+        {"id": key, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
+        for key, spec in specs.items()
+        for text in [canonical(spec)]
+    ]
+    rows = [
+        {
+            "search_id": of.id,
+            "number": one.number,
+            "parameters": dict(one.parameters),
+            "attributes": dict(one.attributes),
+            "cell_id": cell_id(one.spec) if one.spec else None,
+            "state": None if one.spec else TrialState.FAILED,
+        }
+        for of, many in drawn.items()
+        for one in many
+    ]
+    fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
+    runs = {
+        (cell_id(one.spec), seed): {"cell_id": cell_id(one.spec), "seed": seed} | fresh
+        for of, many in drawn.items()
+        for one in many
+        if one.spec
+        for seed in of.tuning.seeds
+    }
+    insert = database.backend.insert
+    with database.write() as connection:
+        if cells:
+            connection.execute(insert(cell).on_conflict_do_nothing(), cells)
+            hashes = {word: sha256 for spec in specs.values() for word, sha256 in spec.parts.items()}
+            keep(connection, database, parts_of(hashes))
+            connection.execute(insert(run).on_conflict_do_nothing(), [*runs.values()])
+        if rows:
+            connection.execute(insert(trial).on_conflict_do_nothing(), rows)
+
+
+def settle(database: Database, ended: Mapping[tuple[str, int], tuple[TrialState, float | None]]) -> None:
+    """Records how trials ended, by (search, number); what a trial had before stands."""
+    with database.write() as connection:
+        for (search_id, number), (state, value) in ended.items():
+            connection.execute(
+                update(trial)
+                .where(trial.c.search_id == search_id, trial.c.number == number, trial.c.state.is_(None))
+                .values(state=state, value=value, bits=None if value is None else bits_of(value))
+            )
+
+
+def runs_of_searches(connection: Connection) -> frozenset[tuple[str, int]]:
+    """(cell id, seed) of the trials of every search that some sweep asks for."""
+    asked = (
+        select(trial.c.cell_id, search.c.search)
+        .join(search, search.c.id == trial.c.search_id)
+        .where(trial.c.cell_id.is_not(None), search.c.id.in_(select(sweep_search.c.search_id)))
+    )
+    return frozenset(
+        (row.cell_id, seed) for row in connection.execute(asked) for seed in row.search["tuning"]["seeds"]
+    )

@@ -1,0 +1,72 @@
+"""Draws: a pure function of the search and of the results of the rounds before."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdx.grid.tuning import Choice, Range, Sampler, Search, Tuning
+from kdx.store.records import TrialState
+from kdx.tune.sampling import draw
+from kdx.tune.study import KnownTrial
+from kdx.vocabulary import Direction
+
+SPACE = {"x": Range(0.001, 1.0, log=True), "n": Range(1, 64), "word": Choice(("a", ["b"], {"c": 1}))}
+WORDS = {"x": Choice((1, 2, 3)), "word": Choice(("a", ["b"], {"c": 1}))}
+
+
+def search(sampler: Sampler, trials: int = 12, space=None, seed: int = 0) -> Search:
+    space = space or (WORDS if sampler is Sampler.GRID else SPACE)
+    return Search("0" * 32, "{}", space, Tuning(trials, sampler, seed=seed))
+
+
+def score(one: KnownTrial) -> float:
+    return (one.parameters["x"] - 0.1) ** 2
+
+
+def searched(of: Search, known=(), through_json: bool = False) -> list[KnownTrial]:
+    """All trials, round by round."""
+    known = list(known)
+    while drawn := draw(of, Direction.MIN, known):
+        for one in drawn:
+            attributes = json.loads(json.dumps(one.attributes)) if through_json else one.attributes
+            parameters = json.loads(json.dumps(one.parameters)) if through_json else one.parameters
+            known.append(KnownTrial(one.number, parameters, attributes, TrialState.COMPLETED, score(one)))
+    return known
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_search_that_is_broken_off_goes_on_with_the_same_trials(sampler):
+    of = search(sampler, 9 if sampler is Sampler.GRID else 12)
+    whole = searched(of)
+    assert len(whole) == of.tuning.trials and searched(of, through_json=True) == whole
+    for rounds in range(1, 3):
+        done = [one for one in whole if of.tuning.round_of(one.number) < rounds]
+        assert searched(of, done) == whole
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_longer_search_begins_with_the_trials_of_a_shorter_one(sampler):
+    assert searched(search(sampler, 9))[:6] == searched(search(sampler, 6))
+
+
+@pytest.mark.parametrize("sampler", [one for one in Sampler if one is not Sampler.GRID])
+def test_trials_differ_and_so_do_seeds(sampler):
+    drawn = [json.dumps(one.parameters) for one in searched(search(sampler))]
+    assert len(set(drawn)) == len(drawn)
+    assert drawn != [json.dumps(one.parameters) for one in searched(search(sampler, seed=1))]
+
+
+def test_a_grid_comes_to_every_combination_once():
+    drawn = [json.dumps(one.parameters) for one in searched(search(Sampler.GRID, 9))]
+    assert len(set(drawn)) == 9
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(1e-6, 1.0), st.floats(1.5, 100.0), st.booleans(), st.integers(0, 2**31))
+def test_draws_lie_in_their_ranges(low, times, log, seed):
+    space = {"x": Range(low, low * times, log), "n": Range(3, 40, step=3)}
+    for one in draw(search(Sampler.RANDOM, 6, space, seed), Direction.MAX, []):
+        assert low <= one.parameters["x"] <= low * times
+        assert one.parameters["n"] in range(3, 41, 3) and type(one.parameters["n"]) is int
