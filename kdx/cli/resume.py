@@ -33,11 +33,11 @@ def resume(
     Example: kdx resume quickstart --budget 90m
     """
     from kdx.cli.own_code import announce
-    from kdx.cli.running import FAILED, budget_from_now, run_plan
+    from kdx.cli.running import FAILED, budget_from_now, search_and_run
     from kdx.data.plan_corpora import prepare_data
-    from kdx.store import evaluations, reading, recording
+    from kdx.store import evaluations, reading, recording, searches
     from kdx.store.database import open_database
-    from kdx.store.plan_from_records import plan_of, plan_to_decide_with
+    from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
 
@@ -52,15 +52,20 @@ def resume(
                 recording.reset_failed(database, [each.id for each in record.runs])
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
+            asked_for = searches.of_sweep(database, record.id)
+            found = {cell.ordinal for cell in record.cells}
             over = not unfinished & {each.state for each in record.runs}
+            searching = any(one.ordinal not in found for one in asked_for)
+            over = over and not searching
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
                 continue
             plan = plan_of(record, parts)
+            plan = with_searches(plan, asked_for) if searching else plan
             announce(plan)
             prepare_data(plan)
-            codes.append(run_plan(plan, database, db, workers, options, budget=limit))
+            codes.append(search_and_run(plan, database, db, workers, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"

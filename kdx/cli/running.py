@@ -4,6 +4,8 @@ import faulthandler
 import shlex
 import signal
 import time
+from collections import Counter
+from collections.abc import Iterator
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
@@ -17,12 +19,14 @@ from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.store.database import Database
+from kdx.store.recording import register
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.outlook import expected_seconds
 from kdx.sweep.supervisor import Supervisor
+from kdx.tune.search import Searching
 
 FAILED = 4
 """Exit code of a sweep that ended with failed runs."""
@@ -51,6 +55,7 @@ def run_plan(
     *,
     trains: bool = True,
     budget: Budget | None = None,
+    search: Searching | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
@@ -59,6 +64,7 @@ def run_plan(
         workers: number of concurrent runs; None for the number of GPUs, or else of cores.
         trains: whether runs are trained; else only evaluations of completed runs are made.
         budget: after which active runs are interrupted; None: there is no end.
+        search: the search whose trials are run, in place of the plan's runs.
     """
     never_wait_for_readers()
     gpus = visible_gpus()
@@ -86,7 +92,8 @@ def run_plan(
             gpus=gpus,
             trains=trains,
             deadline=deadline,
-            predict=lambda: expected_seconds(database, plan),
+            predict=lambda: expected_seconds(database, supervisor.plan),
+            trials=search.advance if search else None,
         )
 
         def on_signal(signum: int, frame: FrameType | None) -> None:
@@ -110,7 +117,85 @@ def run_plan(
         why = f"the budget of {budget.text} is used; "
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
+    if search is not None and stopped is None:
+        return 0
     return _close(listener.counts, listener.evaluations, stopped, plan.name, db, verb, why)
+
+
+def search_and_run(
+    plan: Plan,
+    database: Database,
+    db: str,
+    workers: int | None,
+    options: RunOptions,
+    *,
+    budget: Budget | None = None,
+    searches_only: bool = False,
+) -> tuple[Plan, int]:
+    """Searches what a plan tunes, registers it with the winners, and runs it; the plan then, and the exit code.
+
+    A plan that tunes nothing is run; it was registered before.
+
+    Args:
+        searches_only: the winners are registered, and not trained.
+    """
+    if not plan.searched:
+        return plan, run_plan(plan, database, db, workers, options, budget=budget)
+    search = Searching(database, plan)
+    search.look()
+    # Winners of a search that is done stay planned; the others have no cell yet.
+    register(database, search.with_winners(), plan.grid)
+    trials = search.advance()
+    while not search.done:
+        code = run_plan(trials, database, db, workers, options, budget=budget, search=search)
+        trials = search.advance() if not code else trials
+        copy_to_dashboard(search, plan, database)
+        if code:
+            return plan, code
+    with_winners = search.with_winners()
+    register(database, with_winners, plan.grid)
+    for line in winner_lines(search, plan):
+        say(line)
+    lost = len(plan.cells) - len(with_winners.trained)
+    if lost:
+        say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
+    if searches_only or not with_winners.trained:
+        return with_winners, FAILED if lost else 0
+    code = run_plan(with_winners, database, db, workers, options, budget=budget)
+    return with_winners, code or (FAILED if lost else 0)
+
+
+def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
+    """Copies the trials that have ended to where optuna-dashboard finds them."""
+    from kdx.tune.dashboard import Dashboard
+
+    dashboard = Dashboard(f"sqlite:///{database.location}")
+    try:
+        for cell in {cell.search.id: cell for cell in plan.cells if cell.search}.values():
+            assert cell.search is not None
+            labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items())
+            name = f"{plan.name}: {labels} ({cell.search.id[:8]})" if labels else f"{plan.name} ({cell.search.id[:8]})"
+            trials = search.trials(cell.search.id)
+            dashboard.copy(name, cell.spec.selection[1], cell.search.space, trials)
+    finally:
+        dashboard.close()
+
+
+def winner_lines(search: Searching, plan: Plan) -> Iterator[str]:
+    """What each search found, in one line a cell."""
+    for cell in plan.cells:
+        if cell.search is None:
+            continue
+        labels = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items()) or cell.id[:8]
+        trials = search.trials(cell.search.id)
+        ended = ", ".join(f"{count} {state}" for state, count in Counter(one.state for one in trials).items())
+        best = search.winner(cell.search.id)
+        if best is None:
+            yield f"{labels}: no winner of {len(trials)} trials ({ended})"
+            continue
+        found = ", ".join(f"{name} {value}" for name, value in best.parameters.items())
+        metric = cell.spec.selection[0]
+        yield f"{labels}: trial {best.number} of {len(trials)} ({ended}): {found}; {metric} {best.value:.4g}"
 
 
 def _close(

@@ -58,7 +58,7 @@ def sweep(
 
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, run_plan
+    from kdx.cli.running import budget_from_now, search_and_run
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
@@ -81,5 +81,6 @@ def sweep(
         change = change_of(database, wanted, grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")
-        register(database, wanted, wanted.grid)
-        raise typer.Exit(run_plan(wanted, database, db, workers, options, budget=limit))
+        if not wanted.searched:
+            register(database, wanted, wanted.grid)
+        raise typer.Exit(search_and_run(wanted, database, db, workers, options, budget=limit)[1])

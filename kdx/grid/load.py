@@ -77,8 +77,8 @@ def load_grid(
         named = [axis for axis in axes if axis not in factors()]
         settled = paths(of_cells.plain()) if of_cells is not None else ()
         cells = with_priorities(cells, root.value.get("first"), named, settled, faults)
-        varied = {name for part in parts for one in part.dimensions for name in one.decides} | {*settled}
-        cells = read_tune(root.value.get("tune"), cells, seeds=chosen, axes=named, varied=varied, faults=faults)
+        decided = {name for part in parts for one in part.dimensions for name in one.decides} | {*settled}
+        cells = read_tune(root.value.get("tune"), cells, seeds=chosen, axes=named, varied=decided, faults=faults)
     tasks = dict.fromkeys(cell.spec.task for cell in cells)
     evaluations = read_evaluations(root.value.get("evaluations"), tasks or TASKS, faults)
     if not faults:

@@ -71,7 +71,9 @@ class PlannedCell:
     priority: int = 0
     """Cells of a lower number run before those of a higher one; it is no part of the cell's identity."""
     search: Search | None = None
-    """Of a template, the search that finds the cell to stand in its place."""
+    """That finds the cell to stand here; None: nothing of the cell is tuned."""
+    won: bool = False
+    """Whether it is the one that its search found; until then it is a template, and is not trained."""
 
     def place(self, key: str) -> Place | None:
         """Where the file has the value of a dotted key, such as `data.corpus`, or the nearest value around it."""
@@ -115,16 +117,26 @@ class Plan:
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
 
     @property
+    def trained(self) -> tuple[PlannedCell, ...]:
+        """All cells but templates whose search has not found the cell to stand in their place."""
+        return tuple(cell for cell in self.cells if cell.search is None or cell.won)
+
+    @property
+    def searched(self) -> bool:
+        """Whether some cell is still a template."""
+        return len(self.trained) < len(self.cells)
+
+    @property
     def runs(self) -> tuple[PlannedRun, ...]:
         """The runs in their order: by priority, and within one a seed of every cell first, then the next seed.
 
         So an interrupted night still gives a whole, thin table. Choices that come to the same cell share their runs,
         and the earliest of their priorities.
         """
-        distinct = {cell.id: cell for cell in reversed(self.cells)}
+        distinct = {cell.id: cell for cell in reversed(self.trained)}
         cells = sorted(distinct.values(), key=lambda cell: cell.ordinal)
         due: dict[str, int] = {}
-        for cell in self.cells:
+        for cell in self.trained:
             due[cell.id] = min(cell.priority, due.get(cell.id, cell.priority))
         runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
         return tuple(sorted(runs, key=lambda run: due[run.cell.id]))

@@ -130,7 +130,9 @@ def _distribution(name: str, node: Node) -> Distribution:
         values = tuple(node.plain())
         texts = [json.dumps(value, sort_keys=True) for value in values]
         if len(values) < 2 or len(set(texts)) < len(texts):
-            raise KdxError(f"`{node}` as the values of `{name}`", place=node.place, allowed="two or more different ones")
+            raise KdxError(
+                f"`{node}` as the values of `{name}`", place=node.place, allowed="two or more different ones"
+            )
         return Choice(values)
     if not isinstance(node.value, dict):
         allowed = "a list of values, or {low: …, high: …} with `log: true` or `step: …`"
@@ -273,7 +275,9 @@ def _search(
     if asked is not None and asked.value != metric:
         test = str(asked.value).startswith(f"{Split.TEST}/")
         problem = f"trials are compared by `{metric}`, not by `{asked}`"
-        hint = "a search never reads the test split" if test else "`select: {metric: …}` says what cells are selected by"
+        hint = (
+            "a search never reads the test split" if test else "`select: {metric: …}` says what cells are selected by"
+        )
         found.append(KdxError(problem, place=asked.place, allowed=(metric,), hint=hint))
     training = cell.spec.training
     early = tuning.pruner in (Pruner.MEDIAN, Pruner.HYPERBAND)
@@ -324,4 +328,3 @@ def _without_effect(
     of = ", ".join(f"{axis} {word}" for axis, word in cell.labels.items())
     problem = f"`{name}` makes no difference to the cell{f' {of}' if of else ''}"
     return [KdxError(problem, place=node.place, hint="tune it under `overrides` where it does")]
-

@@ -216,7 +216,9 @@ def _tune() -> Schema:
         "log": {"type": "boolean", "description": "Whether it is drawn evenly in its logarithm."},
         "step": {"type": "number", "exclusiveMinimum": 0, "description": "How far apart two neighbouring values are."},
     }
-    drawn: Schema = {"anyOf": [{"type": "array", "minItems": 2, "uniqueItems": True}, _object(ends, required=["low", "high"])]}
+    drawn: Schema = {
+        "anyOf": [{"type": "array", "minItems": 2, "uniqueItems": True}, _object(ends, required=["low", "high"])]
+    }
     tuned = [name for name in factors() if name.partition(".")[0] not in UNTUNED]
     parameters = _object({name: _about(name, drawn) for name in tuned}, maxProperties=MOST_PARAMETERS)
     own = {name: _about(name, {"anyOf": [*drawn["anyOf"], _NULL]}) for name in tuned}

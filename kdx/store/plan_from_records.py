@@ -1,6 +1,7 @@
 """Rebuilds the plan of a sweep from its records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,8 +10,10 @@ from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
 from kdx.grid.spec import CellSpec
+from kdx.grid.tuning import Search
 from kdx.own_parts.needed import bring
 from kdx.store.records import SweepRecord
+from kdx.store.searches import SearchRecord
 
 
 def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
@@ -39,6 +42,19 @@ def plan_to_decide_with(sweep: SweepRecord) -> Plan:
         KdxError: the plan has a table or an evaluation that this kdx does not know.
     """
     return _planned(sweep, {cell.id: cell.spec.without_parts for cell in sweep.cells})
+
+
+def with_searches(plan: Plan, searches: Sequence[SearchRecord]) -> Plan:
+    """A plan that was rebuilt, with a template for each of its searches, which finds its winner again from records."""
+    tuned = {one.ordinal: _template(one) for one in searches}
+    others = [cell for cell in plan.cells if cell.ordinal not in tuned]
+    cells = sorted([*others, *tuned.values()], key=lambda cell: cell.ordinal)
+    return replace(plan, cells=tuple(cells))
+
+
+def _template(record: SearchRecord) -> PlannedCell:
+    search = Search.of(record.search)
+    return PlannedCell(search.cell_id, record.ordinal, record.labels, search.cell({}), search=search)
 
 
 def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:

@@ -25,7 +25,7 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: P
         .order_by(plan.c.id.desc())
         .limit(1)
     ).one_or_none()
-    cells = {cell.id for cell in made.cells}
+    cells = {cell.id for cell in made.trained}
     if newest is not None and newest.sources == dict(made.sources):
         # Another command may come to the same plan.
         same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}

@@ -119,6 +119,14 @@ def recorded(
     return {(record.cell_id, record.seed): record for record in records}
 
 
+def newest_final(database: Database, cell_ids: Iterable[str]) -> dict[tuple[str, int], RunRecord]:
+    """(cell id, seed) → the newest final generation of that run; runs that have none are left out."""
+    with database.read() as connection:
+        records = _records(connection, run.c.cell_id.in_(list(cell_ids)), finals=True)
+    final = [record for record in records if record.state in FINAL]
+    return {(one.cell_id, one.seed): one for one in sorted(final, key=lambda record: record.generation)}
+
+
 def generations_of(database: Database, cell_id: str) -> tuple[RunRecord, ...]:
     """Every run of a cell in every generation, planned or not, in the order of their first plan."""
     with database.read() as connection:

@@ -63,7 +63,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
     """
     cells = [
         {"id": one.id, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
-        for one in plan.cells
+        for one in plan.trained
         for text in [canonical(one.spec)]
     ]
     runs = [{"cell_id": one.cell.id, "seed": one.seed} for one in plan.runs]
@@ -83,7 +83,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
         if not cells:
             return sweep_id
 
-        hashes = {word: sha256 for one in plan.cells for word, sha256 in one.spec.parts.items()}
+        hashes = {word: sha256 for one in plan.trained for word, sha256 in one.spec.parts.items()}
         keep(connection, database, parts_of(hashes))
         has_cell = insert_into(sweep_cell)
         has_cell = has_cell.on_conflict_do_update(
@@ -100,7 +100,7 @@ def register(database: Database, plan: Plan, grid: Mapping[str, Any]) -> int:
                     "labels": dict(one.labels),
                     "planned": True,
                 }
-                for one in plan.cells
+                for one in plan.trained
             ],
         )
         if not runs:

@@ -113,9 +113,9 @@ def trials(database: Database, search_ids: Iterable[str]) -> dict[str, list[Tria
     return dict(found)
 
 
-def add(database: Database, drawn: Mapping[Search, Sequence[NewTrial]]) -> None:
+def add(database: Database, drawn: Sequence[tuple[Search, Sequence[NewTrial]]]) -> None:
     """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
-    specs = {cell_id(one.spec): one.spec for many in drawn.values() for one in many if one.spec}
+    specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
     cells = [
         {"id": key, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}
         for key, spec in specs.items()
@@ -130,13 +130,13 @@ def add(database: Database, drawn: Mapping[Search, Sequence[NewTrial]]) -> None:
             "cell_id": cell_id(one.spec) if one.spec else None,
             "state": None if one.spec else TrialState.FAILED,
         }
-        for of, many in drawn.items()
+        for of, many in drawn
         for one in many
     ]
     fresh = {"generation": 0, "state": RunState.PENDING, "attempt": 0, "progress_step": 0, "stalls": 0}
     runs = {
         (cell_id(one.spec), seed): {"cell_id": cell_id(one.spec), "seed": seed} | fresh
-        for of, many in drawn.items()
+        for of, many in drawn
         for one in many
         if one.spec
         for seed in of.tuning.seeds
@@ -170,6 +170,4 @@ def runs_of_searches(connection: Connection) -> frozenset[tuple[str, int]]:
         .join(search, search.c.id == trial.c.search_id)
         .where(trial.c.cell_id.is_not(None), search.c.id.in_(select(sweep_search.c.search_id)))
     )
-    return frozenset(
-        (row.cell_id, seed) for row in connection.execute(asked) for seed in row.search["tuning"]["seeds"]
-    )
+    return frozenset((row.cell_id, seed) for row in connection.execute(asked) for seed in row.search["tuning"]["seeds"])

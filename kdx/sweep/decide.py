@@ -11,6 +11,7 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
 from kdx.sweep.lease_holder import Liveness
+from kdx.tune.trial_plan import TrialPlan
 
 
 class Action(StrEnum):
@@ -19,6 +20,8 @@ class Action(StrEnum):
     START = "start"
     CONTINUE = "continue"
     EVALUATE = "evaluate"
+    REPEAT = "repeat"
+    """Begin again as a new generation: what is recorded is a run that a search ended, and no result."""
     WAIT = "wait"
     SKIP = "skip"
 
@@ -62,11 +65,26 @@ def decide(
         missing = tuple(one for one in asked.values() if one.id not in there)
         failed = sum(there.get(key) is not None for key in asked)
         action, reason = _decide(record, liveness, checkpoint)
-        if record and record.state is RunState.COMPLETED and (missing or failed):
+        if record and (why := _why_repeated(plan, record)):
+            action, reason = Action.REPEAT, why
+        elif record and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
         decisions.append(Decision(run, record, action, reason, missing, failed))
     return tuple(decisions)
+
+
+def _why_repeated(plan: Plan, record: RunRecord) -> str | None:
+    """Why what is recorded of a run is no result for this plan; None: it is one, or the run has not ended."""
+    if isinstance(plan, TrialPlan):
+        ended_by_another = record.state is RunState.PRUNED and (record.cell_id, record.seed) in plan.again
+        return "begins again: another search ended it early" if ended_by_another else None
+    if record.state is RunState.PRUNED:
+        return "begins again: a search ended it early"
+    # Every run of a sweep that completes has a test score, if only one that is no number.
+    if record.state is RunState.COMPLETED and record.test_score is None:
+        return "begins again: a search trained it without a test"
+    return None
 
 
 def _evaluate(missing: int, failed: int, has_weights: bool) -> tuple[Action, str]:

@@ -16,7 +16,7 @@ from kdx.grid.plan import Plan, PlannedRun
 from kdx.own_parts.registry import texts_of
 from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
-from kdx.store import evaluations, reading
+from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord
 from kdx.sweep.budget import fits
@@ -26,6 +26,8 @@ from kdx.sweep.gpus import least_used_gpu
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
+from kdx.tune.known_trial import Rivals
+from kdx.tune.trial_plan import TrialPlan
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
@@ -107,6 +109,8 @@ class Supervisor:
     deadline: float | None = None
     """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then."""
     predict: Predict = dict
+    trials: Callable[[], TrialPlan] | None = None
+    """Of a search: asked before each decision for the plan as it is then. None: the plan stays as it is."""
 
     def __post_init__(self) -> None:
         self._leases = HeldLeases(self.database)
@@ -216,7 +220,12 @@ class Supervisor:
         )
 
     def _decide(self) -> tuple[Decision, ...]:
+        if self.trials is not None:
+            self.plan = self.trials()
         decisions = decisions_in(self.database, self.plan, self.files)
+        again = [one.record.id for one in decisions if one.action is Action.REPEAT and one.record is not None]
+        if again and self.trains and recording.repeat(self.database, again):
+            decisions = decisions_in(self.database, self.plan, self.files)
         for decision in decisions:
             if decision.record is None:
                 cell, seed = decision.run.key
@@ -262,6 +271,8 @@ class Supervisor:
                 gpu=gpu,
                 evaluations=_settings(self.plan.evaluations_of(run.cell.id)),
                 parts=texts_of(run.cell.spec.parts),
+                tests=not isinstance(self.plan, TrialPlan),
+                rivals=rivals.text() if (rivals := self._rivals(run)) else None,
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -269,6 +280,9 @@ class Supervisor:
                 del self._active[record.id]
                 self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
                 return
+
+    def _rivals(self, run: PlannedRun) -> Rivals | None:
+        return self.plan.rivals.get(run.key) if isinstance(self.plan, TrialPlan) else None
 
     def _evaluate(self, decision: Decision, record: RunRecord) -> bool:
         """Has a worker make the evaluations that a completed run lacks; False: woken before that could be done."""

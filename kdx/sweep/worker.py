@@ -12,12 +12,13 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from kdx.errors import AccessError, ChangedError, DatabaseError, KdxError, StorageError, of_the_machine
 from kdx.files import fsync_directory
 from kdx.grid.spec import CellSpec
 from kdx.own_parts.registry import take
+from kdx.store import reading
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
@@ -40,6 +41,9 @@ from kdx.training.peak_memory import peak_memory
 from kdx.training.resume import delete_resume_checkpoints
 from kdx.training.run import train
 from kdx.training.stopping import Stopped, StopRequest
+
+if TYPE_CHECKING:
+    from kdx.tune.pruning import Judge
 
 FLUSH_EVERY = 1.0  # seconds
 
@@ -95,6 +99,11 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
                 fsync_directory(above)
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
+        if claimed.rivals is not None:
+            from kdx.tune.pruning import Judge
+
+            curve = dict(reading.curve(database, claimed.run_id, spec.selection[0]))
+            recorder.judge = Judge(claimed.rivals, curve), spec.selection[0].removeprefix("valid/")
         recorder.log = RunLog(spec.training.steps, spec.selection[0].removeprefix("valid/"), peak_memory)
         outcome = train(
             spec,
@@ -105,6 +114,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             options=claimed.options,
             recorded=come_to.rows,
             checkpointed=come_to.checkpoint,
+            tests=claimed.tests,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,
@@ -153,6 +163,8 @@ class DatabaseRecorder:
         self.writer = writer
         self.log: RunLog | None = None
         """Lines on the progress for the run's log; None before there is that log."""
+        self.judge: tuple[Judge, str] | None = None
+        """Of a trial that may end early, who says when, and by which metric."""
         self._signs = SignsOfLife(channel, run_id)
         self.step = 0
         self._rows: list[tuple[str, int, float]] = []
@@ -200,7 +212,10 @@ class DatabaseRecorder:
             self.log.recorded(step)
 
     def why_pruned(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        return None  # a sweep runs every run to its end
+        if self.judge is None:
+            return None
+        judge, metric = self.judge
+        return judge.why_pruned(step, metrics[metric])
 
     def documents(self, sums: DocumentSums) -> None:
         self.writer.documents(sums.unit, sums.sums)

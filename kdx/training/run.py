@@ -75,6 +75,7 @@ def train(
     options: RunOptions = RunOptions(),
     recorded: int | None = None,
     checkpointed: int | None = None,
+    tests: bool = True,
 ) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -94,6 +95,7 @@ def train(
             hole: the rows are those of an older copy of the database. None: it is not known.
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
+        tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -149,17 +151,19 @@ def train(
         return _pruned(trainer.global_step, files, lifecycle, module)
     assert lifecycle.best is not None
     step, score = lifecycle.best
-    trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
-    for name, value in module.results.items():
-        recorder.metric(f"test/{name}", step, value)
-    documents = module.document_sums()
-    if documents:
-        recorder.documents(documents)
-    for name, lines in module.outputs().items():
-        recorder.outputs(f"test/{name}", lines)
+    test_score = None
+    if tests:
+        trainer.test(module, DataLoader(batches.evaluation[Split.TEST], batch_size=None), verbose=False)
+        for name, value in module.results.items():
+            recorder.metric(f"test/{name}", step, value)
+        documents = module.document_sums()
+        if documents:
+            recorder.documents(documents)
+        for name, lines in module.outputs().items():
+            recorder.outputs(f"test/{name}", lines)
+        test_score = module.results[spec.selection[0].removeprefix("valid/")]
     recorder.flush(training.steps)
     weights = _keep(files, spec, step, module.model.state_dict())
-    test_score = module.results[spec.selection[0].removeprefix("valid/")]
     final, first, unigram = lifecycle.valid["loss"], lifecycle.first_loss, corpus.unigram_loss
     diverged = undertrained = None
     if first is not None and final > WORSE * first:

@@ -11,7 +11,8 @@ from typing import Any
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, GridSampler, RandomSampler, TPESampler
 
 from kdx.grid.tuning import Choice, Sampler, Search, Space
-from kdx.tune.study import KnownTrial, distributions, external, silently, study_of
+from kdx.tune.known_trial import KnownTrial
+from kdx.tune.study import distributions, external, silently, study_of
 from kdx.vocabulary import Direction
 
 

@@ -4,9 +4,9 @@ So a draw and a verdict are functions of the records alone: kills, restarts and 
 """
 
 import contextlib
+import json
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import optuna
@@ -22,6 +22,7 @@ from optuna.trial import TrialState as OptunaState
 
 from kdx.grid.tuning import Choice, Distribution, Space
 from kdx.store.records import TrialState
+from kdx.tune.known_trial import KnownTrial
 from kdx.vocabulary import Direction
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -33,20 +34,6 @@ STATES = {
     TrialState.FAILED: OptunaState.FAIL,
     None: OptunaState.RUNNING,
 }
-
-
-@dataclass(frozen=True)
-class KnownTrial:
-    """What a study knows of a trial."""
-
-    number: int
-    parameters: Mapping[str, Any]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    state: TrialState | None = None
-    """None: it is drawn, and nothing is known of its result."""
-    value: float | None = None
-    curve: Mapping[int, float] = field(default_factory=dict)
-    """Optimiser step → validation score there; for the signed-rank test, place of the tuning seed → score."""
 
 
 def optuna_distribution(one: Distribution) -> BaseDistribution:
@@ -81,8 +68,12 @@ def external(space: Space, internal_parameters: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def frozen(one: KnownTrial, space: Space) -> FrozenTrial:
-    """A trial as `Study.add_trial` takes it."""
+def frozen(one: KnownTrial, space: Space, *, readable: bool = False) -> FrozenTrial:
+    """A trial as `Study.add_trial` takes it.
+
+    Args:
+        readable: values of a choice as people read them, for a study that nobody draws from.
+    """
     state = STATES[one.state]
     value = one.value
     if state is OptunaState.COMPLETE and value is None:
@@ -90,11 +81,30 @@ def frozen(one: KnownTrial, space: Space) -> FrozenTrial:
     return optuna.trial.create_trial(
         state=state,
         value=value if state in (OptunaState.COMPLETE, OptunaState.PRUNED) else None,
-        params=internal(space, one.parameters),
-        distributions=distributions(space),
+        params=_words(space, one.parameters) if readable else internal(space, one.parameters),
+        distributions=_worded(space) if readable else distributions(space),
         intermediate_values=dict(one.curve),
-        system_attrs=dict(one.attributes),
+        system_attrs={} if readable else dict(one.attributes),
     )
+
+
+def _word(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else json.dumps(value)
+
+
+def _words(space: Space, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _word(parameters[name]) if isinstance(one, Choice) else parameters[name] for name, one in space.items()
+    }
+
+
+def _worded(space: Space) -> dict[str, BaseDistribution]:
+    return {
+        name: CategoricalDistribution([_word(value) for value in one.values])
+        if isinstance(one, Choice)
+        else optuna_distribution(one)
+        for name, one in space.items()
+    }
 
 
 def study_of(
@@ -119,7 +129,7 @@ def study_of(
 
 
 @contextlib.contextmanager
-def silently() -> Any:
+def silently() -> Iterator[None]:
     """Optuna warns of its own experimental parts, which tells a user of kdx nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -29,7 +29,7 @@ def record(state: RunState, **fields) -> RunRecord:
         "stalls": 0,
         "valid_score": None,
         "valid_step": None,
-        "test_score": None,
+        "test_score": 1.0 if state is RunState.COMPLETED else None,
         "error": None,
         "seconds": None,
     }
@@ -85,8 +85,12 @@ def first(
         ),
         (record(RunState.COMPLETED), Liveness.UNKNOWN, (Action.SKIP, "completed, without a score")),
         (record(RunState.DIVERGED, error="NaN"), Liveness.UNKNOWN, (Action.SKIP, "did not converge: NaN")),
-        (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.SKIP, "pruned")),
-        (record(RunState.PRUNED, error="worse"), Liveness.UNKNOWN, (Action.SKIP, "pruned: worse")),
+        (record(RunState.PRUNED), Liveness.UNKNOWN, (Action.REPEAT, "begins again: a search ended it early")),
+        (
+            record(RunState.COMPLETED, valid_score=1.0, test_score=None),
+            Liveness.UNKNOWN,
+            (Action.REPEAT, "begins again: a search trained it without a test"),
+        ),
     ],
 )
 def test_each_state_has_its_action_and_reason(recorded, liveness, decided):

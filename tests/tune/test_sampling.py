@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kdx.grid.tuning import Choice, Range, Sampler, Search, Tuning
 from kdx.store.records import TrialState
+from kdx.tune.known_trial import KnownTrial
 from kdx.tune.sampling import draw
-from kdx.tune.study import KnownTrial
 from kdx.vocabulary import Direction
 
 SPACE = {"x": Range(0.001, 1.0, log=True), "n": Range(1, 64), "word": Choice(("a", ["b"], {"c": 1}))}

@@ -1,0 +1,52 @@
+"""Copies searches into Optuna's own tables of the same database, where `optuna-dashboard` finds them.
+
+They are copies: kdx reads none of it. A trial that has ended is added once, by its number, so that a copy which was
+broken off is made good the next time.
+"""
+
+from collections.abc import Sequence
+
+from optuna.storages import RDBStorage
+from optuna.study import create_study
+
+from kdx.grid.tuning import Space
+from kdx.tune.known_trial import KnownTrial
+from kdx.tune.study import frozen, silently
+from kdx.vocabulary import Direction
+
+PATIENCE = 60.0
+"""Seconds to wait while somebody else writes the database."""
+
+
+class Dashboard:
+    """Optuna's tables of one database."""
+
+    def __init__(self, url: str) -> None:
+        """Takes SQLAlchemy's address of the database; makes the tables where they are missing."""
+        with silently():
+            self._storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
+        self._copied: dict[str, int] = {}
+
+    def copy(self, name: str, direction: Direction, space: Space, trials: Sequence[KnownTrial]) -> int:
+        """Adds the trials that a study lacks, and returns how many those were.
+
+        Args:
+            trials: all that have ended, in the order of their numbers.
+        """
+        if self._copied.get(name) == len(trials):
+            return 0
+        with silently():
+            study = create_study(
+                storage=self._storage,
+                study_name=name,
+                direction="maximize" if direction is Direction.MAX else "minimize",
+                load_if_exists=True,
+            )
+            there = len(study.get_trials(deepcopy=False))
+            study.add_trials([frozen(one, space, readable=True) for one in trials[there:]])
+        self._copied[name] = len(trials)
+        return max(len(trials) - there, 0)
+
+    def close(self) -> None:
+        self._storage.remove_session()
+        self._storage.engine.dispose()
