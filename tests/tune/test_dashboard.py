@@ -1,0 +1,90 @@
+"""Copies of searches for optuna-dashboard, in the database of kdx."""
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from kdx.cli.running import copy_to_dashboard
+from kdx.store.check import check
+from kdx.store.database import open_database
+from kdx.tune.dashboard import Dashboard
+from tests.tune.searched import plan_of, search
+
+PROGRAM = Path(sys.executable).with_name("optuna-dashboard")
+
+
+@pytest.fixture
+def searched(tmp_path):
+    plan = plan_of(tmp_path, "tpe", "median")
+    with open_database(tmp_path / "runs.db", write=True, create=True) as database:
+        found = search(database, plan, random.Random(0))
+        copy_to_dashboard(found, plan, database)
+    return tmp_path / "runs.db", plan, found
+
+
+def studies(path: Path):
+    import optuna
+
+    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    found = optuna.get_all_study_summaries(storage)
+    return {one.study_name: optuna.load_study(study_name=one.study_name, storage=storage) for one in found}
+
+
+def test_each_search_is_a_study_with_its_trials(searched):
+    path, plan, found = searched
+    made = studies(path)
+    assert len(made) == 2 and all(name.startswith("tuned: kernel ") for name in made)
+    for study, cell in zip(made.values(), plan.cells, strict=True):
+        trials = found.trials(cell.search.id)
+        assert [trial.params for trial in study.trials] == [one.parameters for one in trials]
+        assert study.best_trial.number == found.winner(cell.search.id).number
+        assert all(trial.intermediate_values for trial in study.trials)
+
+
+def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(searched, tmp_path):
+    path, plan, found = searched
+    (cell, _) = plan.cells
+    arguments = ("again", cell.spec.selection[1], cell.search.space)
+    trials = found.trials(cell.search.id)
+    for count, added in ((3, 3), (10, 7), (10, 0)):
+        dashboard = Dashboard(f"sqlite:///{path}")
+        assert dashboard.copy(*arguments, trials[:count]) == added
+        dashboard.close()
+    assert [trial.number for trial in studies(path)["again"].trials] == list(range(10))
+
+
+def test_kdx_takes_a_database_with_the_tables_of_optuna(searched, tmp_path):
+    path, _, _ = searched
+    with open_database(path, write=True) as database:
+        assert check(database).faults == ()
+        database.back_up(tmp_path / "copy.db")
+    assert len(studies(tmp_path / "copy.db")) == 2
+
+
+@pytest.mark.skipif(not PROGRAM.exists() and not shutil.which("optuna-dashboard"), reason="no optuna-dashboard here")
+def test_the_real_dashboard_shows_the_studies(searched):
+    path, _, _ = searched
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = str(PROGRAM) if PROGRAM.exists() else "optuna-dashboard"
+    with subprocess.Popen([program, f"sqlite:///{path}", "--port", str(port)], stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(120):
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/studies") as answer:
+                        shown = json.load(answer)
+                    break
+                except OSError:
+                    time.sleep(0.5)
+        finally:
+            server.terminate()
+    assert len(shown["study_summaries"]) == 2
