@@ -31,6 +31,7 @@ from kdx.cli import (
     status,
     sweep,
     trace,
+    tune,
     verify,
 )
 from kdx.cli.console import error, prepare_streams
@@ -72,6 +73,7 @@ RUN, LOOK, KEEP, EXTEND = "Run", "Look", "Keep", "Extend"
 app.command("init", rich_help_panel=RUN)(init.init)
 app.command("plan", rich_help_panel=RUN)(plan.plan)
 app.command("sweep", rich_help_panel=RUN)(sweep.sweep)
+app.command("tune", rich_help_panel=RUN)(tune.tune)
 app.command("resume", rich_help_panel=RUN)(resume.resume)
 app.command("evaluate", rich_help_panel=RUN)(evaluate.evaluate)
 app.command("retry", rich_help_panel=RUN)(retry.retry)

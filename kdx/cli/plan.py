@@ -68,6 +68,7 @@ def plan(
     """
     from kdx.cli import plan_view
     from kdx.cli.planned import change_of, leaving
+    from kdx.cli.running import search_lines, with_winners
     from kdx.cli.wording import impossible_evaluations, what_is_left_out
     from kdx.data.plan_corpora import corpora, prepare_data
     from kdx.errors import Faults, KdxError
@@ -99,6 +100,7 @@ def plan(
     if backend_of(db).exists():
         with open_database(db, write=False) as database, database.read():
             try:
+                wanted = with_winners(database, wanted)
                 change = change_of(database, wanted, grid, db, replaces=replace)
             except KdxError as fault:
                 raise unfit or fault from None
@@ -114,7 +116,11 @@ def plan(
         out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, at_a_time))})
     else:
         out_lines(plan_view.lines(found, every=every))
-        notes += [*impossible_evaluations(wanted), *plan_view.costs(found, at_a_time, available, free)]
+        notes += [
+            *search_lines(wanted),
+            *impossible_evaluations(wanted),
+            *plan_view.costs(found, at_a_time, available, free),
+        ]
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
         if limit and (within := what_is_left_out(limit, found.within(limit, at_a_time), wanted)):

@@ -165,6 +165,36 @@ def search_and_run(
     return with_winners, code or (FAILED if lost else 0)
 
 
+def with_winners(database: Database, plan: Plan) -> Plan:
+    """The plan with the winners of searches that are done, as far as a database has them."""
+    if not plan.searched:
+        return plan
+    search = Searching(database, plan)
+    search.look()
+    return search.with_winners()
+
+
+def search_lines(plan: Plan) -> Iterator[str]:
+    """What is searched before anything else is trained, in one line."""
+    templates = {cell.search.id: cell for cell in plan.cells if cell.search and not cell.won}
+    if not templates:
+        return
+    runs = steps = 0
+    for cell in templates.values():
+        assert cell.search is not None
+        count = cell.search.tuning.trials * len(cell.search.tuning.seeds)
+        runs, steps = runs + count, steps + count * cell.spec.training.steps
+    some = next(iter(templates.values())).search
+    assert some is not None
+    tuning, cells = some.tuning, len({cell.ordinal for cell in plan.cells if cell.search and not cell.won})
+    seeds = f"{len(tuning.seeds)} tuning seed{'' if len(tuning.seeds) == 1 else 's'}"
+    yield (
+        f"first a search: {len(templates)} cells × {tuning.trials} trials × {seeds} = {runs:,} runs, "
+        f"{steps:,} steps at most by the grid's steps ({tuning.sampler}, pruner {tuning.pruner}); "
+        f"then the {cells} winners × {len(plan.seeds)} seeds = {cells * len(plan.seeds):,} runs"
+    )
+
+
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:
     """Copies the trials that have ended to where optuna-dashboard finds them."""
     from kdx.tune.dashboard import Dashboard

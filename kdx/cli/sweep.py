@@ -58,7 +58,7 @@ def sweep(
 
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
-    from kdx.cli.running import budget_from_now, search_and_run
+    from kdx.cli.running import budget_from_now, search_and_run, with_winners
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
@@ -78,7 +78,7 @@ def sweep(
     for note in prepare_data(wanted):
         say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
-        change = change_of(database, wanted, grid, db, replaces=replace)
+        change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")
         if not wanted.searched:

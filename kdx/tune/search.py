@@ -60,8 +60,8 @@ class Searching:
         """Cell of a trial → what is run."""
 
     def look(self) -> None:
-        """Settles what has ended, and begins nothing."""
-        self._settle(searches.trials(self._database, self._cells))
+        """Sees what has ended; records nothing and begins nothing."""
+        self._settle(searches.trials(self._database, self._cells), record=False)
 
     def advance(self) -> TrialPlan:
         """Settles what has ended, draws rounds whose turn it is, and says which runs may begin.
@@ -107,7 +107,7 @@ class Searching:
         spec = search.cell(best.parameters)
         return replace(cell, id=cell_id(spec), spec=spec, settings=(), won=True)
 
-    def _settle(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> list["_Open"]:
+    def _settle(self, recorded: Mapping[str, Sequence[TrialRecord]], *, record: bool = True) -> list["_Open"]:
         """Records trials that have ended, and returns the others."""
         known = {(key, number) for key, ended in self._ended.items() for number in range(len(ended))}
         fresh = [(key, one) for key, many in recorded.items() for one in many if (key, one.number) not in known]
@@ -133,7 +133,7 @@ class Searching:
                 settled[key, one.number] = ended.trial.state or TrialState.FAILED, ended.trial.value
             if key not in stopped:
                 self._ended[key] = [*before, ended]
-        if settled:
+        if settled and record:
             searches.settle(self._database, settled)
         return still_open
 

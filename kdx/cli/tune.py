@@ -1,0 +1,88 @@
+"""`kdx tune`: searches the parameters of a grid's cells, and trains no winner."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdx.cli import completion
+from kdx.cli.console import say
+from kdx.cli.options import (
+    DATABASE,
+    MOST_RUNS,
+    Db,
+    MaxRuns,
+    Replace,
+    Seeds,
+    Set,
+    WithinBudget,
+    Workers,
+    in_database,
+    seeds_of,
+    set_words,
+    with_run_options,
+)
+from kdx.run_options import RunOptions
+
+
+@with_run_options
+def tune(
+    grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file with `tune:`.")],
+    db: Db = DATABASE,
+    workers: Workers = None,
+    seeds: Seeds = None,
+    set_: Set = None,
+    max_runs: MaxRuns = MOST_RUNS,
+    budget: WithinBudget = None,
+    options: RunOptions = RunOptions(),
+    replace: Replace = False,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the winners as a grid that tunes nothing.")
+    ] = None,
+) -> None:
+    """Search the parameters under `tune:` of a grid, and train no winner; `kdx sweep` does both.
+
+    Example: kdx tune grid.yaml --workers 2
+
+    Example: kdx tune grid.yaml --write tuned.yaml
+    """
+    import shlex
+    from dataclasses import replace as replaced
+
+    from kdx.cli.own_code import announce
+    from kdx.cli.planned import change_of, leaving
+    from kdx.cli.running import budget_from_now, search_and_run, with_winners
+    from kdx.data.plan_corpora import prepare_data
+    from kdx.errors import KdxError
+    from kdx.files import write_whole
+    from kdx.grid.load import load_grid
+    from kdx.grid.tuned_grid import tuned_grid
+    from kdx.store.database import open_database
+    from kdx.sweep.capacity import memory, refuse_what_does_not_fit
+    from kdx.sweep.gpus import visible_gpus
+    from kdx.sweep.trial import try_parts
+
+    limit = budget_from_now(budget)
+    command = shlex.join(("kdx", "tune", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
+    wanted = replaced(load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ()), command=command)
+    if not wanted.searched:
+        raise KdxError("the grid has no `tune:`", place=grid, hint="kdx explain tune")
+    if write is not None and write.exists():
+        raise KdxError("the file is there already", place=str(write), hint="give --write another name")
+    refuse_what_does_not_fit(wanted, memory(visible_gpus()))
+    announce(wanted)
+    try_parts(wanted)
+    for note in prepare_data(wanted):
+        say(f"note: {note}")
+    with open_database(db, write=True, create=True) as database:
+        change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
+        if change and (message := leaving(change, wanted, db)):
+            say(f"note: {message}")
+        found, code = search_and_run(wanted, database, db, workers, options, budget=limit, searches_only=True)
+    if code:
+        raise typer.Exit(code)
+    if write is not None:
+        write_whole(write, tuned_grid(found, write))
+        say(f"wrote {write}; next: kdx sweep {shlex.quote(str(write))}{in_database(db)}")
+    else:
+        say(f"next: kdx sweep {shlex.quote(grid)}{in_database(db)}")

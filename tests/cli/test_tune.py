@@ -1,0 +1,87 @@
+"""`kdx tune`: the search alone, killed at any moment, and its winners as a grid."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+GRID = """\
+name: tuned
+seeds: 1
+task: translation
+data: {corpus: synthetic-translation}
+model: {width: 16, heads: 2, inner: 16, dropout: 0.0}
+training: {steps: 8, batch_tokens: 200, warmup: 2, validate_every: 4}
+axes: {kernel: [exponential, rbf]}
+tune:
+  parameters: {training.learning_rate: {low: 1e-4, high: 1e-1, log: true}}
+  sampler: tpe
+  pruner: median
+  trials: 6
+  round: 2
+"""
+KDX = [sys.executable, "-m", "kdx"]
+
+
+def typed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KDX, *words], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def trials(folder: Path) -> list[tuple]:
+    with closing(sqlite3.connect(folder / "runs.db")) as connection:
+        return connection.execute(
+            "SELECT search_id, number, parameters, cell_id, state, bits FROM trial ORDER BY 1, 2"
+        ).fetchall()
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("unbroken")
+    (folder / "grid.yaml").write_text(GRID)
+    done = typed(folder, "tune", "grid.yaml", "--workers", "2", "--write", "tuned.yaml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_searches_and_trains_no_winner(unbroken):
+    assert [state for *_, state, _ in trials(unbroken)].count("completed") >= 8 and len(trials(unbroken)) == 12
+    with closing(sqlite3.connect(unbroken / "runs.db")) as connection:
+        tested = connection.execute("SELECT count(*) FROM run WHERE test_score IS NOT NULL").fetchone()
+        rows = connection.execute("SELECT count(*) FROM metric WHERE name LIKE 'test/%'").fetchone()
+        winners = connection.execute("SELECT DISTINCT state FROM run WHERE seed = 0").fetchall()
+    assert (tested, rows, winners) == ((0,), (0,), [("pending",)]), "trials read validation alone"
+
+
+def test_the_winners_are_written_as_a_grid(unbroken):
+    planned = typed(unbroken, "plan", "tuned.yaml")
+    assert "2 runs of 2 cells × 1 seeds" in planned.stdout + planned.stderr, planned.stderr
+    again = typed(unbroken, "tune", "grid.yaml", "--write", "tuned.yaml")
+    assert again.returncode == 2 and "the file is there already" in again.stderr
+
+
+def test_a_search_that_is_killed_goes_on_as_if_nothing_had_happened(unbroken, tmp_path):
+    (tmp_path / "grid.yaml").write_text(GRID)
+    kills = 0
+    for seconds in (6, 7, 8, 9):
+        with subprocess.Popen(
+            [*KDX, "tune", "grid.yaml", "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE
+        ) as process:
+            time.sleep(seconds)
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                kills += 1
+    done = typed(tmp_path, "tune", "grid.yaml", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert kills and trials(tmp_path) == trials(unbroken)
+
+
+def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
+    (tmp_path / "grid.yaml").write_text(GRID[: GRID.index("tune:")])
+    done = typed(tmp_path, "tune", "grid.yaml")
+    assert done.returncode == 2 and "the grid has no `tune:`" in done.stderr
