@@ -61,7 +61,10 @@ class Searching:
 
     def look(self) -> None:
         """Sees what has ended; records nothing and begins nothing."""
-        self._settle(searches.trials(self._database, self._cells), record=False)
+        with self._database.read():
+            recorded = searches.trials(self._database, self._cells)
+            runs = self._runs(recorded)
+        self._settle(recorded, runs, record=False)
 
     def advance(self) -> TrialPlan:
         """Settles what has ended, draws rounds whose turn it is, and says which runs may begin.
@@ -69,8 +72,10 @@ class Searching:
         The searches are recorded before (`kdx.store.recording.register`).
         """
         while True:
-            recorded = searches.trials(self._database, self._cells)
-            asked = self._settle(recorded)
+            with self._database.read():
+                recorded = searches.trials(self._database, self._cells)
+                runs = self._runs(recorded)
+            asked = self._settle(recorded, runs)
             new = self._draw(recorded)
             if not new:
                 return self._asked(asked)
@@ -107,11 +112,16 @@ class Searching:
         spec = search.cell(best.parameters)
         return replace(cell, id=cell_id(spec), spec=spec, settings=(), won=True)
 
-    def _settle(self, recorded: Mapping[str, Sequence[TrialRecord]], *, record: bool = True) -> list["_Open"]:
+    def _fresh(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> list[tuple[str, TrialRecord]]:
+        """(search, trial) of those that are not known to have ended."""
+        known = {key: len(ended) for key, ended in self._ended.items()}
+        return [(key, one) for key, many in recorded.items() for one in many if one.number >= known[key]]
+
+    def _settle(
+        self, recorded: Mapping[str, Sequence[TrialRecord]], runs: "_Runs", *, record: bool = True
+    ) -> list["_Open"]:
         """Records trials that have ended, and returns the others."""
-        known = {(key, number) for key, ended in self._ended.items() for number in range(len(ended))}
-        fresh = [(key, one) for key, many in recorded.items() for one in many if (key, one.number) not in known]
-        runs = self._runs({one.cell_id for _, one in fresh if one.cell_id})
+        fresh = self._fresh(recorded)
         still_open: list[_Open] = []
         settled: dict[tuple[str, int], tuple[TrialState, float | None]] = {}
         stopped: set[str] = set()
@@ -137,9 +147,9 @@ class Searching:
             searches.settle(self._database, settled)
         return still_open
 
-    def _runs(self, cells: set[str]) -> "_Runs":
-        metrics = {_metric(cell) for cell in self._cells.values()}
-        return _Runs(self._database, cells, metrics)
+    def _runs(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> "_Runs":
+        cells = {one.cell_id for _, one in self._fresh(recorded) if one.cell_id}
+        return _Runs(self._database, cells, {_metric(cell) for cell in self._cells.values()})
 
     def _draw(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> list[tuple[Search, list[NewTrial]]]:
         from kdx.tune.sampling import draw
@@ -195,13 +205,19 @@ class _Runs:
     """The runs of trials, and the curves of those that have ended."""
 
     def __init__(self, database: Database, cells: set[str], metrics: set[str]) -> None:
-        self.newest = reading.recorded(database, cells) if cells else {}
-        final = reading.newest_final(database, cells) if cells else {}
-        self.over = {key: one for key, one in self.newest.items() if one.state in _OVER} | {
-            key: one for key, one in final.items() if self.newest[key].state not in _OVER
-        }
-        ids = [one.id for one in self.over.values()]
-        self._curves = reading.curves_of(database, ids, metrics) if ids else {}
+        self.over: dict[tuple[str, int], RunRecord] = {}
+        """(cell id, seed) → the newest generation that has ended; a final one may be followed by one that has not."""
+        self._curves: dict[int, dict[str, CurveRecord]] = {}
+        if not cells:
+            return
+        # One transaction, for to begin one takes longer than what is asked in it.
+        with database.read():
+            newest = reading.recorded(database, cells)
+            self.over = {key: one for key, one in newest.items() if one.state in _OVER}
+            repeated = {one.cell_id for one in newest.values() if one.generation and one.state not in _OVER}
+            if repeated:
+                self.over = reading.newest_final(database, repeated) | self.over
+            self._curves = reading.curves_of(database, [one.id for one in self.over.values()], metrics)
 
     def curve(self, record: RunRecord, metric: str) -> dict[int, float]:
         found: CurveRecord | None = self._curves.get(record.id, {}).get(metric)
