@@ -51,7 +51,10 @@ def plan(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="A line for each run and cell, however many; else many are summed up.")
+        bool,
+        typer.Option(
+            "--all", envvar="KDX_ALL", help="A line for each run and cell, however many; else many are summed up."
+        ),
     ] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
