@@ -93,9 +93,9 @@ def plan(
     refuse_what_does_not_fit(wanted, available)
     # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
     unfit: Faults | None = None
-    notes: list[str] = []
+    notes = list(wanted.notes)
     try:
-        notes = prepare_data(wanted, large=False)
+        notes += prepare_data(wanted, large=False)
     except Faults as faults:
         unfit = faults
     change = None

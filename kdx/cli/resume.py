@@ -49,7 +49,7 @@ def resume(
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
             if failed:
-                recording.reset_failed(database, [each.id for each in record.runs])
+                recording.reset(database, [each.id for each in record.runs], (RunState.FAILED,))
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             over = not unfinished & {each.state for each in record.runs}

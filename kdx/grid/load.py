@@ -48,7 +48,8 @@ def load_grid(
     faults = FaultList()
     of_grid, of_cells = set_values(given, faults)
     texts: dict[Path, str] = {}
-    root = extended(path, faults, texts).overlaid(of_grid)
+    notes: list[str] = []
+    root = extended(path, faults, texts, notes).overlaid(of_grid)
     if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
@@ -90,6 +91,7 @@ def load_grid(
         _text(root, "description", "", faults),
         file=str(path.resolve()),
         evaluations=tuple(evaluations),
+        notes=tuple(notes),
         sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
     tables = read_tables(root, lambda: labelled_cells(plan), faults)

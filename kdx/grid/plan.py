@@ -108,6 +108,10 @@ class Plan:
     """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
+    only: frozenset[tuple[str, int]] | None = None
+    """(cell id, seed) of the runs that are wanted of it; None: all."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Lines on the grid that its author should know, such as a key that has another name now."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
 
@@ -124,7 +128,8 @@ class Plan:
         for cell in self.cells:
             due[cell.id] = min(cell.priority, due.get(cell.id, cell.priority))
         runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
-        return tuple(sorted(runs, key=lambda run: due[run.cell.id]))
+        wanted = (run for run in runs if self.only is None or run.key in self.only)
+        return tuple(sorted(wanted, key=lambda run: due[run.cell.id]))
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
         """The evaluations that the runs of a cell can have, in the order of the grid."""

@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 
 from kdx.errors import KdxError, did_you_mean
+from kdx.store import invalidations
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -45,6 +46,7 @@ from kdx.store.records import (
     EvaluationRecord,
     Inventory,
     Provenance,
+    RenamedCell,
     RunRecord,
     RunState,
     SweepRecord,
@@ -53,9 +55,11 @@ from kdx.store.records import (
 from kdx.store.schema import (
     attempt,
     cell,
+    cell_migration,
     environment,
     evaluation,
     identity,
+    invalidation,
     metric,
     now,
     output,
@@ -180,6 +184,7 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         provenance=_provenance(connection, _planned_in(row.id)),
         evaluations=_evaluations(connection, row),
         documents=_documents(connection, row),
+        renamed=_renamed(connection, {each.id for each in cells}),
     )
 
 
@@ -192,6 +197,23 @@ def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, E
 
     planned = select(run.c.id).where(_planned_in(row.id))
     return evaluations.which(connection, evaluation.c.run_id.in_(planned))
+
+
+def _renamed(connection: Connection, cell_ids: Collection[str]) -> dict[str, list[RenamedCell]]:
+    found: dict[str, list[RenamedCell]] = defaultdict(list)
+    for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
+        if row.cell_id in cell_ids:
+            found[row.cell_id].append(RenamedCell(row.former_id, row.made, row.change))
+    return dict(found)
+
+
+def former_ids(database: Database) -> dict[str, tuple[str, ...]]:
+    """Cell id → the ids that it had before, the first one first, for cells of which a word was renamed."""
+    found: dict[str, list[str]] = defaultdict(list)
+    with database.read() as connection:
+        for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
+            found[row.cell_id].append(row.former_id)
+    return {cell_id: tuple(ids) for cell_id, ids in found.items()}
 
 
 def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecord]:
@@ -242,6 +264,12 @@ def load_run(database: Database, run_id: int) -> RunRecord:
     if not records:
         raise KdxError(f"there is no run {run_id}", place=database.name, hint="kdx status SWEEP lists those of a sweep")
     return records[0]
+
+
+def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...]:
+    """Those of these runs that there are, in whatever generation."""
+    with database.read() as connection:
+        return _records(connection, run.c.id.in_(list(run_ids)), every=True)
 
 
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
@@ -549,24 +577,30 @@ _ORIGIN = frozenset(
 
 
 def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
-    """Runs in every generation, each with the number of the newest generation and of the newest final one."""
+    """Runs in every generation, each with the number of the newest generation, of the newest final one, and of the
+    newest one that is out of tables."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
+    out = select(invalidation.c.run_id).where(invalidation.c.withdrawn.is_(None))
     return select(
         *(column for column in run.c if column.name not in _ORIGIN),
         func.max(run.c.generation).over(partition_by=same).label("newest"),
         func.max(final).over(partition_by=same).label("newest_final"),
+        func.max(case((run.c.id.in_(out), run.c.generation))).over(partition_by=same).label("newest_out"),
     ).where(true() if which is None else which)
 
 
 def _records(
     connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
 ) -> tuple[RunRecord, ...]:
-    """The newest generation of each of these runs, with `finals` also the newest final one, or with `every` all."""
+    """The newest generation of each of these runs, with `finals` also those that may stand for it, or with `every` all.
+
+    An older generation stands for a run whose newest is unfinished, or out of tables.
+    """
     each = generations(which).subquery()
     wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
-        wanted = or_(wanted, each.c.generation == each.c.newest_final)
+        wanted = or_(wanted, each.c.generation == each.c.newest_final, each.c.newest_out.is_not(None))
     # An attempt that has not ended is NULL here, which the sum ignores.
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id == each.c.id)
     derived = {
@@ -575,13 +609,16 @@ def _records(
         "test_score": each.c.test_bits,
         "seconds": seconds.scalar_subquery(),
     }
-    columns = [derived[name] if name in derived else each.c[name] for name in RunRecord._fields]
+    columns = [
+        derived[name] if name in derived else each.c[name] for name in RunRecord._fields if name != "invalidated"
+    ]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
+    reasons = invalidations.reasons(connection)
     valid, test = (RunRecord._fields.index(name) for name in ("valid_score", "test_score"))
     records = []
     for row in rows:
         values = list(row)
         for score in (valid, test):
             values[score] = None if values[score] is None else value_of(values[score])
-        records.append(RunRecord(*values))
+        records.append(RunRecord(*values, invalidated=reasons.get(row.id)))  # type: ignore[misc]
     return tuple(records)

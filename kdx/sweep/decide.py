@@ -62,7 +62,8 @@ def decide(
         missing = tuple(one for one in asked.values() if one.id not in there)
         failed = sum(there.get(key) is not None for key in asked)
         action, reason = _decide(record, liveness, checkpoint)
-        if record and record.state is RunState.COMPLETED and (missing or failed):
+        valid = record is not None and record.invalidated is None
+        if record and valid and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
         decisions.append(Decision(run, record, action, reason, missing, failed))
@@ -99,6 +100,8 @@ def _decide(
 ) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
+    if record.invalidated is not None:
+        return Action.SKIP, f"out of tables: {record.invalidated}; kdx retry {record.id} trains it again"
     match record.state:
         case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"
@@ -114,7 +117,7 @@ def _decide(
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:
-            return Action.SKIP, "cancelled"
+            return Action.SKIP, f"cancelled; kdx retry {record.id} takes it up again"
         case RunState.COMPLETED:
             score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
             return Action.SKIP, f"completed, {score}"

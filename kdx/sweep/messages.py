@@ -60,6 +60,8 @@ class ClaimedRun:
     """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
     parts: tuple[str, ...] = ()
     """The parts of one's own that the cell has, each as text, see `kdx.own_parts.registry`."""
+    formerly: tuple[str, ...] = ()
+    """Ids that the cell had before a word of it was renamed."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

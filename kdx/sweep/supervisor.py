@@ -18,7 +18,7 @@ from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunRecord
+from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
@@ -83,6 +83,8 @@ class _Running:
     """When the worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
     """When the worker was asked to end because it gave none."""
+    cancelled: bool = False
+    """Whether the worker was asked to end because somebody cancelled the run."""
 
 
 @dataclass
@@ -176,6 +178,7 @@ class Supervisor:
         if self._left() <= 0 and self._stopping is None:
             self.out_of_time = True
             self.stop(signal.SIGINT)
+        self._end_cancelled(decisions)
         if self._stopping is None and self._trouble is None:
             self._start(decisions)
         if not self._active:
@@ -262,6 +265,7 @@ class Supervisor:
                 gpu=gpu,
                 evaluations=_settings(self.plan.evaluations_of(run.cell.id)),
                 parts=texts_of(run.cell.spec.parts),
+                formerly=reading.former_ids(self.database).get(run.cell.id, ()),
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -353,6 +357,16 @@ class Supervisor:
         record = reading.recorded(self.database, [running.run.cell.id])[running.run.key]
         self.listener.ended(running.run, record)
         return record
+
+    def _end_cancelled(self, decisions: tuple[Decision, ...]) -> None:
+        """Ends workers whose run somebody cancelled: they can write nothing more of it, which a test notices late."""
+        for decision in decisions:
+            if decision.record is None or decision.record.state is not RunState.CANCELLED:
+                continue
+            running = self._active.get(decision.record.id)
+            if running is not None and not running.cancelled:
+                running.cancelled = True
+                self.host.signal(signal.SIGTERM, decision.record.id)
 
     def _end_hung(self) -> None:
         """Ends workers without progress; a lease alone would let a hung worker hold its run for ever."""

@@ -105,6 +105,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             options=claimed.options,
             recorded=come_to.rows,
             checkpointed=come_to.checkpoint,
+            formerly=claimed.formerly,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ def train(
     options: RunOptions = RunOptions(),
     recorded: int | None = None,
     checkpointed: int | None = None,
+    formerly: Sequence[str] = (),
 ) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -94,6 +95,7 @@ def train(
             hole: the rows are those of an older copy of the database. None: it is not known.
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
+        formerly: ids that the cell had before a word of it was renamed; checkpoints from then are its own.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -113,11 +115,12 @@ def train(
     facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
     own = f"{cell_id(spec)}-{seed}"
+    names = {own, *(f"{former}-{seed}" for former in formerly)}
 
     files = CheckpointFiles(folder)
     files.sweep()
     resumed, changed = resume(
-        files, own, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
+        files, names, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
     )
     step = resumed.step if resumed else 0
     recorder.begin(

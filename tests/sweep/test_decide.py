@@ -77,7 +77,12 @@ def first(
             (Action.WAIT, "running in another kdx"),
         ),
         (record(RunState.FAILED, error="boom"), Liveness.UNKNOWN, (Action.SKIP, "failed: boom")),
-        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled")),
+        (
+            record(RunState.COMPLETED, valid_score=1.0, invalidated="the corpus was cut"),
+            Liveness.UNKNOWN,
+            (Action.SKIP, "out of tables: the corpus was cut; kdx retry 1 trains it again"),
+        ),
+        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled; kdx retry 1 takes it up again")),
         (
             record(RunState.COMPLETED, valid_score=30.123),
             Liveness.UNKNOWN,

@@ -7,11 +7,11 @@ from math import isfinite, isinf, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
-from kdx.report.selection.cells import Cell, State
+from kdx.report.selection.cells import INVALIDATED, Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, EVALUATED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, OUT, RENAMED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -94,6 +94,8 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
     if cell.pruned:
         notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
+    if cell.invalidated:
+        notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
     if cell.undertrained:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
     if cell.state in counts:
@@ -327,6 +329,10 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
+    if fact.topic == RENAMED:
+        return f"Renamed since{among}: {'; '.join(parts)}."
+    if fact.topic == OUT:
+        return f"Out of the table{among}: {'; '.join(parts)}."
     if fact.topic == EVALUATED:
         return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:

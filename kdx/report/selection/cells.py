@@ -18,6 +18,9 @@ from kdx.report.statistics.rates import wilson
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
+INVALIDATED = "invalidated"
+"""What a seed is called whose run somebody took out of tables."""
+
 
 class State(StrEnum):
     """What a place of a table shows: a score, nothing yet, or why no run has a score."""
@@ -39,16 +42,27 @@ class Seed:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score, or in a table of a validation metric its validation score; None unless completed."""
+    """Its test score, or in a table of a validation metric its validation score; None unless completed and in the
+    table."""
     undertrained: str | None = None
     """Why its score says little: the model learned no more than the frequencies of the tokens."""
+    invalidated: str | None = None
+    """Why somebody took its run out of tables; None: nobody did."""
+    generation: int = 0
+    """Of its run; each deliberate repetition adds one."""
+
+    @property
+    def outcome(self) -> str:
+        """Its state, or that its run is out of tables."""
+        return self.state.value if self.invalidated is None else INVALIDATED
 
 
 @dataclass(frozen=True)
 class Cell:
     """One place of a table, in full precision.
 
-    Each seed counts once, by its newest final generation, or by its newest one if none is final.
+    Each seed counts once, by its newest final generation, or by its newest one if none is final. Generations that
+    somebody took out of tables count as missing.
     """
 
     id: str
@@ -159,7 +173,12 @@ class Cell:
     @property
     def undertrained(self) -> int:
         """Number of completed runs that learned no more than the frequencies of the tokens."""
-        return sum(one.undertrained is not None for one in self.seeds)
+        return sum(one.undertrained is not None and one.invalidated is None for one in self.seeds)
+
+    @property
+    def invalidated(self) -> int:
+        """Number of seeds whose every run somebody took out of tables."""
+        return sum(one.invalidated is not None for one in self.seeds)
 
     @property
     def failed(self) -> int:
@@ -169,7 +188,7 @@ class Cell:
     @property
     def unfinished(self) -> int:
         """Number of runs that are pending, running, interrupted or cancelled."""
-        return self.planned - self.completed - self.diverged - self.pruned - self.failed
+        return self.planned - self.completed - self.diverged - self.pruned - self.failed - self.invalidated
 
     @property
     def divergence_rate(self) -> tuple[float, float]:
@@ -192,7 +211,7 @@ class Cell:
         return expected_best([score for *_, score in ranked])
 
     def _count(self, state: RunState) -> int:
-        return sum(one.state is state for one in self.seeds)
+        return sum(one.state is state and one.invalidated is None for one in self.seeds)
 
 
 def cell_of(
@@ -221,7 +240,7 @@ def cell_of(
         return None
 
     def score_of(run: RunRecord) -> float | None:
-        if run.state is not RunState.COMPLETED:
+        if run.state is not RunState.COMPLETED or run.invalidated is not None:
             return None
         if name == selected_by.name:
             return run.valid_score
@@ -229,18 +248,30 @@ def cell_of(
 
     standing = standing_runs(runs)
     seeds = tuple(
-        Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
+        Seed(
+            run.seed,
+            run.id,
+            run.state,
+            run.valid_score,
+            score_of(run),
+            run.undertrained,
+            run.invalidated,
+            run.generation,
+        )
+        for run in standing
     )
     best = best_seed(standing, selected_by.direction)
     score = score_of(best) if best else None
     summary = summarise([one.score for one in seeds if one.score is not None])
-    memory = sum(run.out_of_memory for run in standing)
+    memory = sum(run.out_of_memory and run.invalidated is None for run in standing)
+    # A run that is out of tables is as one that is not there yet.
+    states = Counter(RunState.PENDING if run.invalidated else run.state for run in standing)
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
         metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
         selected_by=selected_by,
-        state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
+        state=State.VALUE if has_value else _without_value(states, memory),
         run_id=best.id if best else None,
         seed=best.seed if best else None,
         validation=best.valid_score if best else None,

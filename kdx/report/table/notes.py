@@ -22,6 +22,10 @@ _PRUNED = (
     "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them"
 )
+_INVALIDATED = (
+    "k/n invalidated: somebody took the runs of k of n seeds out of tables, with kdx invalidate; no score and no mean "
+    "counts them"
+)
 _UNDERTRAINED = (
     "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
     "unigram distribution of the training set), so their scores say little"
@@ -65,6 +69,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
     shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
     sentences += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
     sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
+    sentences += [f"{_INVALIDATED}."] if any(cell.invalidated for cell in cells) else []
     sentences += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
     return tuple(sentences)
 

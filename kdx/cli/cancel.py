@@ -1,0 +1,54 @@
+"""`kdx cancel`: stops runs for good, until somebody takes them up again."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from kdx.cli.console import out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+
+def cancel(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN…|SWEEP [KEY=VALUE]…",
+            help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
+            "as kernel=rbf.",
+        ),
+    ],
+    db: Db = DATABASE,
+    json: Json = False,
+) -> None:
+    """Cancel runs that are not over, also those that another kdx works at.
+
+    The process of a run stops within moments and writes nothing more of
+    it; the sweep goes on with its other runs. Checkpoints stay: kdx retry
+    goes on from the last one.
+
+    Example: kdx cancel quickstart kernel=rbf
+    """
+    from kdx.cli.named_runs import named_runs
+    from kdx.errors import KdxError
+    from kdx.store import leases
+    from kdx.store.database import open_database
+    from kdx.store.status import OVER
+
+    with open_database(db, write=True) as database:
+        named = named_runs(database, words, db)
+        over = [run for run in named.runs if run.state in OVER]
+        if over and named.sweep is None:
+            states = ", ".join(f"run {run.id} is {run.state}" for run in over)
+            raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
+        cancelled = leases.cancel(database, [run.id for run in named.runs])
+    if json:
+        out_json({"cancelled": [*cancelled], "running": [run for run, claimed in cancelled.items() if claimed]})
+    if not cancelled:
+        say("nothing was cancelled: every one of these runs is over")
+        return
+    running = sum(cancelled.values())
+    at_work = f", {running} of them at work" if running else ""
+    again = f"{shlex.quote(named.sweep)} state=cancelled" if named.sweep else " ".join(map(str, cancelled))
+    count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
+    say(f"cancelled {count}{at_work}; take up again with: kdx retry {again}{in_database(db)}")

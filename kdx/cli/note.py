@@ -1,0 +1,63 @@
+"""`kdx note`: writes a remark on a sweep or a run."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from kdx.cli.console import out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+LONGEST_TAG = 100  # characters
+
+
+def note(
+    what: Annotated[str, typer.Argument(metavar="SWEEP|RUN", help="A sweep, or the number of a run.")],
+    text: Annotated[str | None, typer.Argument(help="What to write; not needed where there is a tag.")] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="WORD", help="A word by which kdx status finds it; any number of times."),
+    ] = None,
+    db: Db = DATABASE,
+    json: Json = False,
+) -> None:
+    """Write a note or tags on a sweep or a run; kdx status shows them.
+
+    Example: kdx note quickstart "before the corpus was cut" --tag baseline
+
+    Example: kdx status quickstart tag=odd
+    """
+    from kdx.cli.named_runs import is_number, known_sweep, runs_of
+    from kdx.errors import KdxError
+    from kdx.store import remarks
+    from kdx.store.database import open_database
+    from kdx.store.reading import sweep_of
+    from kdx.store.schema import TEXT
+
+    written = (text or "").strip()
+    if not written and not tags:
+        raise KdxError("there is nothing to write", hint=f'write a text or a tag: kdx note {what} "…" --tag …')
+    if len(written) > TEXT:
+        raise KdxError(f"a note of {len(written):,} characters", allowed=f"at most {TEXT:,}")
+    for tag in tags or ():
+        if not tag or len(tag) > LONGEST_TAG or not tag.isprintable() or set(tag) & {" ", "="}:
+            allowed = f"a word without blanks and =, of at most {LONGEST_TAG} characters"
+            raise KdxError(f"`{tag}` as a tag", allowed=allowed)
+    with open_database(db, write=True) as database:
+        if is_number(what):
+            (run,) = runs_of(database, [what], db)
+            fresh = remarks.annotate(database, run_id=run.id, text=written, tags=tags or ())
+            sweep = sweep_of(database, run.id)
+        else:
+            sweep_id = known_sweep(database, what)
+            fresh = remarks.annotate(database, sweep_id=sweep_id, text=written, tags=tags or ())
+            sweep = what
+    if json:
+        out_json({"on": what, "note": written or None, "tags": list(fresh)})
+    had = [tag for tag in dict.fromkeys(tags or ()) if tag not in fresh]
+    done = (["a note"] if written else []) + [f"tag {tag}" for tag in fresh]
+    on = f"run {what}" if is_number(what) else what
+    already = f"{'; ' if done else ''}it has tag {', '.join(had)} already" if had else ""
+    news = f"{on} has {' and '.join(done)} now" if done else f"{on}: "
+    shown = f"; kdx status {shlex.quote(sweep)}{in_database(db)} shows it" if sweep else ""
+    say(f"{news}{already}{shown}")
