@@ -39,6 +39,8 @@ class Standing(StrEnum):
     """It has a result, and no code that it depends on has changed since."""
     STALE = "stale"
     """It has a result, and code that it depends on has changed since."""
+    INVALIDATED = "invalidated"
+    """It has a result, which somebody took out of tables."""
     RUNNING = "running"
     """Another kdx works at it."""
     FAILED = "failed"
@@ -181,6 +183,8 @@ def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
     record = decision.record
     if record is None:
         return Standing.NEW
+    if record.invalidated is not None:
+        return Standing.INVALIDATED
     match record.state:
         case RunState.PENDING if record.attempt or record.generation:
             return Standing.RETRIED

@@ -8,8 +8,9 @@ from kdx.cell_code import code_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import leases, reading, recording
+from kdx.store import invalidations, leases, reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
 from kdx.sweep.outlook import Outlook, Standing, outlook
@@ -65,10 +66,11 @@ def test_each_run_is_told_for_what_it_is(plan, database):
     new, stale, failed, continued, running, pending = standings(outlook(database, plan))
     assert (new, stale, failed) == (Standing.REUSED, Standing.STALE, Standing.FAILED)
     assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
-    recording.reset_failed(database, [3])
+    recording.reset(database, [3], [RunState.FAILED])
     recording.repeat(database, [1])
+    invalidations.invalidate(database, [2], "the corpus was cut")
     again = standings(outlook(database, plan))
-    assert (again[0], again[2]) == (Standing.RETRIED, Standing.RETRIED)
+    assert again[:3] == [Standing.RETRIED, Standing.INVALIDATED, Standing.RETRIED]
 
 
 def test_a_result_names_the_modules_that_changed_under_it(plan, database):
