@@ -33,7 +33,7 @@ def cancel(
     from kdx.errors import KdxError
     from kdx.store import leases
     from kdx.store.database import open_database
-    from kdx.store.status import OVER
+    from kdx.store.records import OVER
 
     with open_database(db, write=True) as database:
         named = named_runs(database, words, db)

@@ -129,8 +129,7 @@ def _decoder() -> codecs.IncrementalDecoder:
 def _followed(database: "Database", record: "RunRecord", path: Path, db: str) -> Iterator[str]:
     """The log as it grows; ends once the run is over."""
     from kdx.store.find import the_run
-    from kdx.store.records import RunState
-    from kdx.store.status import OVER
+    from kdx.store.records import OVER, RunState
 
     log, said = Log(path), None
     while True:

@@ -81,7 +81,7 @@ def plan(
     from kdx.store.database import open_database
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
-    from kdx.sweep.outlook import outlook
+    from kdx.sweep.outlook import Standing, outlook
 
     limit = _limit(budget)
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
@@ -118,6 +118,8 @@ def plan(
     else:
         out_lines(plan_view.lines(found, every=every))
         notes += [*impossible_evaluations(wanted), *plan_view.costs(found, at_a_time, available, free)]
+        if open_ := sum(each.standing is Standing.OPEN for each in found.runs):
+            notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
         if limit and (within := what_is_left_out(limit, found.within(limit, at_a_time), wanted)):
@@ -151,7 +153,8 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     stale = sum(each.standing is Standing.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
-    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
+    seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds"
+    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {seeds}"
     text += f": {', '.join(words)}"
     to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
     return f"{text}; {to_make} evaluations to make" if to_make else text

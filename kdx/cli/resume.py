@@ -35,6 +35,7 @@ def resume(
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, run_plan
     from kdx.data.plan_corpora import prepare_data
+    from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with
@@ -52,7 +53,7 @@ def resume(
                 recording.reset(database, [each.id for each in record.runs], (RunState.FAILED,))
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
-            over = not unfinished & {each.state for each in record.runs}
+            over = not unfinished & {each.state for each in without_unneeded(record).runs}
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}

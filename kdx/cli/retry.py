@@ -181,6 +181,7 @@ def _only(plan: "Plan", runs: "Sequence[RunRecord]") -> "Plan":
         seeds=tuple(seed for seed in plan.seeds if seed in seeds),
         tables=(),
         only=keys,
+        seed_rule=None,
     )
 
 

@@ -11,6 +11,7 @@ from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 from kdx.cli.processes import process_in_words, process_of
+from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.durations import in_words
 from kdx.sanitize import sanitize
 
@@ -58,16 +59,20 @@ def status(
 def _all_sweeps(database: "Database", json: bool) -> None:
     from kdx.report.render.rows import to_text
     from kdx.store.reading import sweeps
+    from kdx.store.records import OVER
     from kdx.store.remarks import remarks
-    from kdx.store.status import OVER, times, work
+    from kdx.store.status import times, work
     from kdx.sweep.forecast import seconds_left
 
     summaries = sweeps(database)
+    spared = spared_of(database, [each.name for each in summaries if set(each.counts) - OVER])
+    summaries = tuple(spared[each.name].without(each) if each.name in spared else each for each in summaries)
+    by_id = {each.id: spared[each.name] for each in summaries if each.name in spared}
     written = remarks(database)
     unfinished = [each.id for each in summaries if set(each.counts) - OVER]
     cells, working = defaultdict(list), defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
-        cells[time.sweep_id].append(time)
+        cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
     for one in work(database):
         working[one.sweep_id].append(one)
     rows: list[dict[str, Any]] = []
@@ -95,7 +100,8 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     for each, row in zip(summaries, rows, strict=True):
         workers = sum(map(_alive, working[each.id]))
         tags = " ".join(row["tags"])
-        lines.append((each.name, _done(each), _states(row["runs"]), _time_left(row, workers), tags))
+        states = _states(row["runs"], at_most=each.name in spared)
+        lines.append((each.name, _done(each), states, _time_left(row, workers), tags))
     out_lines(to_text(*_without_blanks(("sweep", "done", "states", "time left", "tags"), lines, "tags")))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
     if at_work:
@@ -146,6 +152,9 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
             for each in earlier
         ],
     }
+    spared = spared_of(database, [name])
+    for row in rows:
+        row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
     rows = chosen_runs(rows, chosen)
     if json:
         out_json({"sweep": name, **own, "runs": rows})
@@ -162,8 +171,9 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
     _write_notes([(name, own["notes"]), *of_runs], own["tags"])
-    counts = Counter(row["state"] for row in rows)
-    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {_states(counts)}{_next(counts, name, db)}")
+    counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
+    states = _states(counts, at_most=bool(spared))
+    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
 
 
 def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
@@ -190,6 +200,8 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
         return f"{_where(work)}, for {in_words(work.running)}"
     if row["invalidated"]:
         return f"out of tables: {row['invalidated']}"
+    if row["not_needed"]:
+        return f"{NOT_NEEDED}: {row['not_needed']}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 
@@ -232,8 +244,10 @@ def _done(each: "SweepSummary") -> str:
     return f"{sum(each.counts.get(state, 0) for state in FINAL):,} of {total:,}"
 
 
-def _states(counts: Any) -> str:
-    return ", ".join(f"{count:,} {state}" for state, count in counts.items()) or "no runs"
+def _states(counts: Any, *, at_most: bool) -> str:
+    """How many runs are in each state; where a rule decides how many are needed, pending ones are the most."""
+    most = {"pending": "at most "} if at_most else {}
+    return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
 
 
 def _time_left(row: dict[str, Any], workers: int) -> str:

@@ -12,6 +12,7 @@ from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import CellSelector
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.sections import Margin, Section
+from kdx.grid.seed_rule import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import recorded_facts
@@ -108,6 +109,8 @@ class Plan:
     """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
+    seed_rule: SeedRule | None = None
+    """Which of the seeds a cell needs; None: all of them."""
     only: frozenset[tuple[str, int]] | None = None
     """(cell id, seed) of the runs that are wanted of it; None: all."""
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -166,5 +169,6 @@ class Plan:
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
             **({"priorities": [cell.priority for cell in self.cells]} if any(c.priority for c in self.cells) else {}),
+            **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
             **recorded_facts(cell.spec for cell in self.cells),
         }

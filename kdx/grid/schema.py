@@ -23,6 +23,7 @@ from kdx.grid.load import LONGEST_NAME
 from kdx.grid.plan import TableSpec
 from kdx.grid.ranges import MOST_NUMBERS
 from kdx.grid.read_tables import MOST_TABLES
+from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.settings import settings
 from kdx.tasks import TASKS
 
@@ -237,9 +238,18 @@ def _seeds() -> Schema:
         "anyOf": [
             {"type": "integer", "minimum": 1, "maximum": 1_000_000},
             {"type": "array", "items": listed, "minItems": 1, "uniqueItems": True},
+            _seed_rule(),
         ],
         "default": 1,
     }
+
+
+def _seed_rule() -> Schema:
+    width = {"type": "number", "exclusiveMinimum": 0}
+    widths = {"type": "object", "additionalProperties": width, "minProperties": 1}
+    rule = {name: field_schema(SeedRule, name) for name in ("min", "max")}
+    rule["until"] = {"description": descriptions(SeedRule)["until"], "anyOf": [{"const": DECIDED}, widths]}
+    return _object(rule)  # of which an extending grid may have a part
 
 
 def _text(**more: Any) -> Schema:

@@ -43,7 +43,6 @@ from kdx.store.records import (
     CellRecord,
     CurveRecord,
     DocumentRecord,
-    EvaluationRecord,
     Inventory,
     Provenance,
     RenamedCell,
@@ -73,6 +72,7 @@ from kdx.store.schema import (
 
 if TYPE_CHECKING:
     from kdx.grid.difference import Contents
+    from kdx.grid.plan import Plan
     from kdx.grid.resolved_spec import ResolvedSpec
     from kdx.grid.task_facts import TaskFacts
 
@@ -141,6 +141,24 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         return _sweep_record(connection, _sweep(connection, database, name_or_id))
 
 
+def results(database: Database, plan: "Plan") -> SweepRecord:
+    """What the database has of the cells and seeds of a plan, as `load_sweep` returns a sweep.
+
+    The plan need not be recorded, or be the newest of its name.
+    """
+    which = run.c.cell_id.in_([one.id for one in plan.cells]) & run.c.seed.in_(plan.seeds)
+    with database.read() as connection:
+        return _of_runs(connection, which, no_results(plan))
+
+
+def no_results(plan: "Plan") -> SweepRecord:
+    """The same of a plan of which nothing has run yet."""
+    from kdx.grid.resolved_spec import ResolvedSpec
+
+    cells = tuple(CellRecord(one.id, one.ordinal, one.labels, ResolvedSpec.of(one.spec)) for one in plan.cells)
+    return SweepRecord(0, plan.name, 0.0, plan.grid, cells, ())
+
+
 def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
     """Every sweep as `load_sweep` returns it, the last planned first, from one state of the database."""
     with database.read() as connection:
@@ -156,8 +174,21 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal)
     ).all()
-    records = _records(connection, _planned_in(row.id), finals=True)
-    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(row.id)))
+    facts = read_facts(row.grid)
+    planned = tuple(
+        CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
+        for each in cells
+    )
+    return _of_runs(connection, _planned_in(row.id), SweepRecord(row.id, row.name, row.created, row.grid, planned, ()))
+
+
+def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord) -> SweepRecord:
+    """A sweep with the runs that are asked for, and with what was recorded of them."""
+    from kdx.store import evaluations
+
+    records = _records(connection, which, finals=True)
+    its = select(run.c.id).where(which)
+    of_runs = metric.c.run_id.in_(its)
     metrics: dict[int, dict[str, float]] = {record.id: {} for record in records}
     for prefix in ("test", "model"):
         # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
@@ -169,34 +200,20 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         for run_id, name, bits in found:
             if run_id in metrics:
                 metrics[run_id][name] = value_of(bits)
-    facts = read_facts(row.grid)
-    return SweepRecord(
-        id=row.id,
-        name=row.name,
-        created=row.created,
-        grid=row.grid,
-        cells=tuple(
-            CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
-            for each in cells
-        ),
+    documents = connection.execute(select(test_document).where(test_document.c.run_id.in_(its)))
+    return replace(
+        of,
         runs=records,
         metrics=metrics,
-        provenance=_provenance(connection, _planned_in(row.id)),
-        evaluations=_evaluations(connection, row),
-        documents=_documents(connection, row),
-        renamed=_renamed(connection, {each.id for each in cells}),
+        provenance=_provenance(connection, which),
+        evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
+        documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
+        renamed=_renamed(connection, {each.id for each in of.cells}),
     )
 
 
 def _with_facts(spec: "ResolvedSpec", facts: "Mapping[tuple[str, str], TaskFacts]") -> "ResolvedSpec":
     return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
-
-
-def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
-    from kdx.store import evaluations
-
-    planned = select(run.c.id).where(_planned_in(row.id))
-    return evaluations.which(connection, evaluation.c.run_id.in_(planned))
 
 
 def _renamed(connection: Connection, cell_ids: Collection[str]) -> dict[str, list[RenamedCell]]:
@@ -214,12 +231,6 @@ def former_ids(database: Database) -> dict[str, tuple[str, ...]]:
         for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
             found[row.cell_id].append(row.former_id)
     return {cell_id: tuple(ids) for cell_id, ids in found.items()}
-
-
-def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecord]:
-    planned = select(run.c.id).where(_planned_in(row.id))
-    found = connection.execute(select(test_document).where(test_document.c.run_id.in_(planned)))
-    return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":

@@ -31,6 +31,8 @@ LONGEST_LEASE = 3600.0
 """Longest lease that kdx gives, in seconds; a longer one means that the clock was set back."""
 
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
+OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
+"""States at which nothing is to be done unless somebody asks for it."""
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
 

@@ -7,11 +7,8 @@ from sqlalchemy import and_, case, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import RunState
 from kdx.store.schema import attempt, now, run, sweep_cell, sweep_run
-
-OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
-"""States of runs at which nothing is to be done unless somebody asks for it."""
 
 
 class WorkRecord(NamedTuple):

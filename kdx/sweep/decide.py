@@ -6,10 +6,12 @@ It is called again after every event, so whatever steers a sweep, from more seed
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
+from kdx.report.table.needed_seeds import Needed
+from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
 from kdx.sweep.lease_holder import Liveness
 
 
@@ -35,6 +37,10 @@ class Decision:
     """Evaluations that the plan asks for of this run and that are not made yet; each once."""
     failed: int = 0
     """Those that could not be made."""
+    needed: bool = True
+    """Whether the rule of the plan needs the seed, or may need it; a run that has ended counts as needed."""
+    awaits_look: bool = False
+    """Whether the seeds before it will show if the rule needs it."""
 
 
 def decide(
@@ -44,6 +50,7 @@ def decide(
     checkpoint: Callable[[RunRecord], int | None],
     evaluated: Mapping[int, Mapping[str, str | None]],
     has_weights: Callable[[RunRecord], bool],
+    needed: Mapping[str, Needed] = MappingProxyType({}),
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
@@ -53,6 +60,7 @@ def decide(
         checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
         evaluated: run id → id of an evaluation → why it failed, or None where it was made.
         has_weights: whether a completed run still has the weights that it was tested with.
+        needed: cell id → its seeds that are needed, where a rule of the plan decides that.
     """
     decisions = []
     for run in plan.runs:
@@ -61,6 +69,11 @@ def decide(
         asked = {one.id: one for one in plan.evaluations_of(run.cell.id)}
         missing = tuple(one for one in asked.values() if one.id not in there)
         failed = sum(there.get(key) is not None for key in asked)
+        so_far = needed.get(run.cell.id)
+        if so_far and run.seed >= so_far.seeds and (record is None or record.state not in OVER):
+            action = Action.WAIT if so_far.open else Action.SKIP
+            decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
+            continue
         action, reason = _decide(record, liveness, checkpoint)
         valid = record is not None and record.invalidated is None
         if record and valid and record.state is RunState.COMPLETED and (missing or failed):

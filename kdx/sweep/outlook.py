@@ -45,6 +45,10 @@ class Standing(StrEnum):
     """Another kdx works at it."""
     FAILED = "failed"
     """It failed or was cancelled, and nobody asked for more."""
+    OPEN = "open"
+    """It is a seed that the plan's rule may need, which the seeds before it will show."""
+    NOT_NEEDED = "not needed"
+    """It is a seed that the plan's rule does not need."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,10 @@ _COMPUTED = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
     record = decision.record
+    if decision.awaits_look:
+        return Standing.OPEN
+    if not decision.needed:
+        return Standing.NOT_NEEDED
     if record is None:
         return Standing.NEW
     if record.invalidated is not None:

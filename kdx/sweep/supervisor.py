@@ -26,6 +26,7 @@ from kdx.sweep.gpus import least_used_gpu
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
+from kdx.sweep.seeds import NeededSeeds
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
@@ -127,6 +128,7 @@ class Supervisor:
         """Whether the deadline was reached with work left."""
         self.nothing_fits = False
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
+        self._needed = NeededSeeds(self.plan)
 
     def run(self) -> int | None:
         """Runs until nothing is left to do; returns the signal that stopped it before that, or None.
@@ -213,13 +215,14 @@ class Supervisor:
         """Whether a run may begin before the deadline: one of this sweep, or one that another kdx may give up."""
         seconds = self._seconds()
         return any(
-            decision.action in (Action.WAIT, Action.EVALUATE)
-            or (decision.action is not Action.SKIP and fits(decision, seconds, self._left()))
+            decision.action is Action.EVALUATE
+            or (decision.action is Action.WAIT and not decision.awaits_look)
+            or (decision.action in (Action.START, Action.CONTINUE) and fits(decision, seconds, self._left()))
             for decision in decisions
         )
 
     def _decide(self) -> tuple[Decision, ...]:
-        decisions = decisions_in(self.database, self.plan, self.files)
+        decisions = decisions_in(self.database, self.plan, self.files, self._needed)
         for decision in decisions:
             if decision.record is None:
                 cell, seed = decision.run.key

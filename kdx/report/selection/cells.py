@@ -2,20 +2,23 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 from math import isfinite
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
+from kdx.grid.seed_rule import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, by_document
-from kdx.report.statistics.estimates import Summary, contrast, summarise
+from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
+from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
-from kdx.store.records import CellRecord, DocumentRecord, RunRecord, RunState
+from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
 INVALIDATED = "invalidated"
@@ -90,6 +93,8 @@ class Cell:
     """Whether `value` is the selected test score or the mean."""
     sums: Mapping[int, DocumentRecord] = field(default_factory=dict)
     """Seed → what its test measured by document; seeds for which that is not recorded are left out."""
+    seed_rule: SeedRule | None = None
+    """What decides how many seeds it has; None: it has all of its seeds in any case."""
 
     @property
     def value(self) -> float | None:
@@ -137,15 +142,38 @@ class Cell:
 
         None for a single seed, NaN if the spread is NaN.
         """
+        look = self.look
+        over_seeds = self.summary.half_width_at(look.alone(LEVEL) if look else LEVEL) if self.summary else None
         if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:
-            return self.summary.half_width if self.summary else None
+            return over_seeds
         # A perplexity is the exponential of what is averaged over documents.
         factors = [one.score or 0.0 if self.metric.in_nats else 1.0 for one in self.seeds if one.seed in self.scores]
-        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)])
+        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)], look)
         if mean is None:
-            return self.summary.half_width
+            return over_seeds
         low, high = mean.interval()
         return (high - low) / 2
+
+    @property
+    def ended(self) -> int:
+        """Seeds that have ended, counted from 0 to the first that has not."""
+        over = {one.seed for one in self.seeds if one.state in OVER}
+        return sum(1 for _ in takewhile(lambda seed: seed in over, range(len(over))))
+
+    @property
+    def look(self) -> Look | None:
+        """The last look at its seeds by its rule; None without a rule."""
+        if self.seed_rule is None:
+            return None
+        first, last = self.seed_rule.min, self.seed_rule.max
+        return Look(min(max(self.ended, first), last), first, last)
+
+    def until(self, n: int) -> "Cell":
+        """The cell as its first n seeds make it, by their mean."""
+        seeds = tuple(one for one in self.seeds if one.seed < n)
+        summary = summarise([one.score for one in seeds if one.score is not None])
+        state = State.VALUE if summary else State.HOLE
+        return replace(self, seeds=seeds, summary=summary, state=state, shown=Shown.MEAN)
 
     @property
     def reference(self) -> float | None:
@@ -222,6 +250,7 @@ def cell_of(
     *,
     metric: str | None = None,
     shown: Shown = Shown.BEST_SEED,
+    seed_rule: SeedRule | None = None,
 ) -> Cell | None:
     """Summarises the runs of a cell; None when its task has no such metric.
 
@@ -231,6 +260,7 @@ def cell_of(
         documents: run id → what its test measured by document.
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
+        seed_rule: what decides how many seeds the cell has, if a rule does.
     """
     known = record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
@@ -281,6 +311,7 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
         sums={run.seed: documents[run.id] for run in standing if run.id in documents},
+        seed_rule=seed_rule,
     )
 
 

@@ -35,6 +35,9 @@ RENAMED = "renamed"
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with words of another kdx."""
 
+SEEDS_BY_RULE = "seeds, as many as their rule chose"
+"""Topic of seeds in a sweep that adds them until something is decided."""
+
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
 _OF_THE_MACHINE = frozenset({"cores", "kdx"})
@@ -188,7 +191,7 @@ def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tu
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
-    yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
+    yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
     for factor, word in (*record.spec.words.items(), ("select.metric", record.spec.selection_metric)):
         if factor not in _NO_MATTER:
             yield factor, word or "none"
