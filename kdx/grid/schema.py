@@ -68,6 +68,11 @@ def _without_a_base() -> Schema:
     return {"axes": entries, "approaches": entries, "evaluations": entries, "tasks": some, "grids": some}
 
 
+def _or_null(schema: Schema) -> Schema:
+    """Null takes the whole out of what lies under a grid that extends another."""
+    return {"anyOf": [schema, _NULL]}
+
+
 def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
@@ -289,11 +294,11 @@ _OF_GRID = {
     "first": _first,
     "tables": _tables,
     "evaluations": _evaluations,
-    "tasks": _tasks,
-    "grids": _sub_grids,
-    "axes": _axes,
+    "tasks": lambda: _or_null(_tasks()),
+    "grids": lambda: _or_null(_sub_grids()),
+    "axes": lambda: _or_null(_axes()),
     "zip": _zip,
-    "approaches": _approaches,
+    "approaches": lambda: _or_null(_approaches()),
     "ablate": _ablate,
     "exclude": _exclude,
     "include": _include,
