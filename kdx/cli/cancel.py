@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
@@ -13,6 +14,7 @@ def cancel(
     words: Annotated[
         list[str],
         typer.Argument(
+            autocompletion=completion.sweeps_and_runs,
             metavar="RUN…|SWEEP [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
             "as kernel=rbf.",

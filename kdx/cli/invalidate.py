@@ -4,13 +4,19 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 
 def invalidate(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN…", help="Numbers of runs, as kdx status and kdx trace show them.")
+        list[str],
+        typer.Argument(
+            autocompletion=completion.runs,
+            metavar="RUN…",
+            help="Numbers of runs, as kdx status and kdx trace show them.",
+        ),
     ],
     db: Db = DATABASE,
     why: Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, in one line; needed.")] = None,

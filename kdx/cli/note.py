@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
@@ -12,7 +13,12 @@ LONGEST_TAG = 100  # characters
 
 
 def note(
-    what: Annotated[str, typer.Argument(metavar="SWEEP|RUN", help="A sweep, or the number of a run.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.sweeps_and_runs, metavar="SWEEP|RUN", help="A sweep, or the number of a run."
+        ),
+    ],
     text: Annotated[str | None, typer.Argument(help="What to write; not needed where there is a tag.")] = None,
     tags: Annotated[
         list[str] | None,

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
 
 def rename(
-    sweep: Annotated[str, typer.Argument(help="Name of a sweep.")],
+    sweep: Annotated[str, typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The name to be; no sweep may have it yet.")],
     db: Db = DATABASE,
     json: Json = False,

@@ -23,7 +23,7 @@ def retry(
     words: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completion.runs,
+            autocompletion=completion.sweeps_and_runs,
             metavar="RUN…|SWEEP [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
             "as state=cancelled.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def rm(
-    sweep: Annotated[str, typer.Argument(help="Name of a sweep.")],
+    sweep: Annotated[str, typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep.")],
     db: Db = DATABASE,
     runs: Annotated[
         bool,

@@ -114,7 +114,7 @@ def _decide(
     if record is None:
         return Action.START, "new"
     if record.invalidated is not None:
-        return Action.SKIP, f"out of tables: {record.invalidated}; kdx retry {record.id} trains it again"
+        return Action.SKIP, f"out of tables: {record.invalidated}; only kdx retry trains it again"
     match record.state:
         case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"
@@ -130,7 +130,7 @@ def _decide(
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:
-            return Action.SKIP, f"cancelled; kdx retry {record.id} takes it up again"
+            return Action.SKIP, "cancelled; only kdx retry takes it up again"
         case RunState.COMPLETED:
             score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
             return Action.SKIP, f"completed, {score}"
@@ -144,5 +144,6 @@ def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | 
     """The action for a run that had been started, with the step from which it continues."""
     reached, step = f"{why} step {record.progress_step}", checkpoint(record)
     if step is None:
-        return Action.START, f"begins again: {reached}, but no checkpoint is left"
+        lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
+        return Action.START, f"begins again: {reached}, {lost}"
     return Action.CONTINUE, f"from step {step}: {reached}"

@@ -57,7 +57,7 @@ def test_a_sweep_does_not_train_it_again():
     typed("invalidate", "1", "--why", "cut")
     decisions = {one.run.seed: one for one in kdx.plan("grid.yaml", DB)}
     assert decisions[0].action is Action.SKIP
-    assert decisions[0].reason == "out of tables: cut; kdx retry 1 trains it again"
+    assert decisions[0].reason == "out of tables: cut; only kdx retry trains it again"
 
 
 def test_json_says_what_was_done():

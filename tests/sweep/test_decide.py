@@ -80,9 +80,9 @@ def first(
         (
             record(RunState.COMPLETED, valid_score=1.0, invalidated="the corpus was cut"),
             Liveness.UNKNOWN,
-            (Action.SKIP, "out of tables: the corpus was cut; kdx retry 1 trains it again"),
+            (Action.SKIP, "out of tables: the corpus was cut; only kdx retry trains it again"),
         ),
-        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled; kdx retry 1 takes it up again")),
+        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled; only kdx retry takes it up again")),
         (
             record(RunState.COMPLETED, valid_score=30.123),
             Liveness.UNKNOWN,
@@ -108,8 +108,10 @@ def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
     ids=lambda value: value.state.value if isinstance(value, RunRecord) else "",
 )
 def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
-    decided = first(recorded, Liveness.GONE, checkpoint=None)
+    decided = first(recorded._replace(checkpoint_step=38), Liveness.GONE, checkpoint=None)
     assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
+    decided = first(recorded, Liveness.GONE, checkpoint=None)
+    assert decided == (Action.START, f"begins again: {reached}, before its first checkpoint")
 
 
 def test_every_state_is_decided():

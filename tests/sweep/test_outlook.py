@@ -116,3 +116,21 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
     CheckpointFiles(files_beside(database.location) / folder_of(record)).write("step", 8, {})
     found = outlook(database, plan)
     assert found.seconds()[0] == pytest.approx(2.0)
+
+
+def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(plan, database):
+    recording.register(database, plan, plan.grid)
+    end(database, 1, "complete", modules={})
+    invalidations.invalidate(database, [1], "the corpus was cut")
+    leases.cancel(database, [2])
+    first, second, *_ = outlook(database, plan).runs
+    assert (first.standing, first.changed) == (Standing.INVALIDATED, ())
+    assert second.standing is Standing.CANCELLED
+
+
+def test_where_nothing_is_left_to_do_it_costs_nothing(plan, database):
+    recording.register(database, plan, plan.grid)
+    for run_id in range(1, 7):
+        end(database, run_id, "complete")
+    found = outlook(database, plan)
+    assert (found.memory(2), found.disk(2), found.seconds()) == (0, 0, [])
