@@ -312,7 +312,8 @@ def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
     for topic, values in topics.items():
         words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
         more = ["…"] if len(words) > _MOST_VALUES else []
-        parts.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+        # A value may have commas of its own, as the seeds 0 and 2 of one cell have.
+        parts.append(f"{topic} ({' against '.join([*words[:_MOST_VALUES], *more])})")
     factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
     return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
 
