@@ -160,6 +160,7 @@ def test_bad_input_has_one_message_with_what_was_meant():
     assert refused("show", str(first.id), "seed=0").problem == f"`seed=0` chooses among runs, and run {first.id} is one"
     assert refused("show", "tiny", "--to", "figure.sgv").hint == "did you mean `.svg`?"
     assert refused("show", "tiny", "--to", "figure").hint == "such as figure.svg"
+    assert refused("show", "tiny", "--to", "figure.svg", "--json").problem == "--to and --json exclude each other"
     assert refused("show", "tiny", "valid/loss").hint == "--curves draws a metric"
     assert refused("show", "tiny", "--curves").problem == "there is no curve yet"
     learned(first, 6.0)

@@ -160,7 +160,8 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
         "Intervals and marks are over seeds alone."
     )
     assert rest == (
-        "Compared cells also differ, beside kernel, norm, in seeds (0–2 against 0–1); training.steps (1000 against 500)."
+        "Compared cells also differ, beside kernel, norm, in seeds (0–2 against 0–1); "
+        "training.steps (1000 against 500)."
     )
 
 
