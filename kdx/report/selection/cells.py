@@ -219,6 +219,11 @@ class Cell:
         return self.planned - self.completed - self.diverged - self.pruned - self.failed - self.invalidated
 
     @property
+    def cancelled(self) -> int:
+        """Number of runs that somebody cancelled, which nothing takes up by itself; they are unfinished too."""
+        return self._count(RunState.CANCELLED)
+
+    @property
     def divergence_rate(self) -> tuple[float, float]:
         """Wilson's 95% interval of the probability that a seed diverges, from the runs that completed or diverged."""
         return wilson(self.diverged, self.diverged + self.completed)
