@@ -199,7 +199,7 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     if work is not None:
         return f"{_where(work)}, for {in_words(work.running)}"
     if row["invalidated"]:
-        return f"out of tables: {row['invalidated']}"
+        return "; ".join(filter(None, (f"out of tables: {row['invalidated']}", row["error"])))
     if row["not_needed"]:
         return f"{NOT_NEEDED}: {row['not_needed']}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")

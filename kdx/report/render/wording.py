@@ -98,9 +98,10 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
         notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
     if cell.undertrained:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
-    if cell.state in counts:
-        note = ", ".join(text for state, text in notes.items() if state is not cell.state)
-        return CellText(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+    reasons = {**counts, State.INVALIDATED: cell.invalidated}
+    if cell.state in reasons:
+        note = ", ".join(text for state, text in notes.items() if state != cell.state)
+        return CellText(f"{cell.state} ({reasons[cell.state]}/{cell.planned})", note=note)
     value, metric = cell.value, cell.metric.name
     if value is None:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""

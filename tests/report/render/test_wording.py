@@ -69,6 +69,15 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, text: st
             [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
             CellText("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
         ),
+        ([run("a", 0, 1.0, 30.0)._replace(invalidated="cut")], CellText("invalidated (1/1)")),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=FAILED)],
+            CellText("failed (1/2)", note="1/2 invalidated"),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=PENDING)],
+            CellText("–", note="1/2 invalidated", aligned=True),
+        ),
         ([run("a", 0, nan, 30.0)], CellText("–", note="1/1 without a score", aligned=True)),
         (
             [run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)],
