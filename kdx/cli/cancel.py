@@ -1,13 +1,12 @@
 """`kdx cancel`: stops runs for good, until somebody takes them up again."""
 
-import shlex
 from typing import Annotated
 
 import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
 
 
 def cancel(
@@ -51,6 +50,7 @@ def cancel(
         return
     running = sum(cancelled.values())
     at_work = f", {running} of them at work" if running else ""
-    again = f"{shlex.quote(named.sweep)} state=cancelled" if named.sweep else " ".join(map(str, cancelled))
+    by_number = f"kdx retry {' '.join(map(str, cancelled))}{in_database(db)}"
+    again = retry_cancelled(named.sweep, db) if named.sweep else by_number
     count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
-    say(f"cancelled {count}{at_work}; take up again with: kdx retry {again}{in_database(db)}")
+    say(f"cancelled {count}{at_work}; take up again with: {again}")

@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, retry_cancelled, with_run_options
 from kdx.run_options import RunOptions
 
 
@@ -46,6 +46,7 @@ def resume(
     limit = budget_from_now(budget)
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
+    cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
     with open_database(db, write=True) as database:
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
@@ -53,10 +54,13 @@ def resume(
                 recording.reset(database, [each.id for each in record.runs], (RunState.FAILED,))
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
-            over = not unfinished & {each.state for each in without_unneeded(record).runs}
+            needed = without_unneeded(record).runs
+            over = not unfinished & {each.state for each in needed}
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
+                if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
+                    cancelled[name] = stopped
                 continue
             plan = plan_of(record, parts)
             announce(plan)
@@ -68,6 +72,12 @@ def resume(
     if failures:
         codes.append(FAILED)
         say(f"{len(failures)} runs failed before; try them again with: kdx resume --failed{where}")
+    elif not codes and cancelled:
+        count = len(set().union(*cancelled.values()))
+        again = " && ".join(retry_cancelled(name, db) for name in cancelled)
+        say(
+            f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
+        )
     elif not codes:
         say(f"nothing is unfinished; next: kdx report{where}")
     raise typer.Exit(max(codes, default=0))

@@ -67,6 +67,8 @@ def show(
     from kdx.store.database import open_database
     from kdx.store.find import CellFound, RunFound, SweepFound, find
 
+    if to is not None and json:
+        raise KdxError("--to and --json exclude each other", hint="--curves --json has the numbers of the curves")
     if to is not None:
         _refuse_format(to)
     conditions = [word for word in chosen or () if "=" in word]

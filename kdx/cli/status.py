@@ -9,7 +9,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
 from kdx.cli.processes import process_in_words, process_of
 from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.durations import in_words
@@ -199,7 +199,7 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     if work is not None:
         return f"{_where(work)}, for {in_words(work.running)}"
     if row["invalidated"]:
-        return f"out of tables: {row['invalidated']}"
+        return "; ".join(filter(None, (f"out of tables: {row['invalidated']}", row["error"])))
     if row["not_needed"]:
         return f"{NOT_NEEDED}: {row['not_needed']}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
@@ -264,7 +264,9 @@ def _next(counts: Any, name: str, db: str) -> str:
     quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
         return f"; next: kdx resume {quoted}{in_database(db)}"
-    return f"; next: kdx resume {quoted} --failed{in_database(db)}" if counts["failed"] else ""
+    if counts["failed"]:
+        return f"; next: kdx resume {quoted} --failed{in_database(db)}"
+    return f"; next: {retry_cancelled(name, db)}" if counts["cancelled"] else ""
 
 
 def _worker(one: "WorkRecord") -> dict[str, Any]:

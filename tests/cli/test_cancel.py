@@ -30,6 +30,21 @@ def test_all_that_is_not_over_is_cancelled():
     assert "nothing was cancelled" in typed("cancel", "tiny").stderr
 
 
+def test_every_command_that_counts_cancelled_runs_names_the_one_that_takes_them_up_again():
+    first, *_ = planned(3)
+    completed(first)
+    assert typed("report").stderr.endswith("; next: kdx resume tiny\n")
+    typed("cancel", "tiny", "seed=2")
+    assert typed("report").stderr.endswith("; next: kdx resume tiny\n"), "one is pending still"
+    typed("cancel", "tiny")
+    again = "kdx retry tiny state=cancelled\n"
+    assert typed("report").stderr.endswith(f"; next: {again}")
+    assert typed("status", "tiny").stderr.endswith(f"; next: {again}")
+    for words in (("resume",), ("resume", "tiny")):
+        said = f"nothing is unfinished but 2 cancelled runs; take up again with: {again}"
+        assert (typed(*words).stderr, typed(*words).exit_code) == (said, 0)
+
+
 def test_runs_are_chosen_by_number_and_by_words():
     planned(3)
     typed("cancel", "2")

@@ -40,6 +40,19 @@ def test_a_run_is_out_of_every_place_that_shows_it_and_comes_back():
     assert "invalidated" not in typed("report").stdout
 
 
+def test_a_cell_that_is_out_of_tables_is_no_hole_that_waits_for_a_run():
+    (run,) = planned(1)
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        recording.RunWriter(database, run.id, "me", 1).diverge("training loss is nan", 3)
+    typed("invalidate", "1", "--why", "a wrong rate")
+    said = typed("report")
+    shown = " ".join(said.stdout.split())
+    assert "invalidated (1/1)" in shown and "no score yet" not in shown and "not converge" not in shown
+    assert said.stderr == "1 cell: 0 with a score, 1 invalidated\n"
+    assert "out of tables: a wrong rate; training loss is nan" in typed("status", "tiny").stdout
+
+
 def test_an_older_generation_stands_in_its_place():
     three()
     with open_database(DB, write=True) as database:

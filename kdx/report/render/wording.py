@@ -98,9 +98,10 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
         notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
     if cell.undertrained:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
-    if cell.state in counts:
-        note = ", ".join(text for state, text in notes.items() if state is not cell.state)
-        return CellText(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+    reasons = {**counts, State.INVALIDATED: cell.invalidated}
+    if cell.state in reasons:
+        note = ", ".join(text for state, text in notes.items() if state != cell.state)
+        return CellText(f"{cell.state} ({reasons[cell.state]}/{cell.planned})", note=note)
     value, metric = cell.value, cell.metric.name
     if value is None:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
@@ -312,7 +313,8 @@ def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
     for topic, values in topics.items():
         words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
         more = ["…"] if len(words) > _MOST_VALUES else []
-        parts.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+        # A value may have commas of its own, as the seeds 0 and 2 of one cell have.
+        parts.append(f"{topic} ({' against '.join([*words[:_MOST_VALUES], *more])})")
     factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
     return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
 

@@ -33,6 +33,7 @@ class State(StrEnum):
     NOT_CONVERGE = "not converge"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
+    INVALIDATED = INVALIDATED
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,11 @@ class Cell:
         return self.planned - self.completed - self.diverged - self.pruned - self.failed - self.invalidated
 
     @property
+    def cancelled(self) -> int:
+        """Number of runs that somebody cancelled, which nothing takes up by itself; they are unfinished too."""
+        return self._count(RunState.CANCELLED)
+
+    @property
     def divergence_rate(self) -> tuple[float, float]:
         """Wilson's 95% interval of the probability that a seed diverges, from the runs that completed or diverged."""
         return wilson(self.diverged, self.diverged + self.completed)
@@ -294,14 +300,14 @@ def cell_of(
     score = score_of(best) if best else None
     summary = summarise([one.score for one in seeds if one.score is not None])
     memory = sum(run.out_of_memory and run.invalidated is None for run in standing)
-    # A run that is out of tables is as one that is not there yet.
-    states = Counter(RunState.PENDING if run.invalidated else run.state for run in standing)
+    states = Counter(run.state for run in standing if run.invalidated is None)
+    out = bool(standing) and not states
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
         metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
         selected_by=selected_by,
-        state=State.VALUE if has_value else _without_value(states, memory),
+        state=State.VALUE if has_value else State.INVALIDATED if out else _without_value(states, memory),
         run_id=best.id if best else None,
         seed=best.seed if best else None,
         validation=best.valid_score if best else None,
@@ -316,7 +322,11 @@ def cell_of(
 
 
 def _without_value(states: Mapping[RunState, int], memory: int) -> State:
-    """The state of a cell without a score: divergence counts at once, a failure only when every run has failed."""
+    """The state of a cell without a score: divergence counts at once, a failure only when every run has failed.
+
+    Args:
+        states: state → number of runs, less those out of tables.
+    """
     if states[RunState.COMPLETED]:
         return State.HOLE
     if states[RunState.DIVERGED]:

@@ -115,17 +115,22 @@ def _out_of_tables(
     by_reason: dict[str, list[Address]] = {}
     for at, cell in group.cells.items():
         read = layout.evaluations.get(cell.id)
-        for reason in _reasons(cell, out.get(read.cell_id if read else cell.id, ())):
+        for reason in _reasons(cell, out.get(planned_id(read.cell_id if read else cell.id), ())):
             by_reason.setdefault(reason, []).append(at)
     if by_reason:
         yield UnequalFact(OUT, group.task, group.metric, _commonest_first(by_reason))
 
 
 def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
-    """One line for each of these runs that is as new as the run which stands for its seed, or newer."""
+    """One line for each of these runs that is as new as the run which stands for its seed, or newer.
+
+    Of several sweeps apart, a cell may lack seeds that another sweep plans.
+    """
     standing = {one.seed: one for one in cell.seeds}
     for run in sorted(out, key=lambda run: (run.seed, run.generation)):
-        own = standing[run.seed]
+        own = standing.get(run.seed)
+        if own is None:
+            continue
         if own.invalidated is None and run.generation > own.generation:
             yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
         elif own.run_id == run.id:

@@ -25,8 +25,8 @@ _PRUNED = (
     "mean counts them"
 )
 _INVALIDATED = (
-    "k/n invalidated: somebody took the runs of k of n seeds out of tables, with kdx invalidate; no score and no mean "
-    "counts them"
+    "k/n invalidated, or invalidated (k/n): somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
+    "no score and no mean counts them"
 )
 _UNDERTRAINED = (
     "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "

@@ -183,6 +183,8 @@ def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
     assert (found.invalidated, found.completed, found.unfinished) == (1, 2, 0)
     assert [one.outcome for one in found.seeds] == ["completed", "invalidated", "completed"]
     alone = of(out)
-    assert (alone.state, alone.value, alone.scores) == (State.HOLE, None, {})
+    assert (alone.state, alone.value, alone.scores) == (State.INVALIDATED, None, {})
     diverged = run("a", 0, state=RunState.DIVERGED)._replace(invalidated="a wrong rate")
-    assert (of(diverged).state, of(diverged).diverged) == (State.HOLE, 0)
+    assert (of(diverged).state, of(diverged).diverged) == (State.INVALIDATED, 0)
+    assert of(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
+    assert of(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED

@@ -12,6 +12,7 @@ from sweeps import cell, run, seeded, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.render.wording import caption
+from kdx.report.selection.joined import joined
 from kdx.report.table.audit import CHANGED, EVALUATED, OUT, PARAMETERS, RENAMED, UNKNOWN, UnequalFact
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RenamedCell, RunRecord, RunState
@@ -387,6 +388,18 @@ def test_runs_that_are_out_of_the_table_are_told_with_the_reason_and_what_stands
     }
     (table,) = tables(sweep(cells, given, tables=[{"name": "t", "rows": ["kernel"]}]))
     assert any(text.startswith("Out of the table: run 7 of seed 0") for text in caption(table, best="*"))
+
+
+def test_a_table_of_several_sweeps_apart_says_which_runs_are_out_of_the_cell_of_each() -> None:
+    runs = [one._replace(invalidated="cut") if one.seed == 1 else one for one in seeded("rbf", 1.0, 2.0, 3.0)]
+    monday = sweep([cell("rbf", kernel="rbf")], runs[:2], name="monday")
+    tuesday = replace(sweep([cell("rbf", kernel="rbf")], runs[1:], name="tuesday"), id=2)
+    friday = replace(sweep([cell("rbf", kernel="rbf")], runs[2:], name="friday"), id=3)
+    asked = {"name": "t", "rows": ["sweep"]}
+    both = joined([monday, tuesday, friday])
+    (table,) = tables(replace(both, grid={**both.grid, "tables": [asked]}))
+    (found,) = (one.values for one in table.audit if one.topic == OUT)
+    assert found == {f"seed 1, run {runs[1].id} (cut)": ((0, 0), (1, 0))}
 
 
 def test_an_older_generation_that_would_not_stand_is_not_told() -> None:
