@@ -33,6 +33,7 @@ def rm(
     """
     from kdx.cli.named_runs import known_sweep
     from kdx.errors import KdxError
+    from kdx.run_files import moves
     from kdx.run_files.files import files_beside, listing_of, remove
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.store import sweeps
@@ -50,6 +51,7 @@ def rm(
             raise KdxError(problem, place=db, hint=hint)
         if runs:
             refuse_stranger(database)
+            moves.finish(database)  # else files under former names would stay
         files = files_beside(database.location)
         listed = [file for run in shown.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
         say(_what_goes(sweep, shown, listed))
