@@ -41,8 +41,9 @@ def rm(
 
     where = in_database(db)
     with open_database(db, write=True) as database:
-        sweep_id = known_sweep(database, sweep)
-        shown = sweeps.removal(database, sweep_id, results=runs)
+        # From one state, so that what is shown is of the sweep that has this name.
+        with database.read():
+            shown = sweeps.removal(database, known_sweep(database, sweep), results=runs)
         if shown.running:
             one = len(shown.running) == 1
             running = f"run{'' if one else 's'} {', '.join(map(str, shown.running[:10]))}"
