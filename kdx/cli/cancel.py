@@ -34,6 +34,7 @@ def cancel(
     from kdx.errors import KdxError
     from kdx.store import leases
     from kdx.store.database import open_database
+    from kdx.store.reading import planned_too
     from kdx.store.records import OVER
 
     with open_database(db, write=True) as database:
@@ -43,8 +44,10 @@ def cancel(
             states = ", ".join(f"run {run.id} is {run.state}" for run in over)
             raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
         cancelled = leases.cancel(database, [run.id for run in named.runs])
+        others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
     if json:
-        out_json({"cancelled": [*cancelled], "running": [run for run, claimed in cancelled.items() if claimed]})
+        at_work_ids = [run for run, claimed in cancelled.items() if claimed]
+        out_json({"cancelled": [*cancelled], "running": at_work_ids, "planned_too": others})
     if not cancelled:
         say("nothing was cancelled: every one of these runs is over")
         return
@@ -54,3 +57,5 @@ def cancel(
     again = retry_cancelled(named.sweep, db) if named.sweep else by_number
     count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
     say(f"cancelled {count}{at_work}; take up again with: {again}")
+    for other, shared in others.items():
+        say(f"{shared:,} of them {'is' if shared == 1 else 'are'} also of sweep `{other}`")

@@ -47,11 +47,13 @@ def logs(
     """
     from kdx.run_files.files import files_beside, log_of
     from kdx.run_files.folder_ownership import refuse_stranger
+    from kdx.run_files.moves import refuse_unfinished
     from kdx.store.database import open_database
     from kdx.store.find import the_run
 
     with open_database(db, write=False) as database:
         refuse_stranger(database)
+        refuse_unfinished(database)
         record = the_run(database, run)
         path = log_of(files_beside(database.location), record)
         if follow:

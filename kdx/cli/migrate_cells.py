@@ -52,13 +52,13 @@ def migrate_cells(
     from kdx.store.parts import keep
 
     pairs = _pairs(renames)
-    finished = 0
+    finished: int | None = None
     with open_database(db, write=not dry_run) as database:
         refuse_stranger(database)
         if not dry_run:
             # Of a call before this one that was killed.
             finished = moves.finish(database)
-        words, found_parts = _words(database, pairs, parts.expanduser(), db, finished)
+        words, found_parts = _words(database, pairs, parts.expanduser(), db, finished is not None)
         with database.read() if dry_run else database.write() as connection:
             found = cell_migrations.find(connection, words)
             if found.conflicts:
@@ -70,12 +70,12 @@ def migrate_cells(
                 former = [one.former_id for one in found.cells]
                 moves.intend(database, former, cell_migrations.last(connection), found.folders)
                 cell_migrations.carry_out(connection, found, words)
-        folders = 0 if dry_run else moves.finish(database)
+        folders = 0 if dry_run else moves.finish(database) or 0
     if json:
         out_json(_as_json(found, dry_run))
     for word, count in found.other_sources.items():
         say(f"note: {_count(count, 'cell')} with another source of `{word}` stay as they are")
-    if finished and not found.cells:
+    if finished is not None and not found.cells:
         say(f"moved {_count(finished, 'folder')} of files, which a call before this one had left")
         return
     does = "would get" if dry_run else "have"
@@ -103,7 +103,7 @@ def _pairs(renames: Sequence[str]) -> dict[str, str]:
 
 
 def _words(
-    database: "Database", pairs: Mapping[str, str], folder: Path, db: str, finished: int
+    database: "Database", pairs: Mapping[str, str], folder: Path, db: str, finished: bool
 ) -> "tuple[list[RenamedWord], list[OwnPart]]":
     """What each pair means, once its new word is found and its source is the one of the former word."""
     from kdx.errors import KdxError, did_you_mean

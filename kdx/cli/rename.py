@@ -1,5 +1,7 @@
 """`kdx rename`: gives a sweep another name."""
 
+import json as json_text
+import re
 import shlex
 import unicodedata
 from typing import Annotated
@@ -9,6 +11,12 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Json, in_database
+
+_ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Signs that no terminal shows as they are: control and format characters, lone surrogates, breaks of lines."""
+_PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
+_WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+"""What some reader of YAML does not take for text."""
 
 
 def rename(
@@ -31,9 +39,12 @@ def rename(
     from kdx.store.database import open_database
     from kdx.store.reading import grids
 
-    unfit = any(unicodedata.category(sign) in ("Cs", "Cc") for sign in new)
-    if not new.strip() or len(new) > LONGEST_NAME or unfit:
-        allowed = f"a line of at most {LONGEST_NAME} characters"
+    new = unicodedata.normalize("NFC", new)  # as the grid reader does
+    if not new or len(new) > LONGEST_NAME or not _is_fit(new):
+        allowed = (
+            f"a line of at most {LONGEST_NAME} characters without blanks at its ends, which does not begin with `-`, "
+            "does not end in .yaml or .yml, and is no number"
+        )
         raise KdxError(f"`{new}` cannot be the name of a sweep", allowed=allowed)
     where = in_database(db)
     with open_database(db, write=True) as database:
@@ -48,5 +59,19 @@ def rename(
             raise KdxError(f"there is a sweep `{new}` already", place=db, hint=hint) from None
     if json:
         out_json({"sweep": new, "formerly": sweep, "grid": file})
-    say(f"sweep `{sweep}` is `{new}` now; write `name: {new}` into {file or 'its grid'} too,")
+    say(f"sweep `{sweep}` is `{new}` now; write `name: {_in_yaml(new)}` into {file or 'its grid'} too,")
     say(f"or kdx sweep plans a sweep `{sweep}` again, which shares these runs")
+
+
+def _is_fit(name: str) -> bool:
+    """Whether a command line takes the name for that of a sweep: not for an option, a grid's file or a run's number."""
+    active = any(unicodedata.category(sign) in _ACTIVE for sign in name)
+    other = name.startswith("-") or name.endswith((".yaml", ".yml")) or (name.isascii() and name.isdigit())
+    return name == name.strip() and not active and not other
+
+
+def _in_yaml(name: str) -> str:
+    """The name as a grid has to write it, in quotes where YAML would read something else."""
+    plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS
+    # Every text of JSON is one of YAML.
+    return name if plain else json_text.dumps(name, ensure_ascii=False)

@@ -34,6 +34,7 @@ def rm(
     """
     from kdx.cli.named_runs import known_sweep
     from kdx.errors import KdxError
+    from kdx.run_files import moves
     from kdx.run_files.files import files_beside, listing_of, remove
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.store import sweeps
@@ -41,8 +42,9 @@ def rm(
 
     where = in_database(db)
     with open_database(db, write=True) as database:
-        sweep_id = known_sweep(database, sweep)
-        shown = sweeps.removal(database, sweep_id, results=runs)
+        # From one state, so that what is shown is of the sweep that has this name.
+        with database.read():
+            shown = sweeps.removal(database, known_sweep(database, sweep), results=runs)
         if shown.running:
             one = len(shown.running) == 1
             running = f"run{'' if one else 's'} {', '.join(map(str, shown.running[:10]))}"
@@ -51,6 +53,7 @@ def rm(
             raise KdxError(problem, place=db, hint=hint)
         if runs:
             refuse_stranger(database)
+            moves.finish(database)  # else files under former names would stay
         files = files_beside(database.location)
         listed = [file for run in shown.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
         say(_what_goes(sweep, shown, listed))

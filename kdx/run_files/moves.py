@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from kdx.errors import StorageError
 from kdx.files import fsync_directory, read_file, write_whole
 from kdx.run_files.files import FOLDER, files_beside, translate_errors
@@ -19,6 +21,8 @@ from kdx.store.cell_migrations import was_carried_out
 from kdx.store.database import Database
 
 NOTE = "moves.json"
+UNFINISHED = "kdx db migrate-cells was killed, or is still at work: folders of runs do not have their new names yet"
+FINISH = "kdx doctor --fix moves them; no file is lost"
 _LONGEST = 1 << 24  # bytes
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -54,26 +58,54 @@ def intend(database: Database, cells: Sequence[str], after: int, folders: Sequen
         _write(files, _Moves(tuple(cells), after, there))
 
 
-def finish(database: Database) -> int:
-    """Moves what the note says, if there is one, and returns the number of folders.
+def finish(database: Database) -> int | None:
+    """Moves what the note says; returns the number of folders that it moved, None if no change of ids was left over.
 
     Raises:
         StorageError: a folder is in the way of another one.
     """
-    files = files_beside(database.location)
-    moves = _read(files)
-    if moves is None:
-        return 0
+    if _read(files_beside(database.location)) is None:
+        return None
     # While the database is locked nobody claims a run and makes its folder.
     with database.write() as connection:
-        if was_carried_out(connection, moves.cells, moves.after):
-            _carry_out(files, moves)
-        with translate_errors(files / NOTE):
-            (files / NOTE).unlink(missing_ok=True)
-    return len(moves.folders)
+        return finish_locked(database, connection)
 
 
-def _carry_out(files: Path, moves: _Moves) -> None:
+def finish_locked(database: Database, connection: Connection) -> int | None:
+    """`finish` for a caller who has locked the database, and wants no other change of ids before it is done.
+
+    Raises:
+        StorageError: a folder is in the way of another one.
+    """
+    files, moved = files_beside(database.location), None
+    moves = _read(files)
+    if moves is None:
+        return None
+    if was_carried_out(connection, moves.cells, moves.after):
+        moved = _carry_out(files, moves)
+    with translate_errors(files / NOTE):
+        (files / NOTE).unlink(missing_ok=True)
+    return moved
+
+
+def is_unfinished(database: Database) -> bool:
+    """Whether the database gave cells other ids, and folders of runs may still have their former names."""
+    moves = _read(files_beside(database.location))
+    if moves is None:
+        return False
+    with database.read() as connection:
+        return was_carried_out(connection, moves.cells, moves.after)
+
+
+def refuse_unfinished(database: Database) -> None:
+    """Raises StorageError if folders of runs may still have former names, so that files seem to be gone."""
+    if is_unfinished(database):
+        raise StorageError(UNFINISHED, place=str(files_beside(database.location)), hint=FINISH)
+
+
+def _carry_out(files: Path, moves: _Moves) -> int:
+    """Returns the number of folders that got their new names."""
+    moved = 0
     if not moves.apart:
         for former, new in moves.folders:
             if (files / former).is_dir():
@@ -82,7 +114,9 @@ def _carry_out(files: Path, moves: _Moves) -> None:
     for _, new in moves.folders:
         if (files / _apart(new)).is_dir():
             _rename(files, _apart(new), new)
+            moved += 1
     fsync_directory(files)
+    return moved
 
 
 def _rename(files: Path, former: str, new: str) -> None:

@@ -315,6 +315,21 @@ def sweep_of(database: Database, run_id: int) -> str | None:
     return None if row is None else str(row.name)
 
 
+def planned_too(database: Database, run_ids: Iterable[int], sweep_name: str) -> dict[str, int]:
+    """Name of each other sweep that plans some of these runs → how many of them, by name."""
+    same = (sweep_run.c.cell_id == run.c.cell_id) & (sweep_run.c.seed == run.c.seed)
+    counts = (
+        select(sweep.c.name, func.count().label("runs"))
+        .join(sweep_run, sweep_run.c.sweep_id == sweep.c.id)
+        .join(run, same)
+        .where(sweep_run.c.planned, run.c.id.in_(list(run_ids)), sweep.c.name != sweep_name)
+        .group_by(sweep.c.name)
+        .order_by(sweep.c.name)
+    )
+    with database.read() as connection:
+        return {row.name: row.runs for row in connection.execute(counts)}
+
+
 def place(database: Database) -> str | None:
     """SHA-256 of the place where the database last kept files of runs; None if it kept none, or an older kdx did."""
     with database.read() as connection:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
 from kdx.store.database import Database
 from kdx.store.schema import note, now, tag
@@ -44,6 +44,17 @@ def annotate(
         if fresh:
             connection.execute(insert(tag).values(made=now()), [{"word": word, **on} for word in fresh])
     return fresh
+
+
+def untag(
+    database: Database, *, sweep_id: int | None = None, run_id: int | None = None, tags: Iterable[str]
+) -> tuple[str, ...]:
+    """Takes tags from a sweep or a run; returns those that it had."""
+    on = tag.c.sweep_id == sweep_id if run_id is None else tag.c.run_id == run_id
+    words = tuple(dict.fromkeys(tags))
+    with database.write() as connection:
+        gone = set(connection.scalars(delete(tag).where(on, tag.c.word.in_(words)).returning(tag.c.word)))
+    return tuple(word for word in words if word in gone)
 
 
 def remarks(database: Database) -> Remarks:

@@ -36,6 +36,7 @@ class Removal:
     """What goes with a sweep."""
 
     sweep_id: int
+    name: str
     plans: int
     runs: tuple[tuple[int, str, int, int], ...]
     """Id, cell, seed and generation of each run that is removed."""
@@ -102,12 +103,13 @@ def remove(database: Database, shown: Removal, *, results: bool) -> None:
 
 def _removal(connection: Connection, sweep_id: int, results: bool) -> Removal:
     whole = connection.execute(_runs_of(sweep_id).order_by(run.c.id)).all()
-    never = {row.id for row in whole if row.state == RunState.PENDING and not row.attempt}
+    never = {row.id for row in whole if not row.attempt}
     gone = [row for row in whole if not row.shared and (results or row.id in never)]
     ids = [row.id for row in gone]
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id.in_(ids))
     return Removal(
         sweep_id=sweep_id,
+        name=connection.scalar(select(sweep.c.name).where(sweep.c.id == sweep_id)) or "",
         plans=connection.scalar(select(func.count()).where(plan.c.sweep_id == sweep_id)) or 0,
         runs=tuple((row.id, row.cell_id, row.seed, row.generation) for row in gone),
         never_started=sum(row.id in never for row in gone),

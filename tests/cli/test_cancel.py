@@ -24,7 +24,7 @@ def test_all_that_is_not_over_is_cancelled():
     completed(first)
     claimed(second)
     said = typed("cancel", "tiny", "--json")
-    assert json.loads(said.stdout) == {"cancelled": [2, 3], "running": [2]}
+    assert json.loads(said.stdout) == {"cancelled": [2, 3], "running": [2], "planned_too": {}}
     assert "cancelled 2 runs, 1 of them at work" in said.stderr and "kdx retry tiny state=cancelled" in said.stderr
     assert states() == ["completed", "cancelled", "cancelled"]
     assert "nothing was cancelled" in typed("cancel", "tiny").stderr
@@ -50,6 +50,16 @@ def test_runs_are_chosen_by_number_and_by_words():
     typed("cancel", "2")
     typed("cancel", "tiny", "seed=2")
     assert states() == ["pending", "cancelled", "cancelled"]
+
+
+def test_runs_that_other_sweeps_plan_too_are_told():
+    completed(planned(3, name="k2")[0])
+    planned(4)
+    assert "also of" not in typed("cancel", "tiny", "seed=3").stderr
+    said = typed("cancel", "tiny", "--json")
+    assert json.loads(said.stdout)["planned_too"] == {"k2": 2}
+    assert said.stderr.startswith("cancelled 2 runs; ")
+    assert said.stderr.endswith("\n2 of them are also of sweep `k2`\n")
 
 
 def test_what_is_over_or_not_there_is_refused():

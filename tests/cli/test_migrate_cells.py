@@ -8,6 +8,7 @@ from looked_after import refused, typed
 from sqlalchemy import select
 
 from kdx.cli import running
+from kdx.errors import StorageError
 from kdx.grid.load import load_grid
 from kdx.run_files import moves
 from kdx.run_files.files import files_beside, folder_of
@@ -291,6 +292,52 @@ def test_a_sweep_finishes_what_a_killed_call_left_before_it_starts(folder, monke
     with open_database("runs.db", write=True) as database:
         take(database)
     assert len(logs()) == 1
+
+
+@pytest.fixture
+def killed_after_the_commit(folder, monkeypatch):
+    """Two runs of renamed cells with their weights, whose folders still have their former names."""
+    _, runs = register()
+    for run in runs.values():
+        completed(run)
+    moved(folder)
+    monkeypatch.setattr(moves, "_carry_out", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+    with pytest.raises(RuntimeError):
+        typed("db", "migrate-cells", RENAME)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+
+
+def test_gc_keeps_what_a_killed_call_has_not_moved_yet(killed_after_the_commit):
+    error = refused("gc", "--unknown")
+    assert "do not have their new names yet" in error.problem and "kdx doctor --fix" in error.hint
+    typed("gc", "--unknown", "--unplanned", "--apply")
+    assert logs() == {number: f"log of run {number}" for number in (1, 2, 3, 4)}
+    assert typed("doctor", "--json").exit_code == 0
+
+
+def test_doctor_says_that_folders_wait_and_moves_them(killed_after_the_commit):
+    said = typed("doctor", "--json")
+    (found,) = json.loads(said.stdout)["findings"]
+    assert "do not have their new names yet" in found["problem"] and said.exit_code == 5
+    assert len(logs()) == 2
+    assert typed("doctor", "--fix").exit_code == 0
+    assert len(logs()) == 4
+    assert json.loads(typed("doctor", "--json").stdout)["findings"] == []
+
+
+def test_who_reads_files_is_told_that_they_are_not_moved_yet(killed_after_the_commit, tmp_path):
+    from kdx.run_files.load_run import load_run
+
+    for words in (("logs", "1"), ("export", "--to", str(tmp_path / "out"), "--weights")):
+        assert "do not have their new names yet" in refused(*words).problem
+    with pytest.raises(StorageError, match="do not have their new names yet"):
+        load_run("runs.db", 1)
+
+
+def test_a_removed_sweep_takes_along_the_folders_that_were_not_moved_yet(folder, killed_after_the_commit):
+    typed("rm", "grid", "--runs", "--yes")
+    assert not [path for path in (folder / "runs.files").iterdir() if path.is_dir()]
 
 
 def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):

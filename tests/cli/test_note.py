@@ -55,7 +55,25 @@ def test_a_tag_is_given_once():
         "on": "1",
         "note": "more",
         "tags": [],
+        "untagged": [],
     }
+
+
+def test_a_tag_is_taken_back():
+    planned(1)
+    typed("note", "1", "--tag", "odd", "--tag", "late")
+    assert typed("note", "1", "--untag", "odd", "--untag", "base").stderr == (
+        "run 1 has no tag odd any more; run 1 had no tag base\n"
+    )
+    assert json.loads(typed("status", "tiny", "--json").stdout)["runs"][0]["tags"] == ["late"]
+    said = typed("note", "1", "--tag", "odd", "--untag", "late", "--json")
+    assert json.loads(said.stdout) == {"on": "1", "note": None, "tags": ["odd"], "untagged": ["late"]}
+    assert said.stderr.endswith("run 1 has tag odd now; kdx status tiny shows it\n")
+    assert (
+        refused("note", "1", "--tag", "odd", "--untag", "odd").problem == "`odd` stands after --tag and after --untag"
+    )
+    typed("note", "tiny", "--tag", "base")
+    assert typed("note", "tiny", "--untag", "base").stderr == "tiny has no tag base any more\n"
 
 
 @pytest.mark.parametrize("tag", ["", "two words", "a=b", "x" * 101, "a\x1b[31m"])

@@ -1,9 +1,16 @@
 """`kdx rename` gives a sweep another name."""
 
 import json
+import re
+import unicodedata
+from pathlib import Path
 
 import pytest
-from looked_after import completed, planned, refused, typed
+from looked_after import DB, completed, planned, refused, typed
+
+from kdx.grid.load import load_grid
+from kdx.store import reading
+from kdx.store.database import open_database
 
 
 @pytest.fixture(autouse=True)
@@ -33,5 +40,80 @@ def test_names_that_are_taken_or_unfit_are_refused():
     assert refused("rename", "one", "other").problem == "there is a sweep `other` already"
     assert refused("rename", "one", "one").problem == "the sweep is called `one` already"
     assert refused("rename", "on", "x").hint == "did you mean `one`?"
-    for unfit in ("", "  ", "x" * 101, "a\nb", "a\x1bb"):
-        assert "cannot be the name of a sweep" in refused("rename", "one", unfit).problem
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        "",
+        "  ",
+        "x" * 101,
+        "a\nb",
+        "a\x1bb",
+        "a\u202eb",
+        "a\u200bb",
+        "a\u2028b",
+        " a",
+        "a ",
+        "-a",
+        "--db",
+        "a.yaml",
+        "a.yml",
+        "12",
+        "0" * 30,
+    ],
+)
+def test_a_name_that_no_command_could_be_given_is_refused(unfit):
+    planned(1, name="one")
+    error = refused("rename", "one", "--", unfit)
+    assert "cannot be the name of a sweep" in error.problem
+    assert "at most 100 characters" in error.allowed and "is no number" in error.allowed
+    assert json.loads(typed("status", "--json").stdout)[0]["sweep"] == "one"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "first-look",
+        "a b",
+        "1e3",
+        "12 a",
+        "0x1f",
+        "1.5",
+        "#h",
+        "a: b",
+        "a #b",
+        "a:",
+        "null",
+        "true",
+        "No",
+        "~",
+        "é",
+        '"',
+        "[a]",
+        "{a",
+        "*a",
+        "&a",
+        "!a",
+        "%a",
+        "@a",
+        "`a",
+        "'a",
+        "a'b\"c\\d",
+        "? a",
+        "|",
+        ">",
+        ".inf",
+        "=",
+        "a, b",
+        "e\u0301",
+    ],
+)
+def test_a_grid_that_follows_the_advice_has_the_new_name(name):
+    planned(1)
+    (advice,) = re.findall("write `(name: .*)` into ", typed("rename", "tiny", name).stderr)
+    grid = Path("grid.yaml")
+    grid.write_text(grid.read_text().replace("name: tiny", advice))
+    assert load_grid("grid.yaml").name == unicodedata.normalize("NFC", name)
+    with open_database(DB, write=False) as database:
+        assert [one.name for one in reading.sweeps(database)] == [load_grid("grid.yaml").name]

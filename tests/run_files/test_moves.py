@@ -50,7 +50,7 @@ def test_a_folder_may_take_the_place_of_another(database):
     committed(database)
     assert moves.finish(database) == 2
     assert found(database) == {f"{B}-0-0": "former", f"{B}-0-1": "present"}
-    assert moves.finish(database) == 0
+    assert moves.finish(database) is None
 
 
 @pytest.mark.parametrize("killed_at", range(4))
@@ -78,9 +78,22 @@ def test_a_kill_at_any_rename_is_finished_by_the_next_call(database, monkeypatch
 def test_without_the_commit_nothing_moves_and_the_note_goes(database):
     folder(database, f"{A}-0-0", "former")
     moves.intend(database, [A], 0, FOLDERS)
-    moves.finish(database)
+    moves.refuse_unfinished(database)
+    assert moves.finish(database) is None
     assert found(database) == {f"{A}-0-0": "former"}
     assert not (files_beside(database.location) / moves.NOTE).exists()
+
+
+def test_folders_that_wait_are_counted_where_they_move_and_refused_before(database):
+    folder(database, f"{A}-0-0", "former")
+    folder(database, f"{B}-0-0", "present")
+    moves.intend(database, [A], 0, FOLDERS)
+    committed(database)
+    (files_beside(database.location) / f"{B}-0-0").rename(files_beside(database.location) / "elsewhere")
+    with pytest.raises(StorageError, match="do not have their new names yet"):
+        moves.refuse_unfinished(database)
+    assert moves.finish(database) == 1
+    moves.refuse_unfinished(database)
 
 
 def test_an_earlier_change_of_the_same_cell_is_no_commit_of_this_one(database):
@@ -123,5 +136,5 @@ def test_a_note_of_another_form_moves_nothing(database, change):
     committed(database)
     note = {"cells": [A], "after": 0, "folders": [list(FOLDERS[0])], "apart": False}
     (files_beside(database.location) / moves.NOTE).write_text(json.dumps(note | change))
-    assert moves.finish(database) == 0
+    assert moves.finish(database) is None and not moves.is_unfinished(database)
     assert found(database) == {f"{A}-0-0": "former"}

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, insert, select
 from stored import rows, start
 
-from kdx.store import invalidations, reading, recording, sweeps
+from kdx.store import invalidations, leases, reading, recording, sweeps
 from kdx.store.check import check
 from kdx.store.database import Database
 from kdx.store.remarks import annotate
@@ -90,6 +90,21 @@ def test_what_changed_since_somebody_agreed_is_not_removed(database: Database, s
     with pytest.raises(sweeps.Changed):
         sweeps.remove(database, shown, results=True)
     assert len(rows(database, run)) == 4 and len(rows(database, sweep)) == 1
+
+
+def test_a_cancelled_run_that_never_started_goes_with_its_sweep(database: Database, sweep_id: int):
+    start(database, 1)
+    leases.cancel(database, [1, 2])
+    shown = sweeps.removal(database, sweep_id, results=False)
+    assert (shown.run_ids, shown.never_started, shown.kept) == ((2, 3, 4), 3, 1)
+
+
+def test_a_sweep_that_was_renamed_since_somebody_agreed_is_not_removed(database: Database, sweep_id: int):
+    shown = sweeps.removal(database, sweep_id, results=False)
+    sweeps.rename(database, sweep_id, "other")
+    with pytest.raises(sweeps.Changed):
+        sweeps.remove(database, shown, results=False)
+    assert [one.name for one in reading.sweeps(database)] == ["other"]
 
 
 def test_a_run_at_work_is_told(database: Database, sweep_id: int):
