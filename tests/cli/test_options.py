@@ -70,6 +70,7 @@ ACTS = {
     "--stale",
     "--tag",
     "--undo",
+    "--untag",
     "--why",
     "--yes",
     "kdx rm --runs",
