@@ -38,6 +38,7 @@ bench: .venv/installed-dev  ## measure what kdx promises of its speed; JSON on s
 
 calibration: .venv/installed-dev  ## simulate how often the report's statistics err (half an hour); quicker by DRAWS=100
 	$(BIN)/python -m tests.report.calibration $(DRAWS)
+	$(BIN)/python -m tests.report.until_calibration $(DRAWS)
 
 example: .venv/installed  ## make runs.db.example anew from the quickstart grid
 	rm -rf runs.db.example runs.db.example-journal runs.db.example-files

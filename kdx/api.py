@@ -91,7 +91,7 @@ class Sweep(_Record):
 
 @dataclass(frozen=True)
 class Run(_Record):
-    """One run of a sweep: a cell with a seed, in its newest generation that is final, or else its newest."""
+    """One run of a sweep: a cell with a seed, in its newest final generation that is in tables, or else its newest."""
 
     id: int
     cell: str
@@ -119,6 +119,8 @@ class Run(_Record):
     """Wall time of its attempts that ended."""
     error: str | None
     """Why it failed or diverged, in one line."""
+    invalidated: str | None = None
+    """Why somebody took it out of tables, in one line; None: nobody did."""
 
     def rows(self) -> Iterable[dict[str, Any]]:
         yield {
@@ -134,6 +136,7 @@ class Run(_Record):
             "selected": self.selected,
             "seconds": self.seconds,
             "error": self.error,
+            "invalidated": self.invalidated,
         }
 
 
@@ -321,6 +324,7 @@ def runs(sweep: str | None = None, database: str | Path = DATABASE) -> "Records[
             selected=run.id in best,
             seconds=run.seconds,
             error=run.error,
+            invalidated=run.invalidated,
         )
         for cell in {one.id: one for one in reversed(record.cells)}.values()
         for run in standing_runs(of_cells.get(cell.id, ()))

@@ -49,6 +49,7 @@ ALLOWED: dict[str, set[str]] = {
         "own_parts",
         "training",
         "run_files",
+        "report",
         "store",
         "grid",
         "data",
@@ -104,6 +105,9 @@ LEADS_TO_TRAINING = {
     "run_files/load_run.py",
 }
 
+# What of the report steers a sweep: the comparisons of its tables, which are to mean there what they mean in print.
+STEERS_SWEEPS = "kdx.report.table.needed_seeds"
+
 # What only one kind of database understands, and where it may stand: in the room of its backend, in migrations, and in
 # the tests of either. What the contract does to a database, `tests/store/conftest.py` has of each kind.
 BACKENDS_ROOMS = ("sqlite", "postgresql", "migrations")
@@ -153,6 +157,13 @@ def test_the_grid_reads_the_words_of_attention_and_nothing_else_of_it(path):
     assert {steps[0] for steps in used} <= FAMILIES and all(
         step.isupper() or step == "options_of_words" for _, *rest in used for step in rest
     )
+
+
+def test_a_sweep_asks_the_report_which_seeds_are_needed_and_nothing_else():
+    used = {name for path in sources() if package(path) == "sweep" for name in imports(path)}
+    assert {name for name in used if name.startswith("kdx.report")} <= {STEERS_SWEEPS, f"{STEERS_SWEEPS}.Needed"} | {
+        f"{STEERS_SWEEPS}.needed_seeds"
+    }
 
 
 def test_what_corpora_declare_is_read_without_data():

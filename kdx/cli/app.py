@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kdx.cli import (
+    cancel,
     check,
     claims,
     completion,
@@ -20,12 +21,16 @@ from kdx.cli import (
     export,
     gc,
     init,
+    invalidate,
     logs,
+    note,
     plan,
     query,
+    rename,
     report,
     resume,
     retry,
+    rm,
     schema,
     show,
     status,
@@ -77,6 +82,7 @@ app.command("tune", rich_help_panel=RUN)(tune.tune)
 app.command("resume", rich_help_panel=RUN)(resume.resume)
 app.command("evaluate", rich_help_panel=RUN)(evaluate.evaluate)
 app.command("retry", rich_help_panel=RUN)(retry.retry)
+app.command("cancel", rich_help_panel=RUN)(cancel.cancel)
 app.command("status", rich_help_panel=LOOK)(status.status)
 app.command("show", rich_help_panel=LOOK)(show.show)
 app.command("logs", rich_help_panel=LOOK)(logs.logs)
@@ -87,6 +93,10 @@ app.command("check", rich_help_panel=LOOK)(check.check)
 app.command("trace", rich_help_panel=LOOK)(trace.trace)
 app.command("query", rich_help_panel=LOOK)(query.query)
 app.command("export", rich_help_panel=LOOK)(export.export)
+app.command("note", rich_help_panel=KEEP)(note.note)
+app.command("invalidate", rich_help_panel=KEEP)(invalidate.invalidate)
+app.command("rename", rich_help_panel=KEEP)(rename.rename)
+app.command("rm", rich_help_panel=KEEP)(rm.rm)
 app.command("doctor", rich_help_panel=KEEP)(doctor.doctor)
 app.command("gc", rich_help_panel=KEEP)(gc.gc)
 app.add_typer(db.app, name="db", rich_help_panel=KEEP)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
-PLAIN = ("state", "seed", "run", "cell")
+PLAIN = ("state", "seed", "run", "cell", "tag")
 """Keys that every run has beside its choices."""
 
 
@@ -13,7 +13,8 @@ def chosen(rows: list[Row], conditions: Sequence[str]) -> list[Row]:
     """The runs that fulfil all of `key=value`.
 
     Args:
-        rows: each has the keys of `PLAIN`, and `choices`: axis → choice.
+        rows: each has `state`, `seed`, `run`, `cell`, and `choices`: axis → choice. It may have `tags`, and
+            `former_cells`, the ids that its cell had before it was renamed.
 
     Raises:
         KdxError: there is no such key, or no run has the value.
@@ -27,10 +28,20 @@ def chosen(rows: list[Row], conditions: Sequence[str]) -> list[Row]:
             raise KdxError(f"`{text}` chooses nothing", allowed="key=value, such as state=failed")
         if rows and key not in known:
             raise KdxError(f"unknown key `{key}` in `{text}`", allowed=known, hint=did_you_mean(key, known))
-        words = [str(row[key]) if key in PLAIN else row["choices"].get(key, "–") for row in rows]
-        found = [row for row, word in zip(rows, words, strict=True) if word == value]
+        words = [_words(row, key) for row in rows]
+        found = [row for row, its in zip(rows, words, strict=True) if value in its]
         if rows and not found:
-            values = tuple(dict.fromkeys(words))
-            raise KdxError(f"no run has {text}", allowed=values, hint=did_you_mean(value, values))
+            values = tuple(dict.fromkeys(word for its in words for word in its))
+            allowed = values or "no run has one yet"
+            raise KdxError(f"no run has {text}", allowed=allowed, hint=did_you_mean(value, values))
         rows = found
     return rows
+
+
+def _words(row: Mapping[str, Any], key: str) -> Sequence[str]:
+    """What a run has under a key; several words where it has several tags, or its cell had other ids."""
+    if key == "tag":
+        return [str(word) for word in row.get("tags", ())]
+    if key == "cell":
+        return [str(row["cell"]), *row.get("former_cells", ())]
+    return [str(row[key]) if key in PLAIN else str(row["choices"].get(key, "–"))]

@@ -135,6 +135,11 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(_runs(ctx, incomplete), incomplete)
 
 
+def sweeps_and_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Sweeps, and runs by number."""
+    return _offered([*_sweeps(ctx), *(_runs(ctx, incomplete) if incomplete.isdigit() else [])], incomplete)
+
+
 def cells(ctx: typer.Context, incomplete: str) -> list[str]:
     """Cells by the first digits of their ids."""
     return _offered(_cells(ctx, incomplete), incomplete)
@@ -216,7 +221,9 @@ def _sweeps(context: typer.Context) -> list[str]:
 
 def _sweep(context: typer.Context, columns: str) -> list[tuple[Any, ...]]:
     """The sweep of the command line, or the one planned last; none where it is not there."""
-    named = context.params.get("sweep") or context.params.get("what")
+    given = context.params.get("sweep") or context.params.get("sweeps") or context.params.get("what")
+    # Where several can be named, the first counts.
+    named = given[0] if isinstance(given, list | tuple) else given
     where, values = (" WHERE name = ?", (named,)) if named else ("", ())
     return _read(context, f"SELECT {columns} FROM sweep{where} ORDER BY updated DESC, id DESC LIMIT 1", *values)
 

@@ -37,9 +37,10 @@ def doctor(
 
     Example: kdx doctor --fix
     """
+    from kdx.run_files import moves
     from kdx.run_files.files import damaged, files_beside, listing
     from kdx.run_files.folder_ownership import settled_here, stranger
-    from kdx.run_files.repair import Finding, diagnose
+    from kdx.run_files.repair import Finding, Repair, diagnose
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
     from kdx.store.reading import inventory
@@ -60,13 +61,21 @@ def doctor(
         with open_database(db, write=False) as database:
             runs = inventory(database)
             other, settled = stranger(database), settled_here(database)
+            unfinished = other is None and moves.is_unfinished(database)
         found = _journal(db, checked)
         if other is not None:
             problem = f"these are the files of another database, which was at {other.path}"
             found.append(Finding(str(files), problem, hint="put the folder beside its own database"))
+        if unfinished:
+            found.append(Finding(str(files), moves.UNFINISHED, Repair.MOVE))
+            if fix:
+                with open_database(db, write=True) as database:
+                    moves.finish(database)
         # Files are listed after the records are read, so that those of a run that just ended are included.
         listed = listing(files) if other is None else ()
         existing = listed if listed or not settled else None
+        if unfinished and not fix:
+            existing = ()  # names of folders say nothing yet
         found += diagnose(runs, existing, damaged(files, listed), partial(why_lost, liveness=liveness))
     found += _disk(files, listed)
     mended = _mend(db, found) if fix and any(one.repair for one in found) else set()
@@ -96,8 +105,8 @@ def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     mended = set()
     with open_database(db, write=True) as database:
         for one in found:
-            if one.repair is Repair.NO_WAL:
-                mended.add(one)  # opening the database repaired it
+            if one.repair in (Repair.NO_WAL, Repair.MOVE):
+                mended.add(one)  # opening the database repaired it, or the folders were moved before they were listed
             if one.repair is Repair.GIVE_BACK and one.run and one.run.owner:
                 now = liveness(one.run.owner)
                 if now is Liveness.HERE:

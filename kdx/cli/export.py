@@ -78,6 +78,7 @@ def export(
     from kdx.report.render.rows import to_csv, to_json
     from kdx.report.selection.best_seed import selected_runs
     from kdx.run_files.folder_ownership import refuse_stranger
+    from kdx.run_files.moves import refuse_unfinished
     from kdx.store.database import open_database
     from kdx.store.reading import load_sweep, outputs_of
 
@@ -100,6 +101,7 @@ def export(
         texts = outputs_of(database, [run.id for run in selected], TEXTS) if outputs else {}
         if weights:
             refuse_stranger(database)
+            refuse_unfinished(database)
     lines = {ExportFormat.CSV: to_csv, ExportFormat.JSON: to_json}[format]
     files = [(f"{name}.{format}", encoded(lines(rows.columns, rows))) for name, rows in tables.items()]
     if weights:

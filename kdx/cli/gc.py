@@ -39,6 +39,7 @@ def gc(
 
     Example: kdx gc --keep selected --apply
     """
+    from kdx.run_files import moves
     from kdx.run_files.files import files_beside, remove
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.run_files.retention import RetentionRule, rules_of
@@ -50,12 +51,15 @@ def gc(
         files = files_beside(database.location)
         if apply:
             # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
-            with database.write():
+            with database.write() as connection:
+                # Else folders under their former names would seem to be of unknown runs.
+                moves.finish_locked(database, connection)
                 found = _found(database)
                 for rule in rules:
                     for file in found[rule]:
                         remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
         else:
+            moves.refuse_unfinished(database)
             found = _found(database)
     if json:
         out_json(

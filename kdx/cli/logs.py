@@ -47,11 +47,13 @@ def logs(
     """
     from kdx.run_files.files import files_beside, log_of
     from kdx.run_files.folder_ownership import refuse_stranger
+    from kdx.run_files.moves import refuse_unfinished
     from kdx.store.database import open_database
     from kdx.store.find import the_run
 
     with open_database(db, write=False) as database:
         refuse_stranger(database)
+        refuse_unfinished(database)
         record = the_run(database, run)
         path = log_of(files_beside(database.location), record)
         if follow:
@@ -129,8 +131,7 @@ def _decoder() -> codecs.IncrementalDecoder:
 def _followed(database: "Database", record: "RunRecord", path: Path, db: str) -> Iterator[str]:
     """The log as it grows; ends once the run is over."""
     from kdx.store.find import the_run
-    from kdx.store.records import RunState
-    from kdx.store.status import OVER
+    from kdx.store.records import OVER, RunState
 
     log, said = Log(path), None
     while True:

@@ -186,6 +186,11 @@ def in_database(db: str) -> str:
     return "" if db == DATABASE else f" --db {shlex.quote(db)}"
 
 
+def retry_cancelled(sweep: str, db: str) -> str:
+    """The command that takes up the cancelled runs of a sweep again, which kdx resume leaves as they are."""
+    return f"kdx retry {shlex.quote(sweep)} state=cancelled{in_database(db)}"
+
+
 def set_words(given: Sequence[str] | None) -> tuple[str, ...]:
     """The words of a command that set what this one sets."""
     return tuple(word for one in given or () for word in ("--set", one))

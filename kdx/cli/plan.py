@@ -51,7 +51,10 @@ def plan(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="A line for each run and cell, however many; else many are summed up.")
+        bool,
+        typer.Option(
+            "--all", envvar="KDX_ALL", help="A line for each run and cell, however many; else many are summed up."
+        ),
     ] = False,
     max_runs: MaxRuns = MOST_RUNS,
     replace: Replace = False,
@@ -79,7 +82,7 @@ def plan(
     from kdx.store.database import open_database
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
-    from kdx.sweep.outlook import outlook
+    from kdx.sweep.outlook import Standing, outlook
 
     limit = _limit(budget)
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
@@ -91,9 +94,9 @@ def plan(
     refuse_what_does_not_fit(wanted, available)
     # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
     unfit: Faults | None = None
-    notes: list[str] = []
+    notes = list(wanted.notes)
     try:
-        notes = prepare_data(wanted, large=False)
+        notes += prepare_data(wanted, large=False)
     except Faults as faults:
         unfit = faults
     change = None
@@ -121,6 +124,8 @@ def plan(
             *impossible_evaluations(wanted),
             *plan_view.costs(found, at_a_time, available, free),
         ]
+        if open_ := sum(each.standing is Standing.OPEN for each in found.runs):
+            notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
         if limit and (within := what_is_left_out(limit, found.within(limit, at_a_time), wanted)):
@@ -154,7 +159,8 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     stale = sum(each.standing is Standing.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
-    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {len(wanted.seeds)} seeds"
+    seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds"
+    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {seeds}"
     text += f": {', '.join(words)}"
     to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
     return f"{text}; {to_make} evaluations to make" if to_make else text

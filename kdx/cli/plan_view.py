@@ -162,8 +162,8 @@ def to_json(
         ],
         "cost": {
             "workers": at_a_time,
-            "seconds": sum(seconds) if seconds else None,
-            "wall_seconds": found.wall_time(at_a_time) if seconds else None,
+            "seconds": sum(seconds) if seconds or not found.cells else None,
+            "wall_seconds": found.wall_time(at_a_time) if seconds or not found.cells else None,
             "cells_unknown": len(found.unknown),
             "errors": list(found.errors),
             "peak_memory": found.memory(at_a_time),

@@ -50,9 +50,11 @@ def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
     query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
     # The shell would expand these inside double quotes.
     quoted = shlex.quote(query) if set(query) & set('"$`\\!') else f'"{query}"'
+    renamed = "; kdx db migrate-cells OLD=NEW keeps results where a part was only moved" if found.renames_parts else ""
     return (
         f"{runs} of {cells} leave{'s' if found.runs_gone == 1 else ''} sweep `{plan.name}` ({found});"
-        f" nothing is deleted: kdx query {quoted}{in_database(db)} shows {'it' if found.runs_gone == 1 else 'them'}"
+        f" nothing is deleted: kdx query {quoted}{in_database(db)} shows"
+        f" {'it' if found.runs_gone == 1 else 'them'}{renamed}"
     )
 
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from rich.progress import TaskID
 
 from kdx.cli.console import say
+from kdx.cli.spared import NOT_NEEDED
 from kdx.cli.wording import run_name
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
-from kdx.store.records import FINAL, RunRecord, RunState
-from kdx.store.status import OVER
+from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
 
 EVERY = 60.0
@@ -42,8 +42,11 @@ class Lines:
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         """Counts states; the first call writes the number of runs."""
-        states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in decisions)
+        needed = [decision for decision in decisions if decision.needed]
+        states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in needed)
         self.counts = {state.value: states[state] for state in RunState if states[state]}
+        if len(needed) < len(decisions):
+            self.counts[NOT_NEEDED] = len(decisions) - len(needed)
         self.evaluations = evaluation_counts(self.plan, decisions)
         self.reasons = {
             decision.run.key: decision.reason
@@ -56,7 +59,8 @@ class Lines:
             had = f", {over} of them over already" if over else ""
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
-            self.note(f"{self.plan.name}: {len(decisions)} runs{had}{lacking}")
+            rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""
+            self.note(f"{self.plan.name}: {len(decisions)} runs{rule}{had}{lacking}")
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()
@@ -157,7 +161,7 @@ class Live(Lines):
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over = sum(self.counts.get(state.value, 0) for state in OVER)
+        over = sum(self.counts.get(state, 0) for state in (*(one.value for one in OVER), NOT_NEEDED))
         left = self.left(max(len(self.tasks), 1))
         status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
         self.bars.update(self.whole, completed=over, status=status)

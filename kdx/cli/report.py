@@ -8,7 +8,19 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Against, Db, Format, Json, OnlyTable, PairedAr, TableFormat, Tables, in_database
+from kdx.cli.options import (
+    DATABASE,
+    Against,
+    Db,
+    Format,
+    Json,
+    OnlyTable,
+    PairedAr,
+    TableFormat,
+    Tables,
+    in_database,
+    retry_cancelled,
+)
 
 if TYPE_CHECKING:
     from kdx.report.render.html.learning import Curves
@@ -162,21 +174,26 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     from kdx.report.selection.cells import State
     from kdx.report.selection.joined import names
 
+    others = (State.OUT_OF_MEMORY, State.FAILED, State.INVALIDATED)
     cells = {cell.id: cell for one in tables for cell in one.layout.cells}.values()
     states = Counter(cell.state for cell in cells)
     counts = [f"{states[State.VALUE]} with a score"]
     counts += [f"{states[State.NOT_CONVERGE]} not converging"] if states[State.NOT_CONVERGE] else []
-    counts += [f"{states[state]} {state}" for state in (State.OUT_OF_MEMORY, State.FAILED) if states[state]]
+    counts += [f"{states[state]} {state}" for state in others if states[state]]
     holes = states[State.HOLE]
     counts += [f"{holes} hole{'s' if holes > 1 else ''}"] if holes else []
     records = {key: record for one in tables for key, record in one.layout.records.items()}
     following = ""
-    for option, left in (
-        ("", [cell for cell in cells if cell.unfinished]),
-        ("--failed ", [cell for cell in cells if cell.failed]),
+
+    def resumed(option: str) -> Callable[[str], str]:
+        return lambda name: f"kdx resume {option}{shlex.quote(name)}{in_database(db)}"
+
+    for command, left in (
+        (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
+        (resumed("--failed "), [cell for cell in cells if cell.failed]),
+        (lambda name: retry_cancelled(name, db), [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:
             of = {name for cell in left for name in records[cell.id].sweeps or names(sweep)}
-            where = (shlex.quote(name) + in_database(db) for name in names(sweep) if name in of)
-            following = f"; next: {' && '.join(f'kdx resume {option}{one}' for one in where)}"
+            following = f"; next: {' && '.join(command(name) for name in names(sweep) if name in of)}"
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}: {', '.join(counts)}{following}"

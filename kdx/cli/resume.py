@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, retry_cancelled, with_run_options
 from kdx.run_options import RunOptions
 
 
@@ -35,6 +35,7 @@ def resume(
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
     from kdx.data.plan_corpora import prepare_data
+    from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording, searches
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
@@ -45,21 +46,24 @@ def resume(
     limit = budget_from_now(budget)
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
+    cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
     with open_database(db, write=True) as database:
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
             if failed:
-                recording.reset_failed(database, [each.id for each in record.runs])
+                recording.reset(database, [each.id for each in record.runs], (RunState.FAILED,))
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             asked_for = searches.of_sweep(database, record.id)
             found = {cell.ordinal for cell in record.cells}
-            over = not unfinished & {each.state for each in record.runs}
+            needed = without_unneeded(record).runs
             searching = any(one.ordinal not in found for one in asked_for)
-            over = over and not searching
+            over = not unfinished & {each.state for each in needed} and not searching
             asked = record.grid.get("evaluations")
             if over and not (asked and lacks_evaluations(database, plan_to_decide_with(record))):
                 failures |= {each.id for each in record.runs if each.state is RunState.FAILED}
+                if stopped := {each.id for each in needed if each.state is RunState.CANCELLED}:
+                    cancelled[name] = stopped
                 continue
             plan = plan_of(record, parts)
             plan = with_searches(plan, asked_for) if searching else plan
@@ -72,6 +76,12 @@ def resume(
     if failures:
         codes.append(FAILED)
         say(f"{len(failures)} runs failed before; try them again with: kdx resume --failed{where}")
+    elif not codes and cancelled:
+        count = len(set().union(*cancelled.values()))
+        again = " && ".join(retry_cancelled(name, db) for name in cancelled)
+        say(
+            f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
+        )
     elif not codes:
         say(f"nothing is unfinished; next: kdx report{where}")
     raise typer.Exit(max(codes, default=0))

@@ -1,62 +1,189 @@
-"""`kdx retry`: repeats a run."""
+"""`kdx retry`: repeats runs."""
 
-from typing import Annotated
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdx.cli import completion
+from kdx.cli.console import say
 from kdx.cli.options import DATABASE, Db, Parts, Workers, with_run_options
 from kdx.run_options import RunOptions
+
+if TYPE_CHECKING:
+    from kdx.cli.named_runs import NamedRuns
+    from kdx.grid.plan import Plan
+    from kdx.store.database import Database
+    from kdx.store.records import RunRecord, SweepRecord
 
 
 @with_run_options
 def retry(
-    run: Annotated[
-        int,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            autocompletion=completion.runs, metavar="RUN", help="Number of the run, as kdx trace and kdx query show it."
+            autocompletion=completion.sweeps_and_runs,
+            metavar="RUN…|SWEEP [KEY=VALUE]…",
+            help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
+            "as state=cancelled.",
         ),
     ],
     db: Db = DATABASE,
     workers: Workers = None,
     parts: Parts = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
+    diverged: Annotated[bool, typer.Option("--diverged", help="Only runs that diverged.")] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Only finished runs whose code has changed since they were computed.")
+    ] = False,
     options: RunOptions = RunOptions(),
 ) -> None:
-    """Do one run again, whether it failed or its weights were lost.
+    """Do runs again, whether they failed, their weights were lost, or their code has changed.
 
     A finished run gets a new generation: the same cell and seed,
     computed anew. Tables show its numbers once it has ended; the earlier
-    generation stays in the database. A run that failed or was stopped
-    goes on from its last checkpoint.
+    generation stays in the database. A run that failed, was cancelled or
+    was stopped goes on from its last checkpoint. Of several options a
+    run has to fulfil one.
 
     Example: kdx retry 7
-    """
-    from dataclasses import replace
 
+    Example: kdx retry quickstart --failed
+    """
+    from kdx.cli.named_runs import named_runs
     from kdx.cli.own_code import announce
-    from kdx.cli.running import run_plan
+    from kdx.cli.running import FAILED, run_plan
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.store import reading, recording
     from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
-    from kdx.store.records import FINAL
+    from kdx.store.records import FINAL, RunState
 
+    states = {RunState.FAILED} if failed else set()
+    states |= {RunState.DIVERGED} if diverged else set()
     with open_database(db, write=True) as database:
-        record, _, _ = reading.load_one(database, run)
-        sweep = reading.sweep_of(database, run)
-        whole = plan_of(reading.load_sweep(database, sweep), parts) if sweep else None
-        # The first of several choices with the same cell.
-        cells = [cell for cell in whole.cells if cell.id == record.cell_id][:1] if whole else []
-        if whole is None or not cells:
-            raise KdxError(f"no sweep plans run {run} any more", place=db, hint="add its cell and seed to a grid again")
-        plan = replace(whole, cells=tuple(cells), seeds=(record.seed,), tables=())
-        announce(plan)
-        prepare_data(plan)
-        if record.state in FINAL:
-            if not recording.repeat(database, [run]):
-                hint = "kdx resume goes on with what is not finished"
-                raise KdxError(f"run {run} has a newer generation already", place=db, hint=hint)
-        else:
-            recording.reset_failed(database, [run])
-        raise typer.Exit(run_plan(plan, database, db, workers, options))
+        named = named_runs(database, words, db)
+        if named.whole and not (states or stale):
+            allowed = "--failed, --diverged, --stale, or KEY=VALUE such as state=completed"
+            raise KdxError(f"which runs of `{named.sweep}` are to be done again is not said", allowed=allowed)
+        by_sweep = _by_sweep(database, named, db)
+        plans: list[tuple[Plan, list[RunRecord]]] = []
+        for name, runs in by_sweep.items():
+            sweep = reading.load_sweep(database, name)
+            whole = plan_of(sweep, parts)
+            changed = _changed(whole, sweep, runs) if stale else {}
+            if states or stale:
+                runs = [run for run in runs if run.state in states or run.id in changed]
+            _say_changed(changed)
+            if runs := _without_running(runs, named):
+                plans.append((_only(whole, runs), runs))
+        wanted = [run for _, runs in plans for run in runs]
+        if not wanted:
+            say("no run is to be done again")
+            return
+        _refuse_older(database, wanted, db)
+        for plan, _ in plans:
+            announce(plan)
+            prepare_data(plan)
+        again = recording.repeat(database, [run.id for run in wanted if run.state in FINAL])
+        reset = recording.reset(database, [run.id for run in wanted], (RunState.FAILED, RunState.CANCELLED))
+        done = [_count(len(again), "new generation")] * bool(again)
+        done += [f"{_count(reset, 'run')} tried again"] * bool(reset)
+        if done:
+            say(f"note: {', '.join(done)}")
+        codes = []
+        for plan, _ in plans:
+            codes.append(run_plan(plan, database, db, workers, options))
+            if codes[-1] not in (0, FAILED):
+                break
+        raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))
+
+
+def _by_sweep(database: "Database", named: "NamedRuns", db: str) -> "dict[str, list[RunRecord]]":
+    """Sweep → its runs; of a run that was named by its number, the last planned sweep that plans it."""
+    from kdx.errors import KdxError
+    from kdx.store import reading
+
+    if named.sweep is not None:
+        return {named.sweep: list(named.runs)}
+    found: dict[str, list[RunRecord]] = defaultdict(list)
+    for run in named.runs:
+        sweep = reading.sweep_of(database, run.id)
+        if sweep is None:
+            problem = f"no sweep plans run {run.id} any more"
+            raise KdxError(problem, place=db, hint="add its cell and seed to a grid again")
+        found[sweep].append(run)
+    return found
+
+
+def _changed(plan: "Plan", sweep: "SweepRecord", runs: "Sequence[RunRecord]") -> dict[int, tuple[str, ...]]:
+    """Run id → the modules that have changed since it was computed, for finished runs of which some have."""
+    from kdx.store.records import FINAL
+    from kdx.sweep.stale import changed_modules
+
+    specs = {cell.id: cell.spec for cell in plan.cells}
+    found = {}
+    for run in runs:
+        origin = sweep.provenance.get(run.id)
+        if run.state in FINAL and origin and (modules := changed_modules(specs[run.cell_id], origin.modules)):
+            found[run.id] = modules
+    return found
+
+
+def _say_changed(changed: Mapping[int, Sequence[str]]) -> None:
+    by_modules: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for run_id, modules in changed.items():
+        by_modules[tuple(modules)].append(run_id)
+    for modules, ids in by_modules.items():
+        runs = f"run {ids[0]}" if len(ids) == 1 else f"{len(ids):,} runs ({', '.join(map(str, ids[:4]))}, …)"
+        if 1 < len(ids) <= 4:
+            runs = f"runs {', '.join(map(str, ids))}"
+        say(f"note: of {runs}, the code has changed since: {', '.join(modules)}")
+
+
+def _without_running(runs: "list[RunRecord]", named: "NamedRuns") -> "list[RunRecord]":
+    """Of a sweep, the runs at which nobody works."""
+    from kdx.store.records import RunState
+
+    if named.sweep is None:
+        return runs
+    idle = [run for run in runs if run.state is not RunState.RUNNING]
+    if len(idle) < len(runs):
+        say(f"note: {_count(len(runs) - len(idle), 'run')} left as they are, since a process works at them")
+    return idle
+
+
+def _refuse_older(database: "Database", runs: "Sequence[RunRecord]", db: str) -> None:
+    from kdx.errors import KdxError
+    from kdx.store import reading
+
+    newest = reading.recorded(database, {run.cell_id for run in runs})
+    for run in runs:
+        if newest[run.cell_id, run.seed].id != run.id:
+            hint = f"kdx retry {newest[run.cell_id, run.seed].id}, or kdx resume if it is not finished"
+            raise KdxError(f"run {run.id} has a newer generation already", place=db, hint=hint)
+
+
+def _only(plan: "Plan", runs: "Sequence[RunRecord]") -> "Plan":
+    """The plan of these runs alone."""
+    from dataclasses import replace
+
+    keys = frozenset((run.cell_id, run.seed) for run in runs)
+    cells = {cell for cell, _ in keys}
+    seeds = {seed for _, seed in keys}
+    # The first of several choices with the same cell.
+    first = {cell.id: cell for cell in reversed(plan.cells) if cell.id in cells}
+    return replace(
+        plan,
+        cells=tuple(reversed(first.values())),
+        seeds=tuple(seed for seed in plan.seeds if seed in seeds),
+        tables=(),
+        only=keys,
+        seed_rule=None,
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
-from kdx.cli.options import in_database
+from kdx.cli.options import in_database, retry_cancelled
 from kdx.cli.progress import progress
 from kdx.cli.wording import what_is_left_out
 from kdx.errors import KdxError
@@ -256,5 +256,8 @@ def _close(
     if evaluations.get("failed") or evaluations.get("to make"):
         say(f"{summary}; try them again with: kdx evaluate --failed {where}")
         return FAILED
+    if counts.get("cancelled"):
+        say(f"{summary}; take up again with: {retry_cancelled(sweep, db)}")
+        return 0
     say(f"{summary}; next: kdx report {where}")
     return 0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kdx.cli.showing import Shown
     from kdx.report.render.text_curves import NamedCurve
     from kdx.store.database import Database
+    from kdx.store.find import CellFound, RunFound, SweepFound
 
 
 def show(
@@ -42,6 +43,10 @@ def show(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE.svg|png|pdf", help="Draw them into this new file instead.")
     ] = None,
+    plans: Annotated[
+        bool,
+        typer.Option("--plans", help="Show every plan that a sweep has had, its grid as written, and what changed."),
+    ] = False,
     db: Db = DATABASE,
     json: Json = False,
 ) -> None:
@@ -53,6 +58,8 @@ def show(
     Example: kdx show 7
 
     Example: kdx show quickstart kernel=rbf --curves valid/loss
+
+    Example: kdx show quickstart --plans
     """
     from kdx.cli.showing import Shown, ShownCell, ShownRun, ShownSweep
     from kdx.cli.sweep_argument import plan_in_file
@@ -60,6 +67,8 @@ def show(
     from kdx.store.database import open_database
     from kdx.store.find import CellFound, RunFound, SweepFound, find
 
+    if to is not None and json:
+        raise KdxError("--to and --json exclude each other", hint="--curves --json has the numbers of the curves")
     if to is not None:
         _refuse_format(to)
     conditions = [word for word in chosen or () if "=" in word]
@@ -75,6 +84,9 @@ def show(
             found: RunFound | CellFound | SweepFound = SweepFound(record_of(database, plan, what, db).id, plan.name)
         else:
             found = find(database, what)
+        if plans:
+            _show_plans(database, found, with_more=bool(chosen or draws), json=json)
+            return
         shown: Shown
         if isinstance(found, RunFound):
             if conditions:
@@ -95,6 +107,22 @@ def show(
         _draw(drawn)
     else:
         out_lines(shown.lines(db))
+
+
+def _show_plans(
+    database: "Database", found: "RunFound | CellFound | SweepFound", *, with_more: bool, json: bool
+) -> None:
+    from kdx.cli.plan_history import PlanHistory
+    from kdx.errors import KdxError
+    from kdx.store.find import SweepFound
+
+    if not isinstance(found, SweepFound) or with_more:
+        raise KdxError("--plans are those of a sweep as a whole", allowed="kdx show SWEEP --plans")
+    history = PlanHistory(database, found.id)
+    if json:
+        out_json({"sweep": found.name, "plans": history.plain()})
+    else:
+        out_lines(history.lines())
 
 
 def _curves(database: "Database", shown: "Shown", metrics: Sequence[str]) -> dict[str, list["NamedCurve"]]:

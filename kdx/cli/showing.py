@@ -21,7 +21,9 @@ from kdx.run_files.folder_ownership import stranger
 from kdx.sanitize import sanitize, sanitize_lines
 from kdx.store.database import Database
 from kdx.store.details import CellDetails, PlannedCellDetails, RunDetails, cell_details, run_details, sweep_details
+from kdx.store.reading import former_ids
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord, RunState
+from kdx.store.remarks import NoteRecord, Remarks, remarks
 from kdx.vocabulary import Direction
 
 LOSS = "train/loss"
@@ -53,6 +55,10 @@ class ShownRun(Shown):
 
         self.details = details = run_details(database, run_id)
         record, cell = details.record, details.cell
+        self.remarks = remarks(database)
+        self.former = former_ids(database).get(cell.id, ())
+        newest = max((one for one in cell.runs if one.seed == record.seed), key=lambda one: one.generation)
+        self.newer = None if newest.generation <= record.generation else newest
         self.title = f"run {record.id}: {_named(cell.labels, cell.spec.task)} · seed {record.seed}, {record.state}"
         self.drawn = [(f"run {record.id}", record)]
         self.metrics = _default_metrics([cell.spec.plain])
@@ -66,7 +72,9 @@ class ShownRun(Shown):
         details, record = self.details, self.details.record
         origin = details.provenance
         return {
-            **_plain_run(record),
+            **_plain_run(record, self.remarks),
+            "newer": None if self.newer is None else self.newer.id,
+            "former_cells": list(self.former),
             "steps": details.cell.spec.value("training.steps"),
             "metrics": dict(details.metrics),
             "settings": dict(details.cell.spec.plain),
@@ -92,8 +100,13 @@ class ShownRun(Shown):
         yield sanitize(self.title)
         facts = {
             "cell": cell.id,
+            "former ids": ", ".join(self.former),
             "sweeps": ", ".join(one.sweep for one in cell.planners) or "none plans it any more",
             "generation": str(record.generation) if record.generation else "",
+            "newer": f"run {self.newer.id}, {self.newer.state}, is a newer generation" if self.newer else "",
+            "out of tables": record.invalidated or "",
+            "tags": " ".join(self.remarks.tags_of_runs.get(record.id, ())),
+            "notes": _in_words(self.remarks.of_runs.get(record.id, ())),
             "step": f"{record.progress_step:,} of {steps:,}" if isinstance(steps, int) else f"{record.progress_step:,}",
             "scores": ", ".join(_scores(record, details)),
             "error": record.error or "",
@@ -124,6 +137,8 @@ class ShownCell(Shown):
     def __init__(self, database: Database, cell_id: str, conditions: Sequence[str]) -> None:
 
         self.details = details = cell_details(database, cell_id)
+        self.remarks = remarks(database)
+        self.former = former_ids(database).get(cell_id, ())
         rows = chosen([_row(one, details.labels) for one in details.runs], conditions)
         self.runs = [row["record"] for row in rows]
         standing = standing_runs(self.runs)
@@ -136,12 +151,13 @@ class ShownCell(Shown):
         details = self.details
         return {
             "cell": details.id,
+            "former_cells": list(self.former),
             "settings": dict(details.spec.plain),
             "varies": list(details.varies),
             "sweeps": _plain_planners(details),
             "metric": details.spec.selection_metric,
             "selected": None if self.selected is None else self.selected.id,
-            "runs": [_plain_run(one) for one in self.runs],
+            "runs": [_plain_run(one, self.remarks) for one in self.runs],
         }
 
     def lines(self, db: str) -> Iterator[str]:
@@ -149,6 +165,7 @@ class ShownCell(Shown):
         yield sanitize(self.title)
         yield from _facts(
             {
+                "former ids": ", ".join(self.former),
                 "sweeps": ", ".join(one.sweep for one in details.planners) or "none plans it any more",
                 "selected": ""
                 if self.selected is None
@@ -156,7 +173,7 @@ class ShownCell(Shown):
             }
         )
         yield ""
-        yield from _runs(self.runs, details.spec.selection_metric)
+        yield from _runs(self.runs, details.spec.selection_metric, self.remarks)
         yield ""
         yield from _settings(details.written, details.spec.plain, details.varies)
 
@@ -165,6 +182,8 @@ class ShownSweep(Shown):
     def __init__(self, database: Database, sweep_id: int, conditions: Sequence[str]) -> None:
 
         self.details = details = sweep_details(database, sweep_id)
+        self.remarks = remarks(database)
+        self.former = former_ids(database)
         rows = chosen([_row(run, cell.labels) for cell in details.cells for run in cell.runs], conditions)
         self.runs: dict[str, list[RunRecord]] = {}
         for row in rows:
@@ -196,16 +215,19 @@ class ShownSweep(Shown):
             "grid": details.grid.get("file") or None,
             "description": details.grid.get("description", ""),
             "seeds": details.grid.get("seeds", []),
+            "tags": list(self.remarks.tags_of_sweeps.get(details.id, ())),
+            "notes": _plain_notes(self.remarks.of_sweeps.get(details.id, ())),
             "tables": [one.get("name", details.name) for one in details.grid.get("tables", [])],
             "evaluations": [one["name"] for one in details.grid.get("evaluations", [])],
             "varies": {field: list(values) for field, values in details.varies.items()},
             "cells": [
                 {
                     "cell": cell.id,
+                    "former_cells": list(self.former.get(cell.id, ())),
                     "choices": dict(cell.labels),
                     "metric": cell.spec["select"]["metric"],
                     "selected": best.id if (best := self.best[cell.id]) else None,
-                    "runs": [_plain_run(one) for one in self.runs.get(cell.id, ())],
+                    "runs": [_plain_run(one, self.remarks) for one in self.runs.get(cell.id, ())],
                 }
                 for cell in self.cells
             ],
@@ -224,6 +246,9 @@ class ShownSweep(Shown):
                 "grid": grid.get("file", ""),
                 "cells": f"{len(self.cells):,} with {len(seeds):,} seed{'' if len(seeds) == 1 else 's'} each",
                 "runs": ", ".join(f"{count:,} {state}" for state, count in states.items()) or "none",
+                "out of tables": self._out_of_tables(),
+                "tags": " ".join(self.remarks.tags_of_sweeps.get(details.id, ())),
+                "notes": _in_words(self.remarks.of_sweeps.get(details.id, ())),
                 "tables": ", ".join(one.get("name", details.name) for one in grid.get("tables", [])),
                 "evaluations": ", ".join(one["name"] for one in grid.get("evaluations", [])),
             }
@@ -244,6 +269,14 @@ class ShownSweep(Shown):
             yield "the same in all cells"
             same = _without(details.cells[0].written, details.varies)
             yield from (f"  {sanitize_lines(line)}" for line in as_yaml(same).splitlines())
+
+    def _out_of_tables(self) -> str:
+        """The runs that somebody took out of tables, by the reason."""
+        found: dict[str, list[int]] = {}
+        for run in (run for its in self.runs.values() for run in its):
+            if run.invalidated is not None:
+                found.setdefault(run.invalidated, []).append(run.id)
+        return "; ".join(f"run{'' if len(ids) == 1 else 's'} {_values(ids)} ({why})" for why, ids in found.items())
 
     def _line(self, cell: PlannedCellDetails, axes: Sequence[str]) -> tuple[Any, ...]:
 
@@ -266,7 +299,7 @@ def _row(record: RunRecord, labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _plain_run(record: RunRecord) -> dict[str, Any]:
+def _plain_run(record: RunRecord, written: Remarks) -> dict[str, Any]:
     return {
         "run": record.id,
         "cell": record.cell_id,
@@ -281,6 +314,9 @@ def _plain_run(record: RunRecord) -> dict[str, Any]:
         "seconds": record.seconds,
         "error": record.error,
         "undertrained": record.undertrained,
+        "invalidated": record.invalidated,
+        "tags": list(written.tags_of_runs.get(record.id, ())),
+        "notes": _plain_notes(written.of_runs.get(record.id, ())),
     }
 
 
@@ -324,7 +360,7 @@ def _evaluation(one: EvaluationRecord) -> tuple[str, str]:
     return settings, one.error or ", ".join(f"{name} {value:.4g}" for name, value in one.metrics.items())
 
 
-def _runs(runs: Iterable[RunRecord], metric: str) -> Iterator[str]:
+def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[str]:
     head = ("run", "seed", "generation", "state", "step", "took", metric, metric.replace("valid/", "test/", 1), "")
     yield from _table(
         head,
@@ -338,11 +374,30 @@ def _runs(runs: Iterable[RunRecord], metric: str) -> Iterator[str]:
                 "" if one.seconds is None else in_words(one.seconds),
                 _four(one.valid_score),
                 _four(one.test_score),
-                one.error or "",
+                "; ".join(filter(None, _remarked(one, written))),
             )
             for one in runs
         ],
     )
+
+
+def _remarked(record: RunRecord, written: Remarks) -> Iterator[str]:
+    """What a list of runs says of one beside its numbers."""
+    if record.invalidated is not None:
+        yield f"out of tables: {record.invalidated}"
+    yield record.error or ""
+    if tags := written.tags_of_runs.get(record.id):
+        yield f"tags: {' '.join(tags)}"
+    if notes := written.of_runs.get(record.id):
+        yield f"notes: {_in_words(notes)}"
+
+
+def _in_words(notes: Sequence[NoteRecord]) -> str:
+    return "; ".join(f"{' '.join(one.text.split())} ({_time(one.made)} UTC)" for one in notes)
+
+
+def _plain_notes(notes: Sequence[NoteRecord]) -> list[dict[str, Any]]:
+    return [{"made": one.made, "text": one.text} for one in notes]
 
 
 def _scores(record: RunRecord, details: RunDetails) -> Iterator[str]:

@@ -9,13 +9,16 @@ import typer
 from kdx.cli import completion
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
 from kdx.cli.processes import process_in_words, process_of
+from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.durations import in_words
+from kdx.sanitize import sanitize
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
     from kdx.store.records import RunRecord, SweepSummary
+    from kdx.store.remarks import NoteRecord
     from kdx.store.status import WorkRecord
 
 
@@ -31,7 +34,8 @@ def status(
         typer.Argument(
             autocompletion=completion.choices,
             metavar="[KEY=VALUE]…",
-            help="Only runs that have this, such as state=failed, kernel=rbf or seed=0; an axis, or what --json has.",
+            help="Only runs that have this, such as state=failed, kernel=rbf, seed=0 or tag=odd; an axis, or what "
+            "--json has.",
         ),
     ] = None,
     db: Db = DATABASE,
@@ -55,17 +59,23 @@ def status(
 def _all_sweeps(database: "Database", json: bool) -> None:
     from kdx.report.render.rows import to_text
     from kdx.store.reading import sweeps
-    from kdx.store.status import OVER, times, work
+    from kdx.store.records import OVER
+    from kdx.store.remarks import remarks
+    from kdx.store.status import times, work
     from kdx.sweep.forecast import seconds_left
 
     summaries = sweeps(database)
+    spared = spared_of(database, [each.name for each in summaries if set(each.counts) - OVER])
+    summaries = tuple(spared[each.name].without(each) if each.name in spared else each for each in summaries)
+    by_id = {each.id: spared[each.name] for each in summaries if each.name in spared}
+    written = remarks(database)
     unfinished = [each.id for each in summaries if set(each.counts) - OVER]
     cells, working = defaultdict(list), defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
-        cells[time.sweep_id].append(time)
+        cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
     for one in work(database):
         working[one.sweep_id].append(one)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for each in summaries:
         alive = [one for one in working[each.id] if _alive(one)]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
@@ -76,6 +86,8 @@ def _all_sweeps(database: "Database", json: bool) -> None:
                 "working": [_worker(one) for one in working[each.id]],  # claimed, by whoever may be gone
                 "seconds_left": left,
                 "planned": each.updated,
+                "tags": list(written.tags_of_sweeps.get(each.id, ())),
+                "notes": _notes(written.of_sweeps.get(each.id, ())),
             }
         )
     if json:
@@ -87,19 +99,23 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     lines = []
     for each, row in zip(summaries, rows, strict=True):
         workers = sum(map(_alive, working[each.id]))
-        lines.append((each.name, _done(each), _states(row["runs"]), _time_left(row, workers)))
-    out_lines(to_text(("sweep", "done", "states", "time left"), lines))
+        tags = " ".join(row["tags"])
+        states = _states(row["runs"], at_most=each.name in spared)
+        lines.append((each.name, _done(each), states, _time_left(row, workers), tags))
+    out_lines(to_text(*_without_blanks(("sweep", "done", "states", "time left", "tags"), lines, "tags")))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
     if at_work:
         claims = [(name, one.run_id, one.step, in_words(one.running), _where(one)) for name, one in at_work]
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
+    _write_notes([(row["sweep"], row["notes"]) for row in rows])
 
 
 def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
     from kdx.report.render.rows import to_text
     from kdx.store.find import sweep_named
-    from kdx.store.reading import runs
+    from kdx.store.reading import by_ids, former_ids, runs
+    from kdx.store.remarks import remarks
     from kdx.store.status import labels_of, work
 
     sweep_id = sweep_named(database, name)
@@ -107,10 +123,41 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
-    rows = [_of_a_run(each, labels[each.cell_id], working.get(each.id)) for each in records]
+    written, former = remarks(database), former_ids(database)
+    rows = [
+        {
+            **_of_a_run(each, labels[each.cell_id], working.get(each.id)),
+            "former_cells": list(former.get(each.cell_id, ())),
+            "tags": list(written.tags_of_runs.get(each.id, ())),
+            "notes": _notes(written.of_runs.get(each.id, ())),
+        }
+        for each in records
+    ]
+    remarked = {*written.of_runs, *written.tags_of_runs} - {each.id for each in records}
+    keys = {(each.cell_id, each.seed) for each in records}
+    earlier = [each for each in by_ids(database, remarked) if (each.cell_id, each.seed) in keys]
+    own: dict[str, list[Any]] = {
+        "tags": list(written.tags_of_sweeps.get(sweep_id, ())),
+        "notes": _notes(written.of_sweeps.get(sweep_id, ())),
+        "earlier": [
+            {
+                "run": each.id,
+                "cell": each.cell_id,
+                "seed": each.seed,
+                "generation": each.generation,
+                "invalidated": each.invalidated,
+                "tags": list(written.tags_of_runs.get(each.id, ())),
+                "notes": _notes(written.of_runs.get(each.id, ())),
+            }
+            for each in earlier
+        ],
+    }
+    spared = spared_of(database, [name])
+    for row in rows:
+        row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
     rows = chosen_runs(rows, chosen)
     if json:
-        out_json({"sweep": name, "runs": rows})
+        out_json({"sweep": name, **own, "runs": rows})
         return
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
     lines = []
@@ -118,10 +165,15 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         took = in_words(row["seconds"]) if row["seconds"] is not None else ""
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
-        lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, detail))
-    out_lines(to_text(("run", *axes, "seed", "state", "step", "took", ""), lines))
-    counts = Counter(row["state"] for row in rows)
-    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {_states(counts)}{_next(counts, name, db)}")
+        tags = " ".join(row["tags"])
+        lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, tags, detail))
+    out_lines(to_text(*_without_blanks(("run", *axes, "seed", "state", "step", "took", "tags", ""), lines, "tags")))
+    of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
+    of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
+    _write_notes([(name, own["notes"]), *of_runs], own["tags"])
+    counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
+    states = _states(counts, at_most=bool(spared))
+    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
 
 
 def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
@@ -137,6 +189,7 @@ def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> d
         "valid_score": record.valid_score,
         "test_score": record.test_score,
         "error": record.error,
+        "invalidated": record.invalidated,
         "worker": None if work is None else _worker(work),
     }
 
@@ -145,7 +198,43 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
     """Who works at a run, or why it ended, or its score."""
     if work is not None:
         return f"{_where(work)}, for {in_words(work.running)}"
+    if row["invalidated"]:
+        return "; ".join(filter(None, (f"out of tables: {row['invalidated']}", row["error"])))
+    if row["not_needed"]:
+        return f"{NOT_NEEDED}: {row['not_needed']}"
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
+
+
+def _notes(written: "Sequence[NoteRecord]") -> list[dict[str, Any]]:
+    return [{"made": one.made, "text": one.text} for one in written]
+
+
+def _without_blanks(
+    columns: Sequence[str], lines: list[tuple[Any, ...]], column: str
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Header and lines, less this column where it is blank in all of them."""
+    at = columns.index(column)
+    if any(line[at] for line in lines):
+        return tuple(columns), lines
+    return (*columns[:at], *columns[at + 1 :]), [(*line[:at], *line[at + 1 :]) for line in lines]
+
+
+def _write_notes(notes: Sequence[tuple[str, list[dict[str, Any]]]], tags: Sequence[str] = ()) -> None:
+    from datetime import UTC, datetime
+
+    from kdx.report.render.rows import to_text
+
+    rows = [
+        (on, datetime.fromtimestamp(one["made"], UTC).strftime("%Y-%m-%d %H:%M"), " ".join(one["text"].split()))
+        for on, its in notes
+        for one in its
+    ]
+    if rows:
+        out("")
+        out_lines(to_text(("on", "written (UTC)", "note"), rows))
+    if tags:
+        out("")
+        out_lines([f"tags: {sanitize(' '.join(tags))}"])
 
 
 def _done(each: "SweepSummary") -> str:
@@ -155,8 +244,10 @@ def _done(each: "SweepSummary") -> str:
     return f"{sum(each.counts.get(state, 0) for state in FINAL):,} of {total:,}"
 
 
-def _states(counts: Any) -> str:
-    return ", ".join(f"{count:,} {state}" for state, count in counts.items()) or "no runs"
+def _states(counts: Any, *, at_most: bool) -> str:
+    """How many runs are in each state; where a rule decides how many are needed, pending ones are the most."""
+    most = {"pending": "at most "} if at_most else {}
+    return ", ".join(f"{most.get(state, '')}{count:,} {state}" for state, count in counts.items()) or "no runs"
 
 
 def _time_left(row: dict[str, Any], workers: int) -> str:
@@ -173,7 +264,9 @@ def _next(counts: Any, name: str, db: str) -> str:
     quoted = shlex.quote(name)
     if counts["pending"] or counts["interrupted"]:
         return f"; next: kdx resume {quoted}{in_database(db)}"
-    return f"; next: kdx resume {quoted} --failed{in_database(db)}" if counts["failed"] else ""
+    if counts["failed"]:
+        return f"; next: kdx resume {quoted} --failed{in_database(db)}"
+    return f"; next: {retry_cancelled(name, db)}" if counts["cancelled"] else ""
 
 
 def _worker(one: "WorkRecord") -> dict[str, Any]:

@@ -75,7 +75,7 @@ def sweep(
     announce(wanted)
     try_parts(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
-    for note in prepare_data(wanted):
+    for note in (*wanted.notes, *prepare_data(wanted)):
         say(f"note: {note}")
     with open_database(db, write=True, create=True) as database:
         change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)

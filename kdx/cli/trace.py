@@ -93,6 +93,7 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
         yield f"sweep     {sanitize_lines(name)}, in {sanitize_lines(db)}"
         yield f"planned   {f'by: {sanitize_lines(command)}' if command else 'by a command that was not recorded'}"
     yield f"cell      {trace.record.id}"
+    yield from (f"formerly  {one.former_id} ({sanitize_lines(one.change)})" for one in trace.renamed)
     if trace.evaluation is not None:
         settings = ", ".join(f"{name} {word}" for name, word in trace.evaluation.words.items())
         yield f"evaluation  {sanitize_lines(trace.evaluation.asked.name)}: {sanitize_lines(settings)}"
@@ -104,6 +105,11 @@ def _lines(trace: "Trace", db: str) -> Iterator[str]:
         [_run(one) for one in trace.runs],
     )
     yield from (f"  run {one.record.id}: {sanitize_lines(one.record.error)}" for one in trace.runs if one.record.error)
+    yield from (
+        f"  run {one.record.id} is out of tables: {sanitize_lines(one.record.invalidated)}"
+        for one in trace.runs
+        if one.record.invalidated
+    )
     yield ""
     yield from _aligned(
         ("run", "attempt", "started (UTC)", "steps", "outcome", "process", "changed"),

@@ -12,10 +12,14 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
 
+PARTS = "parts."
+"""Begins the fields with the hashes of parts of one's own."""
 _MOST_VALUES = 3
 """Largest number of values of a field that a message shows on each side."""
 _MOST_FIELDS = 4
 """Largest number of changed fields that a message shows."""
+_DIGITS = 8
+"""Of the hash of a part's source."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,12 @@ class Difference:
     """The fields that explain why cells and seeds are gone or new; none where cells combine the same values anew."""
     runs_gone: int
     """How many runs only the plan before has."""
+
+    @property
+    def renames_parts(self) -> bool:
+        """Whether cells lose a part of one's own and others get one, as where its file was moved."""
+        of_parts = [change for change in self.changes if change.field.startswith(PARTS)]
+        return any(change.gone for change in of_parts) and any(change.new for change in of_parts)
 
     @property
     def cells_that_lose_runs(self) -> tuple[str, ...]:
@@ -129,7 +139,8 @@ def _values(cells: Iterable[CellSpec | str]) -> dict[str, dict[str, None]]:
         # An option that no word of a cell has is no difference to one at its neutral value.
         neutral = {name: one.default for name, one in known_options().items() if one.neutral and name not in spec}
         for field, value in leaves(spec | neutral):
-            found.setdefault(field, {})[word(field, value)] = None
+            shown = word(field, value)[:_DIGITS] if field.startswith(PARTS) else word(field, value)
+            found.setdefault(field, {})[shown] = None
     return found
 
 

@@ -2,27 +2,31 @@
 
 Every field is hashed, whether the grid wrote it or a default filled it, so a changed default never reuses an old
 result in silence. A field that is added later declares the value under which kdx does what it did before the field
-existed (`Neutral`); while it holds that value it is left out of the hash, so a new parameter invalidates nothing.
+existed (`Neutral`); while it holds that value it is left out of the hash, so a new parameter invalidates nothing. A
+field whose key is another one now is hashed under its first key (`Formerly`).
 The seed is not part of a cell; a run is (cell, seed, generation). Code, data and environment are recorded beside a
 run, not in its identity: they mark a result stale.
 """
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import PydanticCustomError, to_json
 
-from kdx.grid.sections import Neutral, WithOptions
+from kdx.grid.sections import Neutral, WithOptions, former_keys, in_todays_keys
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import options_in
 
 
 def canonical(spec: BaseModel) -> str:
     """The cell as JSON with sorted keys and no blanks; equal cells give equal text."""
-    return json.dumps(_hashed(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return json.dumps(
+        _under_first_keys(spec, set_in(spec)), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
 
 
 def resolved(text: str) -> dict[str, Any]:
@@ -34,13 +38,14 @@ def resolved(text: str) -> dict[str, Any]:
     return plain | {name: one.default for name, one in options_in(plain).items() if one.neutral and name not in plain}
 
 
+def set_in(spec: BaseModel) -> dict[str, Any]:
+    """What a grid has to say for this cell: every field, by the key of today, that is not at its neutral value."""
+    return _without_neutral(spec, spec.model_dump(mode="json", by_alias=True))
+
+
 def cell_id(spec: CellSpec) -> str:
     """128 bits of the SHA-256 of the canonical JSON, as 32 hexadecimal digits."""
     return hashlib.sha256(canonical(spec).encode()).hexdigest()[:32]
-
-
-def _hashed(model: BaseModel) -> dict[str, Any]:
-    return _without_neutral(model, model.model_dump(mode="json", by_alias=True))
 
 
 def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
@@ -54,6 +59,16 @@ def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
     for name in model.neutral_options if isinstance(model, WithOptions) else ():
         plain.pop(name, None)
     return plain
+
+
+def _under_first_keys(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
+    """What `set_in` gave, by the keys under which fields were hashed first."""
+    formerly = former_keys(type(model))
+    for name, key, _, may_be_section in _marked(type(model)):
+        value = getattr(model, name)
+        if may_be_section and isinstance(value, BaseModel) and key in plain:
+            plain[key] = _under_first_keys(value, plain[key])
+    return {formerly[key][0] if key in formerly else key: value for key, value in plain.items()}
 
 
 @cache
@@ -70,13 +85,21 @@ def _marked(model: type[BaseModel]) -> tuple[tuple[str, str, tuple[Any, ...], bo
 def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """`plain` with the neutral value of each missing field; known fields come in the order of the model."""
     found = {}
+    todays = _todays(plain, model)
     for key, section, neutral in _fields(model):
-        if key in plain:
-            value = plain[key]
+        if key in todays:
+            value = todays[key]
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
         elif neutral:
             found[key] = json.loads(neutral)
-    return found | {key: value for key, value in plain.items() if key not in found}
+    return found | {key: value for key, value in todays.items() if key not in found}
+
+
+def _todays(plain: dict[str, Any], model: type[BaseModel]) -> Mapping[str, Any]:
+    try:
+        return in_todays_keys(model, plain)
+    except PydanticCustomError:  # another kdx wrote both, so that they mean something else there
+        return plain
 
 
 @cache

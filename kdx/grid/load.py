@@ -16,6 +16,7 @@ from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
+from kdx.grid.read_seeds import check_seed_rule, read_seeds
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.read_tune import read_tune
 from kdx.grid.set_values import set_values
@@ -49,12 +50,13 @@ def load_grid(
     faults = FaultList()
     of_grid, of_cells = set_values(given, faults)
     texts: dict[Path, str] = {}
-    root = extended(path, faults, texts).overlaid(of_grid)
+    notes: list[str] = []
+    root = extended(path, faults, texts, notes).overlaid(of_grid)
     if faults_of_parts := find_parts(root if of_cells is None else root.overlaid(of_cells), GRID):
         # What depends on them would be told as unknown.
         raise by_place([*faults, *faults_of_parts])
     check_keys(root, (*GRID, *settings()), faults)
-    chosen = tuple(seeds) if seeds is not None else _seeds(root, faults)
+    chosen, seed_rule = (tuple(seeds), None) if seeds is not None else read_seeds(root.value.get("seeds"), faults)
     parts = [replace(part, on_top=of_cells) for part in sub_grids(root, faults)]
     runs = sum(part.size for part in parts) * len(chosen)
     if runs > most_runs:
@@ -93,6 +95,8 @@ def load_grid(
         _text(root, "description", "", faults),
         file=str(path.resolve()),
         evaluations=tuple(evaluations),
+        seed_rule=seed_rule,
+        notes=tuple(notes),
         sources={os.path.relpath(file, path.parent): text for file, text in texts.items()},
     )
     tables = read_tables(root, lambda: labelled_cells(plan), faults)
@@ -106,6 +110,8 @@ def load_grid(
     plan = replace(plan, tables=tuple(table for table, _ in tables))
     if tables and not faults:
         check_tables(tables, layouts_of(plan), faults)
+    if not faults:
+        check_seed_rule(plan, root, faults)
     if faults:
         raise by_place(faults)
     return plan
@@ -159,18 +165,3 @@ def _name(root: Node, path: Path, faults: list[KdxError]) -> str:
         problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
         faults.append(KdxError(problem, place=root.place, hint="write a `name:`"))
     return _text(root, "name", path.stem, faults)
-
-
-def _seeds(root: Node, faults: list[KdxError]) -> tuple[int, ...]:
-    node = root.value.get("seeds")
-    if node is None:
-        return (0,)
-    value = node.plain()
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
-        return tuple(range(value))
-    right = isinstance(value, list) and value and all(type(seed) is int and 0 <= seed < 2**32 for seed in value)
-    if right and len(set(value)) == len(value):
-        return tuple(value)
-    allowed = "a number of seeds, or a list of different whole numbers from 0"
-    faults.append(KdxError(f"`{node}` are no seeds", place=node.place, allowed=allowed))
-    return (0,)

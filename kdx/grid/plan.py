@@ -12,6 +12,7 @@ from kdx.errors import KdxError, Place
 from kdx.grid.cell_selector import CellSelector
 from kdx.grid.evaluations import AskedEvaluation, ResolvedEvaluation, resolve_evaluation
 from kdx.grid.sections import Margin, Section
+from kdx.grid.seed_rule import SeedRule
 from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.task_facts import recorded_facts
@@ -113,6 +114,12 @@ class Plan:
     """Absolute path of the grid; empty where it is not known. It distinguishes grids, and is never opened."""
     evaluations: tuple[AskedEvaluation, ...] = ()
     """Further readings of each run that completes."""
+    seed_rule: SeedRule | None = None
+    """Which of the seeds a cell needs; None: all of them."""
+    only: frozenset[tuple[str, int]] | None = None
+    """(cell id, seed) of the runs that are wanted of it; None: all."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Lines on the grid that its author should know, such as a key that has another name now."""
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """File, relative to the folder of the grid → the text of the grid and of each that it extends, the grid first."""
 
@@ -139,7 +146,8 @@ class Plan:
         for cell in self.trained:
             due[cell.id] = min(cell.priority, due.get(cell.id, cell.priority))
         runs = (PlannedRun(cell, seed) for seed in self.seeds for cell in cells)
-        return tuple(sorted(runs, key=lambda run: due[run.cell.id]))
+        wanted = (run for run in runs if self.only is None or run.key in self.only)
+        return tuple(sorted(wanted, key=lambda run: due[run.cell.id]))
 
     def evaluations_of(self, cell_id: str) -> tuple[ResolvedEvaluation, ...]:
         """The evaluations that the runs of a cell can have, in the order of the grid."""
@@ -176,5 +184,6 @@ class Plan:
             "tables": [table.model_dump(mode="json") for table in self.tables],
             "evaluations": [{"name": one.name, "settings": one.settings.asked} for one in self.evaluations],
             **({"priorities": [cell.priority for cell in self.cells]} if any(c.priority for c in self.cells) else {}),
+            **({"seed_rule": self.seed_rule.model_dump(mode="json")} if self.seed_rule else {}),
             **recorded_facts(cell.spec for cell in self.cells),
         }

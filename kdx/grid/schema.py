@@ -24,6 +24,7 @@ from kdx.grid.plan import TableSpec
 from kdx.grid.ranges import MOST_NUMBERS
 from kdx.grid.read_tables import MOST_TABLES
 from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
+from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.settings import settings
 from kdx.grid.tuning import ROUND, Pruner, Sampler
 from kdx.tasks import TASKS
@@ -67,6 +68,11 @@ def _without_a_base() -> Schema:
     entries = _entries({"not": _NULL})
     some = {**entries, "minProperties": 1}
     return {"axes": entries, "approaches": entries, "evaluations": entries, "tasks": some, "grids": some}
+
+
+def _or_null(schema: Schema) -> Schema:
+    """Null takes the whole out of what lies under a grid that extends another."""
+    return {"anyOf": [schema, _NULL]}
 
 
 def _ref(name: str) -> Schema:
@@ -283,9 +289,18 @@ def _seeds() -> Schema:
         "anyOf": [
             {"type": "integer", "minimum": 1, "maximum": 1_000_000},
             {"type": "array", "items": listed, "minItems": 1, "uniqueItems": True},
+            _seed_rule(),
         ],
         "default": 1,
     }
+
+
+def _seed_rule() -> Schema:
+    width = {"type": "number", "exclusiveMinimum": 0}
+    widths = {"type": "object", "additionalProperties": width, "minProperties": 1}
+    rule = {name: field_schema(SeedRule, name) for name in ("min", "max")}
+    rule["until"] = {"description": descriptions(SeedRule)["until"], "anyOf": [{"const": DECIDED}, widths]}
+    return _object(rule)  # of which an extending grid may have a part
 
 
 def _text(**more: Any) -> Schema:
@@ -326,11 +341,11 @@ _OF_GRID = {
     "tune": _tune,
     "tables": _tables,
     "evaluations": _evaluations,
-    "tasks": _tasks,
-    "grids": _sub_grids,
-    "axes": _axes,
+    "tasks": lambda: _or_null(_tasks()),
+    "grids": lambda: _or_null(_sub_grids()),
+    "axes": lambda: _or_null(_axes()),
     "zip": _zip,
-    "approaches": _approaches,
+    "approaches": lambda: _or_null(_approaches()),
     "ablate": _ablate,
     "exclude": _exclude,
     "include": _include,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kdx.errors import KdxError, Place, did_you_mean
 from kdx.grid.cell_selector import factors
 from kdx.grid.dimensions import GRID
+from kdx.grid.former_keys import former_factors
 from kdx.grid.settings import at_path, settings
 from kdx.grid.source import Node, read_value, shortened
 
@@ -28,6 +29,7 @@ def set_values(given: Sequence[str], faults: list[KdxError]) -> tuple[Node, Node
         node = read_value(value, place, faults)
         if node is None:
             continue
+        key = former_factors().get(key, key)
         first, *rest = key.split(".")
         known = factors() if first in settings() else (*factors(), *_OF_A_GRID)
         if first in _OF_A_GRID:

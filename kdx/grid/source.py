@@ -101,7 +101,9 @@ class Node:
 
 def shortened(value: Any) -> str:
     """A value as a message shows it: on one line, and not all of a long one."""
-    text = " ".join(str(value).split())
+    # As YAML spells them, since somebody is to find them in a file.
+    plain = {None: "null", True: "true", False: "false"}
+    text = plain[value] if value is None or isinstance(value, bool) else " ".join(str(value).split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 

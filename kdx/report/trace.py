@@ -7,7 +7,7 @@ from typing import Any
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.evaluations import ResolvedEvaluation
-from kdx.grid.identity import canonical
+from kdx.grid.identity import set_in
 from kdx.grid.table_layout import Address
 from kdx.report.render.settings import as_yaml
 from kdx.report.render.wording import LEVELS, column_headers
@@ -15,7 +15,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.selection.joined import planned_id
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize
-from kdx.store.records import AttemptRecord, CellRecord, Provenance, RunRecord, SweepRecord
+from kdx.store.records import AttemptRecord, CellRecord, Provenance, RenamedCell, RunRecord, SweepRecord
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Trace:
     record: CellRecord
     runs: tuple[TracedRun, ...]
     """One run for each seed, from the lowest."""
+    renamed: tuple[RenamedCell, ...] = ()
+    """What the cell was before a word of it was renamed."""
     evaluation: ResolvedEvaluation | None = None
     """The reading of the runs that gave the scores; None: their tests."""
 
@@ -68,7 +70,7 @@ class Trace:
         """
         if (known := self.record.spec.known) is None:
             return dict(self.record.spec.plain)
-        plain: dict[str, Any] = json.loads(canonical(known))
+        plain: dict[str, Any] = json.loads(json.dumps(set_in(known), sort_keys=True))
         return plain
 
     @property
@@ -145,6 +147,7 @@ def trace(sweep: SweepRecord, layout: Layout, at: Address, attempts: Mapping[int
             )
             for one in cell.seeds
         ),
+        renamed=tuple(sweep.renamed.get(record.id, ())),
         evaluation=read.evaluation if read else None,
     )
 
@@ -167,6 +170,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
         "run": cell.run_id,
         "seed": cell.seed,
         "cell": trace.record.id,
+        "former_cells": [asdict(one) for one in trace.renamed],
         "labels": dict(trace.record.labels),
         "evaluation": evaluation and {"name": evaluation.asked.name, "settings": dict(evaluation.settings)},
         "spec": dict(trace.record.spec.plain),
@@ -182,6 +186,7 @@ def to_json(trace: Trace) -> dict[str, Any]:
                 "score": one.score,
                 "seconds": one.record.seconds,
                 "error": one.record.error,
+                "invalidated": one.record.invalidated,
                 "data": one.provenance.data,
                 "data_facts": one.provenance.facts,
                 "code": one.provenance.code,

@@ -20,7 +20,8 @@ from kdx.errors import KdxError, StorageError, of_the_machine
 from kdx.files import open_file
 from kdx.store.records import RunRecord
 
-_FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+")
+FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+", re.ASCII)
+"""The names of the folders of runs."""
 _FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
@@ -108,7 +109,7 @@ def folder_of(run: RunRecord) -> str:
         KdxError: kdx never writes such a record.
     """
     name = f"{run.cell_id}-{run.seed}-{run.generation}"
-    if not _FOLDER.fullmatch(name):
+    if not FOLDER.fullmatch(name):
         raise KdxError(f"run {run.id} has the cell id, seed and generation `{name}`", hint="kdx db check tells more")
     return name
 
@@ -175,10 +176,14 @@ def listing(files: Path) -> tuple[RunFile, ...]:
     """Every file of every run, sorted; files that vanish meanwhile are left out."""
     found: list[RunFile] = []
     for folder in _entries(files):
-        if not _FOLDER.fullmatch(folder.name) or not folder.is_dir(follow_symlinks=False):
-            continue
-        found += _listing_of(files, folder.name)
+        if folder.is_dir(follow_symlinks=False):
+            found += listing_of(files, folder.name)
     return tuple(sorted(found))
+
+
+def listing_of(files: Path, folder: str) -> tuple[RunFile, ...]:
+    """Every file in one folder of a run, sorted; none if the folder has no such name."""
+    return tuple(sorted(_listing_of(files, folder))) if FOLDER.fullmatch(folder) else ()
 
 
 def damaged(files: Path, listed: Iterable[RunFile]) -> frozenset[RunFile]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kdx.errors import DatabaseError
 from kdx.files import read_file, write_whole
 from kdx.machine import machine
+from kdx.run_files import moves
 from kdx.run_files.files import files_beside, translate_errors
 from kdx.store import reading, recording
 from kdx.store.database import Database, id_of
@@ -44,6 +45,7 @@ def take(database: Database) -> str | None:
         recording.settle(database, _place(database))
     owner, own = _owner(files), _named(database)
     if owner == own:
+        moves.finish(database)  # what a killed kdx left over
         return None
     with translate_errors(files):
         if owner is not None and owner.id != own.id:

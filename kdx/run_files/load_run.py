@@ -10,6 +10,7 @@ from kdx.grid.spec import CellSpec
 from kdx.own_parts.needed import bring
 from kdx.run_files.files import content, files_beside, final_weights
 from kdx.run_files.folder_ownership import refuse_stranger
+from kdx.run_files.moves import refuse_unfinished
 from kdx.store.database import open_database
 from kdx.store.reading import load_one
 from kdx.store.records import RunRecord
@@ -35,11 +36,12 @@ def load_run(database: str | Path, run: int, *, home: Path | None = None, parts:
         KdxError: there is no such run, it has no weights, they are of another model, or its cell has words that this
             kdx does not know; or a part of its own is not in `parts`, or has another source.
         DatabaseError: see `kdx.store.database.open_database`; or the files beside it belong to another database.
-        StorageError: the weights cannot be read or are damaged.
+        StorageError: the weights cannot be read or are damaged; or kdx db migrate-cells has not moved them yet.
     """
     with open_database(database, write=False) as opened:
         record, text, origin = load_one(opened, run)
         refuse_stranger(opened)
+        refuse_unfinished(opened)
     files = files_beside(opened.location)
     weights = final_weights(files, record)
     if weights is None:

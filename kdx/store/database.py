@@ -9,6 +9,7 @@ an error, and `PATIENT_SECONDS` once a database is open to write, or while a wor
 program that locks the database for a while.
 """
 
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -168,7 +169,7 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         raise DatabaseError(
             f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
             place=before.name,
-            hint="kdx db upgrade brings it up to date, and keeps a copy",
+            hint=f"kdx db upgrade --db {shlex.quote(before.name)} brings it up to date, and keeps a copy",
         )
     database = Database(backend_of(address, write=write), patience)
     try:

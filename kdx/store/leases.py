@@ -1,11 +1,11 @@
-"""Claims of runs: which process has a run, for how long, and what happens when that process dies.
+"""Claims of runs: which process has a run, for how long, and what happens when that process dies, or is to stop.
 
 A run is claimed by one UPDATE … RETURNING, which also gives the number of the attempt. Every transaction of the worker
 then begins with an UPDATE that matches (owner, attempt), see `held`; when it matches nothing, another process has the
 run, and `Fenced` stops the worker before it writes anything. So a worker that hung past its lease cannot spoil the run
 that another one took over.
 
-Each of `claim`, `renew` and `abandon` is one transaction.
+Each of `claim`, `renew`, `abandon` and `cancel` is one transaction.
 """
 
 from collections.abc import Iterable, Iterator
@@ -100,6 +100,33 @@ def abandon(
         which &= _lapsed()
     with database.write() as connection:
         return _lose(connection, run_id, which, reason, stalled=stalled)
+
+
+def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
+    """Cancels those of these runs that are not over, in one transaction.
+
+    A process that works at one is fenced, so that it can write nothing more of it; its attempt ends here.
+
+    Returns:
+        Run id → whether a process worked at it, for each run that was cancelled.
+    """
+    open_states = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
+    which = run.c.id.in_(list(run_ids)) & run.c.state.in_(open_states)
+    with database.write() as connection:
+        running = which & (run.c.state == RunState.RUNNING)
+        at_work = select(run.c.id, run.c.attempt, run.c.progress_step).where(running)
+        ended = [row._asdict() for row in connection.execute(at_work)]
+        cancelled = connection.scalars(
+            update(run).where(which).values(state=RunState.CANCELLED, error=None, stalls=0).returning(run.c.id)
+        ).all()
+        for one in ended:
+            connection.execute(
+                update(attempt)
+                .where(attempt.c.run_id == one["id"], attempt.c.number == one["attempt"])
+                .values(ended=now(), outcome=RunState.CANCELLED, last_step=one["progress_step"])
+            )
+    claimed = {one["id"] for one in ended}
+    return {run_id: run_id in claimed for run_id in sorted(cancelled)}
 
 
 @contextmanager

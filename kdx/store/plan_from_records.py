@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from kdx.errors import KdxError
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings
 from kdx.grid.plan import Plan, PlannedCell, TableSpec
+from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.own_parts.needed import bring
@@ -72,9 +73,10 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
             AskedEvaluation(str(one["name"]), EvaluationSettings.model_validate(one["settings"]))
             for one in sweep.grid.get("evaluations", ())  # which older ones lack
         )
+        seed_rule = rule_of(sweep.grid)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        what = "evaluations" if error.title == EvaluationSettings.__name__ else "tables"
+        what = {EvaluationSettings.__name__: "evaluations", SeedRule.__name__: "seeds"}.get(error.title, "tables")
         problem = f"this kdx cannot read one of its {what}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         raise _written_by_another(sweep, problem) from error
     return Plan(
@@ -87,6 +89,7 @@ def _planned(sweep: SweepRecord, specs: Mapping[str, CellSpec | None]) -> Plan:
         command=sweep.grid.get("command", ""),  # missing in older records
         file=sweep.grid.get("file", ""),  # likewise
         evaluations=evaluations,
+        seed_rule=seed_rule,
     )
 
 

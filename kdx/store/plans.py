@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select
 from kdx.grid.plan import Plan
 from kdx.store.database import Database
 from kdx.store.records import PlanRecord
-from kdx.store.schema import now, plan, plan_cell
+from kdx.store.schema import cell, now, plan, plan_cell
 
 
 def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: Plan) -> None:
@@ -25,7 +25,7 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: P
         .order_by(plan.c.id.desc())
         .limit(1)
     ).one_or_none()
-    cells = {cell.id for cell in made.trained}
+    cells = {one.id for one in made.trained}
     if newest is not None and newest.sources == dict(made.sources):
         # Another command may come to the same plan.
         same = {**newest.grid, "command": ""} == {**json.loads(json.dumps(grid)), "command": ""}
@@ -36,7 +36,15 @@ def keep(connection: Connection, sweep_id: int, grid: Mapping[str, Any], made: P
     added = insert(plan).values(sweep_id=sweep_id, made=now(), grid=dict(grid), sources=dict(made.sources))
     plan_id = connection.execute(added.returning(plan.c.id)).scalar_one()
     if cells:
-        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": cell} for cell in sorted(cells)])
+        connection.execute(insert(plan_cell), [{"plan_id": plan_id, "cell_id": one} for one in sorted(cells)])
+
+
+def cells_of(database: Database, sweep_id: int) -> dict[str, str]:
+    """Cell id → its canonical JSON, of every cell that a sweep has ever planned."""
+    planned = select(plan_cell.c.cell_id).join(plan).where(plan.c.sweep_id == sweep_id)
+    with database.read() as connection:
+        rows = connection.execute(select(cell.c.id, cell.c.spec).where(cell.c.id.in_(planned))).all()
+    return {row.id: row.spec for row in rows}
 
 
 def history(database: Database, sweep_id: int) -> tuple[PlanRecord, ...]:

@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 
 from kdx.errors import KdxError, did_you_mean
-from kdx.store import searches
+from kdx.store import invalidations, searches
 from kdx.store.columns import UnexpectedValueError, checked
 from kdx.store.database import Database
 from kdx.store.records import (
@@ -43,9 +43,9 @@ from kdx.store.records import (
     CellRecord,
     CurveRecord,
     DocumentRecord,
-    EvaluationRecord,
     Inventory,
     Provenance,
+    RenamedCell,
     RunRecord,
     RunState,
     SweepRecord,
@@ -54,9 +54,11 @@ from kdx.store.records import (
 from kdx.store.schema import (
     attempt,
     cell,
+    cell_migration,
     environment,
     evaluation,
     identity,
+    invalidation,
     metric,
     now,
     output,
@@ -70,6 +72,7 @@ from kdx.store.schema import (
 
 if TYPE_CHECKING:
     from kdx.grid.difference import Contents
+    from kdx.grid.plan import Plan
     from kdx.grid.resolved_spec import ResolvedSpec
     from kdx.grid.task_facts import TaskFacts
 
@@ -146,6 +149,24 @@ def load_sweep(database: Database, name_or_id: str | int | None = None) -> Sweep
         return _sweep_record(connection, _sweep(connection, database, name_or_id))
 
 
+def results(database: Database, plan: "Plan") -> SweepRecord:
+    """What the database has of the cells and seeds of a plan, as `load_sweep` returns a sweep.
+
+    The plan need not be recorded, or be the newest of its name.
+    """
+    which = run.c.cell_id.in_([one.id for one in plan.cells]) & run.c.seed.in_(plan.seeds)
+    with database.read() as connection:
+        return _of_runs(connection, which, no_results(plan))
+
+
+def no_results(plan: "Plan") -> SweepRecord:
+    """The same of a plan of which nothing has run yet."""
+    from kdx.grid.resolved_spec import ResolvedSpec
+
+    cells = tuple(CellRecord(one.id, one.ordinal, one.labels, ResolvedSpec.of(one.spec)) for one in plan.cells)
+    return SweepRecord(0, plan.name, 0.0, plan.grid, cells, ())
+
+
 def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
     """Every sweep as `load_sweep` returns it, the last planned first, from one state of the database."""
     with database.read() as connection:
@@ -161,8 +182,21 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         .where(sweep_cell.c.sweep_id == row.id, sweep_cell.c.planned)
         .order_by(sweep_cell.c.ordinal)
     ).all()
-    records = _records(connection, _planned_in(row.id), finals=True)
-    of_runs = metric.c.run_id.in_(select(run.c.id).where(_planned_in(row.id)))
+    facts = read_facts(row.grid)
+    planned = tuple(
+        CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
+        for each in cells
+    )
+    return _of_runs(connection, _planned_in(row.id), SweepRecord(row.id, row.name, row.created, row.grid, planned, ()))
+
+
+def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord) -> SweepRecord:
+    """A sweep with the runs that are asked for, and with what was recorded of them."""
+    from kdx.store import evaluations
+
+    records = _records(connection, which, finals=True)
+    its = select(run.c.id).where(which)
+    of_runs = metric.c.run_id.in_(its)
     metrics: dict[int, dict[str, float]] = {record.id: {} for record in records}
     for prefix in ("test", "model"):
         # A range of the key ("0" follows "/"); LIKE, or both ranges at once, would read every row of the run.
@@ -174,21 +208,15 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         for run_id, name, bits in found:
             if run_id in metrics:
                 metrics[run_id][name] = value_of(bits)
-    facts = read_facts(row.grid)
-    return SweepRecord(
-        id=row.id,
-        name=row.name,
-        created=row.created,
-        grid=row.grid,
-        cells=tuple(
-            CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
-            for each in cells
-        ),
+    documents = connection.execute(select(test_document).where(test_document.c.run_id.in_(its)))
+    return replace(
+        of,
         runs=records,
         metrics=metrics,
-        provenance=_provenance(connection, _planned_in(row.id)),
-        evaluations=_evaluations(connection, row),
-        documents=_documents(connection, row),
+        provenance=_provenance(connection, which),
+        evaluations=evaluations.which(connection, evaluation.c.run_id.in_(its)),
+        documents={each.run_id: DocumentRecord(each.unit, each.sums) for each in documents},
+        renamed=_renamed(connection, {each.id for each in of.cells}),
     )
 
 
@@ -196,17 +224,21 @@ def _with_facts(spec: "ResolvedSpec", facts: "Mapping[tuple[str, str], TaskFacts
     return replace(spec, facts=facts.get((spec.task, spec.corpus))) if facts else spec
 
 
-def _evaluations(connection: Connection, row: Row[Any]) -> dict[int, dict[str, EvaluationRecord]]:
-    from kdx.store import evaluations
+def _renamed(connection: Connection, cell_ids: Collection[str]) -> dict[str, list[RenamedCell]]:
+    found: dict[str, list[RenamedCell]] = defaultdict(list)
+    for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
+        if row.cell_id in cell_ids:
+            found[row.cell_id].append(RenamedCell(row.former_id, row.made, row.change))
+    return dict(found)
 
-    planned = select(run.c.id).where(_planned_in(row.id))
-    return evaluations.which(connection, evaluation.c.run_id.in_(planned))
 
-
-def _documents(connection: Connection, row: Row[Any]) -> dict[int, DocumentRecord]:
-    planned = select(run.c.id).where(_planned_in(row.id))
-    found = connection.execute(select(test_document).where(test_document.c.run_id.in_(planned)))
-    return {each.run_id: DocumentRecord(each.unit, each.sums) for each in found}
+def former_ids(database: Database) -> dict[str, tuple[str, ...]]:
+    """Cell id → the ids that it had before, the first one first, for cells of which a word was renamed."""
+    found: dict[str, list[str]] = defaultdict(list)
+    with database.read() as connection:
+        for row in connection.execute(select(cell_migration).order_by(cell_migration.c.id)):
+            found[row.cell_id].append(row.former_id)
+    return {cell_id: tuple(ids) for cell_id, ids in found.items()}
 
 
 def contents(database: Database, name: str, known: Collection[str] = ()) -> "Contents | None":
@@ -253,6 +285,12 @@ def load_run(database: Database, run_id: int) -> RunRecord:
     return records[0]
 
 
+def by_ids(database: Database, run_ids: Collection[int]) -> tuple[RunRecord, ...]:
+    """Those of these runs that there are, in whatever generation."""
+    with database.read() as connection:
+        return _records(connection, run.c.id.in_(list(run_ids)), every=True)
+
+
 def load_one(database: Database, run_id: int) -> tuple[RunRecord, str, Provenance]:
     """A run, the canonical JSON of its cell, and what it was computed from.
 
@@ -283,6 +321,21 @@ def sweep_of(database: Database, run_id: int) -> str | None:
     with database.read() as connection:
         row = connection.execute(_last_planned_first().where(plans.exists())).first()
     return None if row is None else str(row.name)
+
+
+def planned_too(database: Database, run_ids: Iterable[int], sweep_name: str) -> dict[str, int]:
+    """Name of each other sweep that plans some of these runs → how many of them, by name."""
+    same = (sweep_run.c.cell_id == run.c.cell_id) & (sweep_run.c.seed == run.c.seed)
+    counts = (
+        select(sweep.c.name, func.count().label("runs"))
+        .join(sweep_run, sweep_run.c.sweep_id == sweep.c.id)
+        .join(run, same)
+        .where(sweep_run.c.planned, run.c.id.in_(list(run_ids)), sweep.c.name != sweep_name)
+        .group_by(sweep.c.name)
+        .order_by(sweep.c.name)
+    )
+    with database.read() as connection:
+        return {row.name: row.runs for row in connection.execute(counts)}
 
 
 def place(database: Database) -> str | None:
@@ -559,24 +612,30 @@ _ORIGIN = frozenset(
 
 
 def generations(which: ColumnElement[bool] | None = None) -> Select[Any]:
-    """Runs in every generation, each with the number of the newest generation and of the newest final one."""
+    """Runs in every generation, each with the number of the newest generation, of the newest final one, and of the
+    newest one that is out of tables."""
     same = (run.c.cell_id, run.c.seed)
     final = case((run.c.state.in_(FINAL), run.c.generation))
+    out = select(invalidation.c.run_id).where(invalidation.c.withdrawn.is_(None))
     return select(
         *(column for column in run.c if column.name not in _ORIGIN),
         func.max(run.c.generation).over(partition_by=same).label("newest"),
         func.max(final).over(partition_by=same).label("newest_final"),
+        func.max(case((run.c.id.in_(out), run.c.generation))).over(partition_by=same).label("newest_out"),
     ).where(true() if which is None else which)
 
 
 def _records(
     connection: Connection, which: ColumnElement[bool], *, finals: bool = False, every: bool = False
 ) -> tuple[RunRecord, ...]:
-    """The newest generation of each of these runs, with `finals` also the newest final one, or with `every` all."""
+    """The newest generation of each of these runs, with `finals` also those that may stand for it, or with `every` all.
+
+    An older generation stands for a run whose newest is unfinished, or out of tables.
+    """
     each = generations(which).subquery()
     wanted: ColumnElement[bool] = true() if every else each.c.generation == each.c.newest
     if finals:
-        wanted = or_(wanted, each.c.generation == each.c.newest_final)
+        wanted = or_(wanted, each.c.generation == each.c.newest_final, each.c.newest_out.is_not(None))
     # An attempt that has not ended is NULL here, which the sum ignores.
     seconds = select(func.sum(attempt.c.ended - attempt.c.started)).where(attempt.c.run_id == each.c.id)
     derived = {
@@ -585,13 +644,16 @@ def _records(
         "test_score": each.c.test_bits,
         "seconds": seconds.scalar_subquery(),
     }
-    columns = [derived[name] if name in derived else each.c[name] for name in RunRecord._fields]
+    columns = [
+        derived[name] if name in derived else each.c[name] for name in RunRecord._fields if name != "invalidated"
+    ]
     rows = connection.execute(select(*columns).where(wanted).order_by(each.c.id)).all()
+    reasons = invalidations.reasons(connection)
     valid, test = (RunRecord._fields.index(name) for name in ("valid_score", "test_score"))
     records = []
     for row in rows:
         values = list(row)
         for score in (valid, test):
             values[score] = None if values[score] is None else value_of(values[score])
-        records.append(RunRecord(*values))
+        records.append(RunRecord(*values, invalidated=reasons.get(row.id)))  # type: ignore[misc]
     return tuple(records)

@@ -4,11 +4,11 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, case, func, insert, literal, select, update
+from sqlalchemy import Connection, Table, case, delete, func, insert, literal, select, update
 
 from kdx.errors import KdxError
 from kdx.grid.identity import canonical, resolved
@@ -26,14 +26,20 @@ from kdx.store.schema import (
     bits_of,
     cell,
     environment,
+    evaluation,
+    evaluation_document,
+    evaluation_metric,
     identity,
+    invalidation,
     metric,
+    note,
     now,
     output,
     run,
     sweep,
     sweep_cell,
     sweep_run,
+    tag,
     test_document,
     value_of,
 )
@@ -140,15 +146,27 @@ def repeat(database: Database, run_ids: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(added.scalars()))
 
 
-def reset_failed(database: Database, run_ids: Iterable[int]) -> int:
-    """Makes the failed ones of these runs pending again and returns their number."""
+def reset(database: Database, run_ids: Iterable[int], states: Collection[RunState]) -> int:
+    """Makes those of these runs that are in one of these states, none of them final, pending again; their number."""
     with database.write() as connection:
         reset = connection.execute(
             update(run)
-            .where(run.c.state == RunState.FAILED, run.c.id.in_(list(run_ids)))
+            .where(run.c.state.in_(states), run.c.id.in_(list(run_ids)))
             .values(state=RunState.PENDING, stalls=0, error=None)
         )
         return reset.rowcount
+
+
+def remove_runs(connection: Connection, run_ids: Collection[int]) -> None:
+    """Removes these runs with all that was recorded of them and written on them."""
+    ids = list(run_ids)
+    evaluations = select(evaluation.c.id).where(evaluation.c.run_id.in_(ids))
+    for table in (evaluation_metric, evaluation_document):
+        connection.execute(delete(table).where(table.c.evaluation_id.in_(evaluations)))
+    of_runs: tuple[Table, ...] = (evaluation, metric, output, test_document, invalidation, note, tag, attempt)
+    for table in of_runs:
+        connection.execute(delete(table).where(table.c.run_id.in_(ids)))
+    connection.execute(delete(run).where(run.c.id.in_(ids)))
 
 
 def keep_environment(connection: Connection, database: Database, facts: Mapping[str, Any]) -> str:
@@ -412,7 +430,7 @@ def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
     if above:
         return f"incomplete metrics: {above} rows lie above step {last_step}, the last"
     spec = connection.scalar(select(cell.c.spec).join(run, run.c.cell_id == cell.c.id).where(run.c.id == run_id))
-    training = json.loads(str(spec))["training"]
+    training = resolved(str(spec))["training"]
     for name, every, also in (
         ("train/loss", training["record_every"], 1),
         ("valid/loss", training["validate_every"], last_step),

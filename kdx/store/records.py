@@ -41,6 +41,8 @@ LONGEST_LEASE = 3600.0
 """Longest lease that kdx gives, in seconds; a longer one means that the clock was set back."""
 
 FINAL = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
+OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
+"""States at which nothing is to be done unless somebody asks for it."""
 
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|can't allocate memory", re.IGNORECASE)
 
@@ -82,6 +84,8 @@ class RunRecord(NamedTuple):
     """Optimiser step of the newest checkpoint to resume from; None if there is none."""
     weights_sha256: str | None = None
     """Hash of the file with the tested weights; None if no file was written, or by an older kdx."""
+    invalidated: str | None = None
+    """One line on why tables leave the run out; None if they do not."""
 
     @property
     def out_of_memory(self) -> bool:
@@ -212,6 +216,17 @@ class SweepSummary:
 
 
 @dataclass(frozen=True)
+class RenamedCell:
+    """What a cell was before a word of it was renamed."""
+
+    former_id: str
+    made: float
+    """When it got another id."""
+    change: str
+    """Such as `kernels.py:Cauchy → attention/kernels.py:Cauchy`."""
+
+
+@dataclass(frozen=True)
 class PlanRecord:
     """A plan that a sweep has had."""
 
@@ -248,7 +263,8 @@ class SweepRecord:
     """`tables` and the other parts of the grid that concern no single cell."""
     cells: tuple[CellRecord, ...]
     runs: tuple[RunRecord, ...]
-    """The newest generation of each planned run; where the newest is unfinished, the newest final one too."""
+    """The newest generation of each planned run; where the newest is unfinished, the newest final one too, and where
+    one is out of tables, all of them."""
     metrics: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     """Run id → metric → value, for `test/…` and `model/…` metrics."""
     provenance: Mapping[int, Provenance] = field(default_factory=dict)
@@ -259,3 +275,5 @@ class SweepRecord:
     """Run id → what its test measured by document; runs of an older kdx, and of tasks that divide none, lack it."""
     joins: "tuple[SweepRecord, ...]" = ()
     """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""
+    renamed: Mapping[str, Sequence[RenamedCell]] = field(default_factory=dict)
+    """Cell id → under which ids it was known before, for cells of which a word was renamed."""

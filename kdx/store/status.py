@@ -1,17 +1,19 @@
 """How far the runs of sweeps are, who works at them, and how long runs of each cell took."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import and_, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest
-from kdx.store.records import FINAL, RunState
+from kdx.store.records import RunState
 from kdx.store.schema import attempt, now, run, sweep_cell, sweep_run
 
-OVER = frozenset({*FINAL, RunState.FAILED, RunState.CANCELLED})
-"""States of runs at which nothing is to be done unless somebody asks for it."""
+UNFINISHED = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
+SAMPLED = 2_000
+"""Number of completed runs of a database, at least, that say how long runs take."""
 
 
 class WorkRecord(NamedTuple):
@@ -67,46 +69,45 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:
-    """Each cell of these sweeps that has runs to be done, in the order of its id."""
-    left = case((run.c.state.in_((RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)), 1), else_=0)
-    unfinished = (
-        select(sweep_run.c.sweep_id, sweep_run.c.cell_id, func.sum(left).label("left"))
+    """Each cell of these sweeps that has runs to be done, in the order of its id.
+
+    Of many completed runs an even sample says how long they took.
+    """
+    sweeps = list(sweep_ids)
+    left = (
+        select(sweep_run.c.sweep_id, run.c.cell_id, func.count().label("left"))
         .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
-        .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(list(sweep_ids)), is_newest())
-        .group_by(sweep_run.c.sweep_id, sweep_run.c.cell_id)
-        .having(func.sum(left) > 0)
-        .subquery()
+        .where(run.c.state.in_(UNFINISHED), is_newest(), sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
+        .group_by(sweep_run.c.sweep_id, run.c.cell_id)
+        .order_by(sweep_run.c.sweep_id, run.c.cell_id)
     )
-    cells = select(sweep_run.c.cell_id).where(sweep_run.c.sweep_id.in_(list(sweep_ids)))
-    of_a_run = (
-        select(run.c.cell_id, func.sum(attempt.c.ended - attempt.c.started).label("seconds"))
-        .join(attempt, attempt.c.run_id == run.c.id)
-        .where(run.c.state == RunState.COMPLETED, run.c.cell_id.in_(cells))
-        .group_by(run.c.id, run.c.cell_id)
-        .subquery()
-    )
-    took = (
-        select(of_a_run.c.cell_id, func.avg(of_a_run.c.seconds).label("seconds"))
-        .group_by(of_a_run.c.cell_id)
-        .subquery()
-    )
-    rows = (
-        select(unfinished.c.sweep_id, unfinished.c.cell_id, unfinished.c.left, took.c.seconds)
-        .join(took, took.c.cell_id == unfinished.c.cell_id, isouter=True)
-        .order_by(unfinished.c.sweep_id, unfinished.c.cell_id)
-    )
-    # A cell without completed runs has none to compare with but the sweep's others.
-    others = (
-        select(sweep_run.c.sweep_id, func.avg(took.c.seconds))
-        .join(took, took.c.cell_id == sweep_run.c.cell_id)
-        .where(sweep_run.c.sweep_id.in_(list(sweep_ids)), sweep_run.c.planned)
-        .group_by(sweep_run.c.sweep_id)
-    )
+    completed = run.c.state == RunState.COMPLETED
     with database.read() as connection:
-        mean = {row[0]: row[1] for row in connection.execute(others)}
-        found = connection.execute(rows).all()
+        found = connection.execute(left).all()
+        runs = connection.scalar(select(func.count()).select_from(run).where(completed)) or 0
+        sampled = (
+            select(run.c.cell_id, func.sum(attempt.c.ended - attempt.c.started).label("seconds"))
+            .join(attempt, attempt.c.run_id == run.c.id)
+            .where(completed, run.c.id % max(1, runs // SAMPLED) == 0)
+            .group_by(run.c.id, run.c.cell_id)
+        )
+        took: dict[str, list[float]] = defaultdict(list)
+        for row in connection.execute(sampled):
+            if row.seconds is not None:
+                took[row.cell_id].append(row.seconds)
+        planned = select(sweep_cell.c.sweep_id, sweep_cell.c.cell_id).where(
+            sweep_cell.c.sweep_id.in_(sweeps), sweep_cell.c.cell_id.in_(list(took)), sweep_cell.c.planned
+        )
+        # Two choices of a sweep may come to one cell.
+        cells = {(row.sweep_id, row.cell_id) for row in connection.execute(planned)}
+    seconds = {cell_id: sum(each) / len(each) for cell_id, each in took.items()}
+    # A cell without completed runs has none to compare with but the sweep's others.
+    others: dict[int, list[float]] = defaultdict(list)
+    for sweep_id, cell_id in cells:
+        others[sweep_id].append(seconds[cell_id])
+    means = {sweep_id: sum(each) / len(each) for sweep_id, each in others.items()}
     return tuple(
-        CellTime(row.sweep_id, row.cell_id, row.left, mean.get(row.sweep_id) if row.seconds is None else row.seconds)
+        CellTime(row.sweep_id, row.cell_id, row.left, seconds.get(row.cell_id, means.get(row.sweep_id)))
         for row in found
     )
 

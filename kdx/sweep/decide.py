@@ -6,10 +6,12 @@ It is called again after every event, so whatever steers a sweep, from more seed
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
-from kdx.store.records import LONGEST_LEASE, RunRecord, RunState
+from kdx.report.table.needed_seeds import Needed
+from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
 from kdx.sweep.lease_holder import Liveness
 from kdx.tune.trial_plan import TrialPlan
 
@@ -38,6 +40,10 @@ class Decision:
     """Evaluations that the plan asks for of this run and that are not made yet; each once."""
     failed: int = 0
     """Those that could not be made."""
+    needed: bool = True
+    """Whether the rule of the plan needs the seed, or may need it; a run that has ended counts as needed."""
+    awaits_look: bool = False
+    """Whether the seeds before it will show if the rule needs it."""
 
 
 def decide(
@@ -47,6 +53,7 @@ def decide(
     checkpoint: Callable[[RunRecord], int | None],
     evaluated: Mapping[int, Mapping[str, str | None]],
     has_weights: Callable[[RunRecord], bool],
+    needed: Mapping[str, Needed] = MappingProxyType({}),
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
@@ -56,6 +63,7 @@ def decide(
         checkpoint: the step of the newest checkpoint that a run can go on from; None where it has none.
         evaluated: run id → id of an evaluation → why it failed, or None where it was made.
         has_weights: whether a completed run still has the weights that it was tested with.
+        needed: cell id → its seeds that are needed, where a rule of the plan decides that.
     """
     decisions = []
     for run in plan.runs:
@@ -64,10 +72,16 @@ def decide(
         asked = {one.id: one for one in plan.evaluations_of(run.cell.id)}
         missing = tuple(one for one in asked.values() if one.id not in there)
         failed = sum(there.get(key) is not None for key in asked)
+        so_far = needed.get(run.cell.id)
+        if so_far and run.seed >= so_far.seeds and (record is None or record.state not in OVER):
+            action = Action.WAIT if so_far.open else Action.SKIP
+            decisions.append(Decision(run, record, action, so_far.why, needed=so_far.open, awaits_look=so_far.open))
+            continue
         action, reason = _decide(record, liveness, checkpoint)
-        if record and (why := _why_repeated(plan, record)):
+        valid = record is not None and record.invalidated is None
+        if record and valid and (why := _why_repeated(plan, record)):
             action, reason = Action.REPEAT, why
-        elif record and record.state is RunState.COMPLETED and (missing or failed):
+        elif record and valid and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
         decisions.append(Decision(run, record, action, reason, missing, failed))
@@ -117,6 +131,8 @@ def _decide(
 ) -> tuple[Action, str]:
     if record is None:
         return Action.START, "new"
+    if record.invalidated is not None:
+        return Action.SKIP, f"out of tables: {record.invalidated}; only kdx retry trains it again"
     match record.state:
         case RunState.PENDING if not record.attempt:
             return Action.START, "not started yet"
@@ -132,7 +148,7 @@ def _decide(
         case RunState.FAILED:
             return Action.SKIP, f"failed: {record.error}"
         case RunState.CANCELLED:
-            return Action.SKIP, "cancelled"
+            return Action.SKIP, "cancelled; only kdx retry takes it up again"
         case RunState.COMPLETED:
             score = "without a score" if record.valid_score is None else f"validation score {record.valid_score:.4g}"
             return Action.SKIP, f"completed, {score}"
@@ -146,5 +162,6 @@ def _again(why: str, record: RunRecord, checkpoint: Callable[[RunRecord], int | 
     """The action for a run that had been started, with the step from which it continues."""
     reached, step = f"{why} step {record.progress_step}", checkpoint(record)
     if step is None:
-        return Action.START, f"begins again: {reached}, but no checkpoint is left"
+        lost = "before its first checkpoint" if record.checkpoint_step is None else "but no checkpoint is left"
+        return Action.START, f"begins again: {reached}, {lost}"
     return Action.CONTINUE, f"from step {step}: {reached}"

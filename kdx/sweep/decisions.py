@@ -1,5 +1,6 @@
 """What a sweep would do with each run of a plan, given what a database and the files beside it have."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,26 +10,34 @@ from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.sweep.decide import Action, Decision, decide
 from kdx.sweep.lease_holder import liveness
+from kdx.sweep.seeds import NeededSeeds
 
 
-def decisions_in(database: Database | None, plan: Plan, files: Path | None = None) -> tuple[Decision, ...]:
+def decisions_in(
+    database: Database | None, plan: Plan, files: Path | None = None, needed: NeededSeeds | None = None
+) -> tuple[Decision, ...]:
     """A decision for every run of the plan; see `kdx.sweep.decide.decide`.
 
     Args:
         database: None: there is none yet.
         files: folder of the files of runs; None: the one beside the database.
+        needed: finds the seeds that the rule of the plan needs, and keeps them from call to call.
     """
+    needed = needed or NeededSeeds(plan)
     if database is None:
-        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False)
+        return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False, needed(None, {}))
     cells = {cell.id for cell in plan.cells}
     files = files_beside(database.location) if files is None else files
     with database.read():
         # By cell and seed, not by the sweep's name: under that, another kdx may have registered another plan.
         records = reading.recorded(database, cells, plan.seeds)
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
-    return decide(plan, records, liveness, partial(resume_step, files), evaluated, partial(has_weights, files))
+        seeds = needed(database, records)
+    return decide(plan, records, liveness, partial(resume_step, files), evaluated, partial(has_weights, files), seeds)
 
 
 def lacks_evaluations(database: Database, plan: Plan) -> bool:
     """Whether evaluations that the plan asks for can be made of runs that are completed."""
+    # Of these it does not matter which other seeds are needed.
+    plan = replace(plan, seed_rule=None)
     return any(decision.action is Action.EVALUATE for decision in decisions_in(database, plan))

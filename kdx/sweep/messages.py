@@ -64,6 +64,8 @@ class ClaimedRun:
     """Whether the run ends with its test; that of a trial does not."""
     rivals: str | None = None
     """What a search judges it against, see `kdx.tune.known_trial.Rivals`; None: it runs to its end."""
+    formerly: tuple[str, ...] = ()
+    """Ids that the cell had before a word of it was renamed."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

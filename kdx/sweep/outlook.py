@@ -39,10 +39,18 @@ class Standing(StrEnum):
     """It has a result, and no code that it depends on has changed since."""
     STALE = "stale"
     """It has a result, and code that it depends on has changed since."""
+    INVALIDATED = "invalidated"
+    """It has a result, which somebody took out of tables."""
     RUNNING = "running"
     """Another kdx works at it."""
     FAILED = "failed"
-    """It failed or was cancelled, and nobody asked for more."""
+    """It failed, and nobody asked for more."""
+    CANCELLED = "cancelled"
+    """Somebody cancelled it, and nobody asked for more."""
+    OPEN = "open"
+    """It is a seed that the plan's rule may need, which the seeds before it will show."""
+    NOT_NEEDED = "not needed"
+    """It is a seed that the plan's rule does not need."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,8 @@ class Outlook:
 
     def memory(self, at_a_time: int) -> int | None:
         """Bytes that so many runs at a time hold at most; None: not known of any."""
+        if not self.cells:
+            return 0
         known = [self.forecasts[cell].memory for cell in self.cells if cell in self.forecasts]
         largest = sorted(filter(None, known), reverse=True)
         runs = min(at_a_time, sum(each.trains for each in self.runs))
@@ -128,7 +138,9 @@ class Outlook:
         """Bytes that the runs will take at most, while they are trained and once they are; None: not known."""
         trained = sum(count for _, count in self.cells.values())
         weights = [_WEIGHT * one.parameters for one in self.forecasts.values() if one.parameters]
-        if not trained or not (weights or self.kept is not None):
+        if not trained:
+            return 0
+        if not weights and self.kept is None:
             return None
         kept = self.kept if self.kept is not None else sum(weights) / len(weights)
         return int(kept * trained + max(weights, default=0) * _WHILE_TRAINING * min(at_a_time, trained))
@@ -153,7 +165,8 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
     runs = []
     for one in decisions:
         of_run = modules.get(one.record.id) if one.record else None
-        changed = changed_modules(one.run.cell.spec, of_run)
+        out = one.record is not None and one.record.invalidated is not None
+        changed = () if out else changed_modules(one.run.cell.spec, of_run)
         runs.append(PlannedDecision(one, _standing(one, changed), changed))
     kept = _mean_kept(files_beside(database.location), decisions) if trained else None
     return Outlook(tuple(runs), forecasts, forecaster.errors, kept)
@@ -179,15 +192,23 @@ _COMPUTED = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
     record = decision.record
+    if decision.awaits_look:
+        return Standing.OPEN
+    if not decision.needed:
+        return Standing.NOT_NEEDED
     if record is None:
         return Standing.NEW
+    if record.invalidated is not None:
+        return Standing.INVALIDATED
     match record.state:
         case RunState.PENDING if record.attempt or record.generation:
             return Standing.RETRIED
         case RunState.PENDING:
             return Standing.NEW
-        case RunState.FAILED | RunState.CANCELLED:
+        case RunState.FAILED:
             return Standing.FAILED
+        case RunState.CANCELLED:
+            return Standing.CANCELLED
         case RunState.RUNNING | RunState.INTERRUPTED:
             return Standing.RUNNING if decision.action is Action.WAIT else Standing.CONTINUED
     return Standing.STALE if changed else Standing.REUSED

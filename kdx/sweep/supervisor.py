@@ -18,7 +18,7 @@ from kdx.run_files.files import folder_of
 from kdx.run_options import RunOptions
 from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database
-from kdx.store.records import FINAL, RunRecord
+from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
@@ -26,6 +26,7 @@ from kdx.sweep.gpus import least_used_gpu
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
+from kdx.sweep.seeds import NeededSeeds
 from kdx.tune.known_trial import Rivals
 from kdx.tune.trial_plan import TrialPlan
 
@@ -85,6 +86,8 @@ class _Running:
     """When the worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
     """When the worker was asked to end because it gave none."""
+    cancelled: bool = False
+    """Whether the worker was asked to end because somebody cancelled the run."""
 
 
 @dataclass
@@ -129,6 +132,7 @@ class Supervisor:
         """Whether the deadline was reached with work left."""
         self.nothing_fits = False
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
+        self._needed = NeededSeeds(self.plan)
 
     def run(self) -> int | None:
         """Runs until nothing is left to do; returns the signal that stopped it before that, or None.
@@ -180,6 +184,7 @@ class Supervisor:
         if self._left() <= 0 and self._stopping is None:
             self.out_of_time = True
             self.stop(signal.SIGINT)
+        self._end_cancelled(decisions)
         if self._stopping is None and self._trouble is None:
             self._start(decisions)
         if not self._active:
@@ -214,18 +219,19 @@ class Supervisor:
         """Whether a run may begin before the deadline: one of this sweep, or one that another kdx may give up."""
         seconds = self._seconds()
         return any(
-            decision.action in (Action.WAIT, Action.EVALUATE)
-            or (decision.action is not Action.SKIP and fits(decision, seconds, self._left()))
+            decision.action is Action.EVALUATE
+            or (decision.action is Action.WAIT and not decision.awaits_look)
+            or (decision.action in (Action.START, Action.CONTINUE) and fits(decision, seconds, self._left()))
             for decision in decisions
         )
 
     def _decide(self) -> tuple[Decision, ...]:
         if self.trials is not None:
             self.plan = self.trials()
-        decisions = decisions_in(self.database, self.plan, self.files)
+        decisions = decisions_in(self.database, self.plan, self.files, self._needed)
         again = [one.record.id for one in decisions if one.action is Action.REPEAT and one.record is not None]
         if again and self.trains and recording.repeat(self.database, again):
-            decisions = decisions_in(self.database, self.plan, self.files)
+            decisions = decisions_in(self.database, self.plan, self.files, self._needed)
         for decision in decisions:
             if decision.record is None:
                 cell, seed = decision.run.key
@@ -273,6 +279,7 @@ class Supervisor:
                 parts=texts_of(run.cell.spec.parts),
                 tests=not isinstance(self.plan, TrialPlan),
                 rivals=rivals.text() if (rivals := self._rivals(run)) else None,
+                formerly=reading.former_ids(self.database).get(run.cell.id, ()),
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -367,6 +374,16 @@ class Supervisor:
         record = reading.recorded(self.database, [running.run.cell.id])[running.run.key]
         self.listener.ended(running.run, record)
         return record
+
+    def _end_cancelled(self, decisions: tuple[Decision, ...]) -> None:
+        """Ends workers whose run somebody cancelled: they can write nothing more of it, which a test notices late."""
+        for decision in decisions:
+            if decision.record is None or decision.record.state is not RunState.CANCELLED:
+                continue
+            running = self._active.get(decision.record.id)
+            if running is not None and not running.cancelled:
+                running.cancelled = True
+                self.host.signal(signal.SIGTERM, decision.record.id)
 
     def _end_hung(self) -> None:
         """Ends workers without progress; a lease alone would let a hung worker hold its run for ever."""

@@ -115,6 +115,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             recorded=come_to.rows,
             checkpointed=come_to.checkpoint,
             tests=claimed.tests,
+            formerly=claimed.formerly,
         )
         scores: dict[str, Any] = {
             "valid_score": outcome.valid_score,

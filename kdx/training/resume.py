@@ -3,7 +3,7 @@
 This module also deletes the resume checkpoints of a run that has ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class Resumed(NamedTuple):
 
 def resume(
     files: CheckpointFiles,
-    own: str,
+    own: Collection[str],
     now: Mapping[str, str],
     recorder: Recorder,
     *,
@@ -54,7 +54,7 @@ def resume(
     A checkpoint that the run cannot resume from is set aside; the recorder gets a note of that, and of going back.
 
     Args:
-        own: the name of the run.
+        own: the names of the run: that of today, and those from before its cell was renamed.
         now: the conditions of this attempt, see `kdx.training.conditions`.
         if_changed: what is done when the run began under other conditions.
         recorded, checkpointed: as in `kdx.training.run.train`.
@@ -90,7 +90,7 @@ def delete_resume_checkpoints(folder: Path) -> None:
     files.keep_weights()
 
 
-def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> Resumed | None:
+def _newest(files: CheckpointFiles, own: Collection[str], recorded: int | None) -> Resumed | None:
     """The newest checkpoint of this run that is whole, with the weights it lists, and not ahead of the rows."""
     for path in files.newest_first(CheckpointKind.STEP):
         state = files.read(path)
@@ -100,7 +100,7 @@ def _newest(files: CheckpointFiles, own: str, recorded: int | None) -> Resumed |
             found = own_state(state)
             if found is None:
                 why = "is of another kdx"
-            elif found["of"]["run"] != own:
+            elif found["of"]["run"] not in own:
                 why = "is of another run"
             elif recorded is not None and state["global_step"] > recorded:
                 why = f"is ahead of the recorded rows, which end at step {recorded}"

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def train(
     recorded: int | None = None,
     checkpointed: int | None = None,
     tests: bool = True,
+    formerly: Sequence[str] = (),
 ) -> RunOutcome:
     """Train, validate, and test once: with the best-validation weights, or with the mean over the last validations.
 
@@ -96,6 +97,7 @@ def train(
         checkpointed: the step of the newest checkpoint that is known to have been made; if it is gone, the recorder
             gets a note.
         tests: whether it ends with the test; else it ends after its last validation, and nothing scores the test split.
+        formerly: ids that the cell had before a word of it was renamed; checkpoints from then are its own.
 
     Raises:
         Stopped: the run was asked to stop and can go on later.
@@ -115,11 +117,12 @@ def train(
     facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
     own = f"{cell_id(spec)}-{seed}"
+    names = {own, *(f"{former}-{seed}" for former in formerly)}
 
     files = CheckpointFiles(folder)
     files.sweep()
     resumed, changed = resume(
-        files, own, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
+        files, names, now, recorder, if_changed=options.if_changed, recorded=recorded, checkpointed=checkpointed
     )
     step = resumed.step if resumed else 0
     recorder.begin(

@@ -1,14 +1,19 @@
-"""Runs are chosen by KEY=VALUE; tests of kdx status and kdx show have the rest."""
+"""`KEY=VALUE` chooses runs by what they have."""
 
 import pytest
 
 from kdx.cli.choosing import chosen
 from kdx.errors import KdxError
 
+
+def row(run: int, **more):
+    return {"run": run, "cell": "c", "state": "completed", "seed": run, "choices": {"kernel": "rbf"}, **more}
+
+
 ROWS = [
-    {"run": 1, "cell": "a", "seed": 0, "state": "failed", "choices": {"kernel": "rbf"}},
-    {"run": 2, "cell": "a", "seed": 1, "state": "completed", "choices": {"kernel": "rbf", "norm": "pre"}},
-    {"run": 3, "cell": "b", "seed": 1, "state": "completed", "choices": {"kernel": "linear"}},
+    row(1, tags=["odd", "late"], former_cells=["f" * 32]),
+    row(2, choices={"kernel": "linear"}, state="failed"),
+    row(3, tags=["odd"]),
 ]
 
 
@@ -16,19 +21,21 @@ ROWS = [
     ("conditions", "runs"),
     [
         ([], [1, 2, 3]),
-        (["kernel=rbf"], [1, 2]),
-        (["kernel=rbf", "seed=1"], [2]),
-        (["norm=–"], [1, 3]),
-        (["run=3"], [3]),
-        (["cell=a", "state=failed"], [1]),
+        (["tag=odd"], [1, 3]),
+        (["tag=odd", "tag=late"], [1]),
+        (["cell=" + "f" * 32], [1]),
+        (["cell=c"], [1, 2, 3]),
+        (["kernel=rbf", "seed=3"], [3]),
+        (["state=failed"], [2]),
     ],
 )
-def test_all_conditions_hold(conditions, runs):
-    assert [row["run"] for row in chosen(ROWS, conditions)] == runs
+def test_runs_fulfil_all_conditions(conditions, runs):
+    assert [one["run"] for one in chosen(ROWS, conditions)] == runs
 
 
-def test_what_chooses_nothing_is_refused():
-    for condition in ("kernel", "kernl=rbf", "kernel=rfb", "seed=7"):
-        with pytest.raises(KdxError):
-            chosen(ROWS, [condition])
-    assert chosen([], ["kernel=rbf"]) == []
+def test_what_fits_no_run_is_refused_with_what_there_is():
+    with pytest.raises(KdxError) as caught:
+        chosen(ROWS, ["tag=od"])
+    assert (caught.value.problem, caught.value.hint) == ("no run has tag=od", "did you mean `odd`?")
+    with pytest.raises(KdxError, match="no run has one yet"):
+        chosen([row(1)], ["tag=odd"])

@@ -59,7 +59,10 @@ def test_each_command_completes_what_it_takes(folder):
     assert completed(folder, "diff", "1", "2") == ["2"] and completed(folder, "logs", "") == ["2", "1"]
     assert completed(folder, "sweep", "quick") == ["quickstart"] and completed(folder, "plan", "gr") == ["grid.yaml"]
     assert completed(folder, "report", "--table", "") == completed(folder, "trace", "") == ["tiny"]
-    assert completed(folder, "trace", "tiny", "x", "--sweep", "") == ["tiny"]
+    assert completed(folder, "trace", "tiny", "x", "--sweep", "") == ["tiny", "grid.yaml"]
+    assert completed(folder, "rm", "") == completed(folder, "rename", "") == completed(folder, "note", "t") == ["tiny"]
+    assert completed(folder, "cancel", "") == ["tiny"] and completed(folder, "retry", "2") == ["2"]
+    assert completed(folder, "invalidate", "") == ["2", "1"]
     assert "synthetic-order" in completed(folder, "data", "info", "synthetic")
     assert completed(folder, "explain", "training.ste") == ["training.steps"]
     assert completed(folder, "explain", "lapl") == ["laplacian"]

@@ -26,11 +26,14 @@ def test_a_sound_database_is_counted():
         0,
         "runs.db: nothing is wrong; copy it with: kdx db backup FILE\n",
     )
-    assert [line.split() for line in done.stdout.splitlines()][-5:] == [
+    assert [line.split() for line in done.stdout.splitlines()][-8:] == [
+        ["1", "plan"],
+        ["1", "plan_cell"],
         ["2", "run"],
         ["1", "sweep"],
         ["1", "sweep_cell"],
         ["2", "sweep_run"],
+        ["0", "tag"],
         ["0", "test_document"],
     ]
 
@@ -43,13 +46,14 @@ def test_what_is_wrong_is_told_with_exit_code_5():
     done = typed("db", "check")
     assert done.exit_code == 5
     assert sorted(done.stdout.splitlines()) == [
+        "wrong: 1 rows of plan_cell name a row of cell that is not there",
         "wrong: 1 rows of sweep_cell name a row of cell that is not there",
         "wrong: 2 rows of run name a row of cell that is not there",
         "wrong: 2 rows of sweep_run name a row of cell that is not there",
         "wrong: the trigger run_final_state, which keeps final states final, is missing",
     ]
-    assert done.stderr == ("runs.db: 4 found; take it back from a copy, or save what is left: sqlite3 FILE .recover\n")
-    assert len(json.loads(typed("db", "check", "--json").stdout)["faults"]) == 4
+    assert done.stderr == ("runs.db: 5 found; take it back from a copy, or save what is left: sqlite3 FILE .recover\n")
+    assert len(json.loads(typed("db", "check", "--json").stdout)["faults"]) == 5
 
 
 def test_a_copy_has_the_results_and_is_made_once(folder):
@@ -82,7 +86,7 @@ def test_an_older_one_is_copied_and_upgraded(folder, monkeypatch):
     monkeypatch.setattr(migrating, "REVISION", "9999")
     monkeypatch.setattr(database, "REVISION", "9999")
     monkeypatch.setattr("kdx.store.version.REVISION", "9999")
-    assert refused("db", "check").hint == "kdx db upgrade brings it up to date, and keeps a copy"
+    assert refused("db", "check").hint == "kdx db upgrade --db runs.db brings it up to date, and keeps a copy"
     done = typed("db", "upgrade")
     assert done.stdout == "runs.db.before-9999.bak\n"
     assert done.stderr == "runs.db has schema 9999 now; the file above is a copy of it as it was\n"

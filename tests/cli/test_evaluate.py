@@ -22,7 +22,7 @@ def ran(tmp_path, monkeypatch, data_home):
     monkeypatch.chdir(tmp_path)
     plans = []
 
-    def run(plan, *_, trains=True):
+    def run(plan, *_, trains=True, **options):
         plans.append((plan, trains))
         return 0
 

@@ -21,10 +21,17 @@ def test_every_group_is_one_of_ours(group):
     assert isinstance(group, CommandGroup)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["data", "--help"], []])
-def test_help_is_shown(arguments):
-    result = CliRunner().invoke(app, arguments)
-    assert "Usage:" in result.output and "Commands" in result.output
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
+def test_help_is_shown_in_panels_by_what_a_user_is_doing(arguments):
+    lines = CliRunner().invoke(app, arguments).output.splitlines()
+    assert any("Usage:" in line for line in lines)
+    panels = [line.strip("╭╮─ ") for line in lines if line.startswith("╭")]
+    assert panels == ["Options", "Run", "Look", "Keep", "Extend"]
+
+
+def test_help_of_a_group_is_shown():
+    output = CliRunner().invoke(app, ["data", "--help"]).output
+    assert "Usage:" in output and "Commands" in output
 
 
 def test_help_is_not_shown_unasked():

@@ -65,6 +65,20 @@ ACTS = {
     "--set",
     "--unknown",
     "--unplanned",
+    "--curves",
+    "--diverged",
+    "--stale",
+    "--tag",
+    "--undo",
+    "--untag",
+    "--why",
+    "--yes",
+    "kdx rm --runs",
+    "--plans",
+    "kdx show --to",
+    "kdx plan --probe",
+    "kdx plan --against",
+    "kdx logs --follow",
     "kdx trace --grid",  # of kdx init it says which
 }
 """Options that let something happen which is refused without them, or make a command another one, of any command where

@@ -45,7 +45,10 @@ def record(state: str, seed: int, kernel: str, checkpoint: int | None = None, **
         (run,) = [run for run in sweep.runs if (run.cell_id, run.seed) == (cell, seed)]
         attempt = leases.claim(database, run.id, "me", 60.0)
         assert attempt is not None
-        getattr(recording.RunWriter(database, run.id, "me", attempt), state)(**how)
+        writer = recording.RunWriter(database, run.id, "me", attempt)
+        if checkpoint is not None:
+            writer.checkpoint(checkpoint)
+        getattr(writer, state)(**how)
         if checkpoint is not None:
             CheckpointFiles(files_beside(database.location) / folder_of(run)).write("step", checkpoint, {})
 

@@ -41,7 +41,7 @@ def started(monkeypatch) -> list[list[tuple[str, int]]]:
     """The runs of every plan that a sweep would start."""
     plans: list[list[tuple[str, int]]] = []
 
-    def run(plan, *_) -> int:
+    def run(plan, *_, **options) -> int:
         plans.append([run.key for run in plan.runs])
         return 0
 

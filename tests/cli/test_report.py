@@ -87,7 +87,7 @@ def test_full_notes_say_how_metrics_were_made_and_where_cells_differ(
         return " ".join(ran("--format", form, *asked).stdout.split())
 
     short, full = report(), report("--notes", "full")
-    assert "Compared cells also differ, beside kernel, in seeds (0, 0" in short
+    assert "Compared cells also differ, beside kernel, in seeds (0 against 0" in short
     assert "Unequal seeds" not in short and "higher is better" not in short
     assert "Unequal seeds: 0 in exponential; 0" in full and "higher is better." in full
     assert "Compared cells also differ" not in full

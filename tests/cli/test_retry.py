@@ -4,7 +4,8 @@ import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
 from kdx.cli import running
-from kdx.store import reading, recording
+from kdx.grid.load import load_grid
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
 
@@ -80,3 +81,83 @@ def test_weights_that_were_lost_are_made_anew(terminal):
     assert after.name == before.name  # so has it the same bits
     assert terminal.type("kdx doctor").returncode == 0
     assert terminal.type("kdx export --weights --to out").returncode == 0
+
+
+def failed(run) -> None:
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        recording.RunWriter(database, run.id, "me", 1).fail("ValueError: no", "Traceback …", 3)
+
+
+def diverged(run) -> None:
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        recording.RunWriter(database, run.id, "me", 1).diverge("loss is nan", 3)
+
+
+def seeds_of(plan) -> list[int]:
+    return [run.seed for run in plan.runs]
+
+
+def test_runs_of_a_sweep_are_chosen_by_how_they_ended_and_by_words(ran):
+    runs = planned(5)
+    failed(runs[0])
+    diverged(runs[1])
+    completed(runs[2])
+    with open_database(DB, write=True) as database:
+        leases.cancel(database, [runs[3].id])
+    typed("retry", "tiny", "--failed")
+    typed("retry", "tiny", "--diverged")
+    typed("retry", "tiny", "state=cancelled")
+    assert [seeds_of(plan) for plan in ran] == [[0], [1], [3]]
+    assert everything()[:4] == [
+        (0, 0, RunState.PENDING),
+        (1, 0, RunState.DIVERGED),
+        (2, 0, RunState.COMPLETED),
+        (3, 0, RunState.PENDING),
+    ]
+    assert everything()[-1] == (1, 1, RunState.PENDING)
+
+
+def test_a_whole_sweep_is_not_done_again_by_mistake(ran):
+    completed(planned(2)[0])
+    assert refused("retry", "tiny").allowed == "--failed, --diverged, --stale, or KEY=VALUE such as state=completed"
+    assert "no run is to be done again" in typed("retry", "tiny", "--failed").stderr
+    assert ran == []
+
+
+def test_runs_at_which_somebody_works_are_left_alone(ran):
+    first, *_ = planned(3)
+    claimed(first)
+    said = typed("retry", "tiny", f"cell={first.cell_id}")
+    assert "1 run left as they are" in said.stderr
+    assert [seeds_of(plan) for plan in ran] == [[1, 2]]
+
+
+def test_several_runs_of_several_sweeps_are_done_sweep_by_sweep(ran):
+    one = planned(2, name="one")
+    other = planned(4, name="other")[2:]
+    for run in (*one, *other):
+        completed(run)
+    typed("retry", str(one[0].id), str(other[1].id))
+    # The first two are runs of both, so they are done as runs of the last planned.
+    assert [(plan.name, seeds_of(plan)) for plan in ran] == [("other", [0, 3])]
+
+
+def test_stale_runs_are_those_whose_code_has_changed_and_the_modules_are_named(ran, monkeypatch):
+    from kdx.cell_code import code_of
+
+    first, second, third = planned(3)
+    spec = load_grid("grid.yaml").cells[0].spec
+    now = dict(code_of(spec).modules)
+    edited = {**now, "kdx.training.optimiser": "0" * 64}
+    for run, modules in ((first, now), (second, edited), (third, None)):
+        claimed(run)
+        with open_database(DB, write=True) as database:
+            writer = recording.RunWriter(database, run.id, "me", 1)
+            writer.begin({"torch": "2"} | ({"code": modules} if modules else {}), "data", "code")
+            writer.complete(1.0, 10, 1.0, {}, 10)
+    said = typed("retry", "tiny", "--stale")
+    assert f"note: of run {second.id}, the code has changed since: kdx.training.optimiser" in said.stderr
+    assert [seeds_of(plan) for plan in ran] == [[1]]
+    assert everything()[-1] == (1, 1, RunState.PENDING)

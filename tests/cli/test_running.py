@@ -70,6 +70,12 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
     [
         (None, {"completed": 2}, 0, "2 runs: 2 completed; next: kdx report tiny"),
         (None, {"completed": 1, "pruned": 1}, 0, "2 runs: 1 completed, 1 pruned; next: kdx report tiny"),
+        (
+            None,
+            {"completed": 1, "cancelled": 1},
+            0,
+            "2 runs: 1 completed, 1 cancelled; take up again with: kdx retry tiny state=cancelled",
+        ),
         (None, {"failed": 1}, 4, "1 runs: 1 failed; try them again with: kdx resume --failed tiny"),
         (signal.SIGTERM, {"interrupted": 1}, 143, "1 runs: 1 interrupted; go on with: kdx resume tiny"),
     ],

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from grids import TINY
 from looked_after import DB, claimed, completed, planned, refused, typed
+from sqlalchemy import insert
 
 from kdx.grid.load import load_grid
 from kdx.run_files.files import files_beside, log_of
@@ -15,6 +16,7 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
+from kdx.store.schema import cell_migration
 from kdx.sweep.lease_holder import lease_holder
 
 
@@ -69,6 +71,47 @@ def test_a_run_has_its_settings_scores_attempts_place_files_and_log():
     (attempt,) = found["attempts"]
     assert attempt["outcome"] == "completed" and attempt["machine"] and attempt["process"]
     assert found["files"] == [{"name": "log.txt", "kind": "log", "bytes": 7}] and found["log"] == facts["log"]
+
+
+def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
+    first, *_ = planned(2)
+    completed(first)
+    typed("invalidate", str(first.id), "--why", "the corpus was cut")
+    typed("note", str(first.id), "look again", "--tag", "odd")
+    typed("note", "tiny", "before the cut", "--tag", "baseline")
+    sweep = typed("show", "tiny").stdout
+    with open_database(DB, write=True) as database:
+        (again,) = recording.repeat(database, [first.id])
+    run, cell = (typed("show", word).stdout for word in (str(first.id), first.cell_id))
+    for text in (run, cell):
+        assert "the corpus was cut" in text and "odd" in text and "look again (" in text
+    assert f"run {again}, pending, is a newer generation" in run
+    assert "newer generation" not in typed("show", str(again)).stdout
+    assert f"run {first.id} (the corpus was cut)" in sweep
+    assert "baseline" in sweep and "before the cut (" in sweep
+    found = shown(str(first.id))
+    assert (found["invalidated"], found["tags"], found["newer"]) == ("the corpus was cut", ["odd"], again)
+    assert [one["text"] for one in found["notes"]] == ["look again"]
+    assert shown(str(again))["newer"] is None and shown(str(again))["invalidated"] is None
+    by_id = {one["run"]: one for one in shown(first.cell_id)["runs"]}
+    assert (by_id[first.id]["invalidated"], by_id[first.id]["tags"]) == ("the corpus was cut", ["odd"])
+    assert (shown("tiny")["tags"], [one["text"] for one in shown("tiny")["notes"]]) == (
+        ["baseline"],
+        ["before the cut"],
+    )
+
+
+def test_a_cell_is_found_by_an_id_that_it_had_before():
+    first, *_ = planned(1)
+    former = "f" * 32
+    with open_database(DB, write=True) as database, database.write() as connection:
+        row = {"made": 1.0, "former_id": former, "cell_id": first.cell_id, "former_spec": "{}", "change": "a → b"}
+        connection.execute(insert(cell_migration), [row])
+    for word in (former, "ffff"):
+        assert shown(word)["cell"] == first.cell_id
+    assert shown(former)["former_cells"] == shown(str(first.id))["former_cells"] == [former]
+    assert shown("tiny")["cells"][0]["former_cells"] == [former]
+    assert f"former ids  {former}" in " ".join(typed("show", former).stdout.splitlines())
 
 
 def test_a_run_that_never_began_says_no_more_than_there_is():
@@ -160,6 +203,7 @@ def test_bad_input_has_one_message_with_what_was_meant():
     assert refused("show", str(first.id), "seed=0").problem == f"`seed=0` chooses among runs, and run {first.id} is one"
     assert refused("show", "tiny", "--to", "figure.sgv").hint == "did you mean `.svg`?"
     assert refused("show", "tiny", "--to", "figure").hint == "such as figure.svg"
+    assert refused("show", "tiny", "--to", "figure.svg", "--json").problem == "--to and --json exclude each other"
     assert refused("show", "tiny", "valid/loss").hint == "--curves draws a metric"
     assert refused("show", "tiny", "--curves").problem == "there is no curve yet"
     learned(first, 6.0)

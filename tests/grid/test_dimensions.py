@@ -277,7 +277,7 @@ def test_a_condition_on_an_axis_that_does_not_vary_sees_what_the_cell_has(tmp_pa
         ("axes: {'': {a: {norm: pre}}}", "`` as the name of an axis"),
         ("axes: {not: {a: {norm: pre}}}", "`not` as the name of an axis"),
         ("axes: {training.clip: [1, 1.0]}", "`1.0` stands twice"),
-        ("axes:", "`None` under `axes`"),
+        ("axes:", "`null` under `axes`"),
         ("ablate: {}", "`ablate` is empty"),
         ("ablate: {kernel: rbf}", "`kernel` as the name of a change"),
         ("ablate: {x: {axes: {training.steps: [1, 2]}}}", "axes in the change `x`"),

@@ -246,7 +246,8 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         "grid.yaml:5:16: width 65 does not divide by 4 heads\n  hint: take 64 or 68",
         "grid.yaml:6:19: `no` as training.steps\n  allowed: a valid integer",
         "grid.yaml:6:38: `12:30` as training.learning_rate\n  allowed: a valid number",
-        "grid.yaml:7:8: `[]` are no seeds\n  allowed: a number of seeds, or a list of different whole numbers from 0",
+        "grid.yaml:7:8: `[]` are no seeds\n  allowed: a number of seeds, a list of different whole numbers from 0,"
+        " or {min: 3, max: 12, until: decided}",
         told[6],
     ]
     assert told[6].startswith("grid.yaml:8:1: unknown key `colour`\n  allowed: name, description, extends, seeds")
@@ -285,7 +286,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         ("axes: {approach: {A: {kernel: rbf}}}", "grid.yaml:5:8: `approach` as the name of an axis"),
         ("seeds: 0", "grid.yaml:5:8: `0` are no seeds"),
         ("seeds: [1, 1]", "grid.yaml:5:8: `[1, 1]` are no seeds"),
-        ("seeds: true", "grid.yaml:5:8: `True` are no seeds"),
+        ("seeds: true", "grid.yaml:5:8: `true` are no seeds"),
         ("tables: {rows: [kernel]}", "grid.yaml:5:9: `{'rows': ['kernel']}` under `tables`"),
         ("tables: [{name: t, rows: [kernl]}]", "grid.yaml:5:10: table `t`: unknown factor `kernl`"),
         ("tables: [{name: t, rows: []}]", "grid.yaml:5:26: a list as rows"),
@@ -299,7 +300,7 @@ def test_every_fault_is_told_at_once_with_place_value_and_remedy(tmp_path, figur
         ("select: {metric: test/bleu}", "grid.yaml:5:18: `test/bleu` selects on the test set"),
         ("select: {metric: accuracy}", "grid.yaml:5:18: unknown validation metric `accuracy`"),
         ("select: {metric: bleu, direction: min}", "grid.yaml:5:35: the good end of bleu is max"),
-        ("training: {steps: true}", "grid.yaml:5:19: `True` as training.steps"),
+        ("training: {steps: true}", "grid.yaml:5:19: `true` as training.steps"),
         ('training: {steps: "10"}', "grid.yaml:5:19: `10` as training.steps"),
         ("training: {steps: -1}", "grid.yaml:5:19: `-1` as training.steps"),
         ("training: {steps: 1.5}", "grid.yaml:5:19: `1.5` as training.steps"),

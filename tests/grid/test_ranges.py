@@ -73,7 +73,7 @@ def test_a_stepped_range_never_passes_its_end(first: int, count: int, step: Deci
         ({"from_": 1, "to": 2, "linear": 2, "log": 2}, "as a range"),
         ({"to": 2, "linear": 2}, "as a range"),
         ({"from_": "a", "to": 2, "linear": 2}, "`a` as `from` of a range"),
-        ({"from_": True, "to": 2, "linear": 2}, "`True` as `from` of a range"),
+        ({"from_": True, "to": 2, "linear": 2}, "`true` as `from` of a range"),
         ({"from_": 1, "to": 2, "linear": 1}, "`1` as `linear` of a range"),
         ({"from_": 1, "to": 2, "step": 0}, "`0` as `step` of a range"),
         ({"from_": 0, "to": 1, "step": 1e-9}, "1,000,000,001 numbers in a range"),

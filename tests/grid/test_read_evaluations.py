@@ -79,7 +79,7 @@ SETTINGS = "streams, length, memory, corpus, split"
         ("evaluations:\n  a: {length: []}\n", ["5:15: `length` has no values\n  allowed: at least one"]),
         (
             "evaluations:\n  a:\n",
-            ["5:5: `None` as evaluation `a`\n  allowed: a mapping of settings, such as {length: [128, 256]}"],
+            ["5:5: `null` as evaluation `a`\n  allowed: a mapping of settings, such as {length: [128, 256]}"],
         ),
         (
             f"evaluations: {{a: {{length: {list(range(1, 200))}}}}}\n",

@@ -5,7 +5,7 @@ import time
 import pytest
 from stored import lapse, record, start, state
 
-from kdx.store import leases, reading
+from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter, register
@@ -238,3 +238,33 @@ def test_a_stranger_can_write_nothing(database: Database, sweep_id: int):
     start(database)
     with pytest.raises(Fenced):
         RunWriter(database, 1, "you", 1).record([], 1)
+
+
+def test_runs_that_are_not_over_are_cancelled_and_a_worker_is_fenced(database: Database, sweep_id: int):
+    at_work = start(database, 1)
+    at_work.record([("train/loss", 7, 1.0)], 7)
+    start(database, 2).interrupt(3)
+    start(database, 3).complete(1.0, 10, 1.0, {}, 10)
+    assert leases.cancel(database, [1, 2, 3, 4, 99]) == {1: True, 2: False, 4: False}
+    assert [state(database, run_id) for run_id in (1, 2, 3, 4)] == [
+        *(RunState.CANCELLED, RunState.CANCELLED, RunState.COMPLETED, RunState.CANCELLED)
+    ]
+    for late in (
+        lambda: at_work.record([], 8),
+        lambda: at_work.complete(1.0, 1, 1.0, {}, 8),
+        lambda: at_work.interrupt(8),
+    ):
+        with pytest.raises(Fenced):
+            late()
+    (attempt,) = reading.attempts(database, 1)
+    assert (attempt.outcome, attempt.last_step, attempt.ended is None) == ("cancelled", 7, False)
+    assert leases.claim(database, 1, "other", 60) is None
+    assert leases.cancel(database, [1]) == {}
+
+
+def test_a_cancelled_run_is_taken_up_again_with_its_progress(database: Database, sweep_id: int):
+    start(database, 1).record([("train/loss", 7, 1.0)], 7)
+    leases.cancel(database, [1])
+    recording.reset(database, [1], (RunState.CANCELLED,))
+    assert (state(database), record(database).progress_step) == (RunState.PENDING, 7)
+    assert leases.claim(database, 1, "other", 60) == 2

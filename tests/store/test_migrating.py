@@ -70,6 +70,6 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(backend, database
     before = backend.content(address)
     assert refusal(address) == (
         f"{address}: written by an older kdx: its schema is 0000, this kdx reads {REVISION}\n"
-        "  hint: kdx db upgrade brings it up to date, and keeps a copy"
+        f"  hint: kdx db upgrade --db {address} brings it up to date, and keeps a copy"
     )
     assert backend.content(address) == before

@@ -139,7 +139,7 @@ def test_failed_runs_are_reset_in_their_sweep_only(database: Database, plan_of):
     second = recording.register(database, plan_of([1], 1, "two"), {})
     for run_id in (1, 3):
         start(database, run_id).fail("ValueError: no", "Traceback", 0)
-    assert recording.reset_failed(database, [run.id for run in reading.runs(database, first)]) == 1
+    assert recording.reset(database, [run.id for run in reading.runs(database, first)], (RunState.FAILED,)) == 1
     again = reading.runs(database, first)[0]
     assert (again.state, again.stalls, again.error, again.attempt) == (RunState.PENDING, 0, None, 1)
     assert reading.runs(database, second)[0].state is RunState.FAILED

@@ -26,7 +26,7 @@ from kdx.store.leases import claim
 from kdx.store.reading import load_sweep
 from kdx.store.recording import RunWriter, register
 from kdx.store.records import FINAL, RunState
-from kdx.store.schema import VIEWS, attempt, bits_of, cell, metadata, metric, now, run, value_of
+from kdx.store.schema import VIEWS, attempt, bits_of, cell, invalidation, metadata, metric, now, run, value_of
 
 
 @pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
@@ -163,7 +163,7 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
     scores = st.none() | st.sampled_from([1.0, 2.0, -1.0, math.inf, -math.inf, math.nan])
     rows = data.draw(
         st.lists(
-            st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from(RunState), scores),
+            st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from(RunState), scores, st.booleans()),
             unique_by=lambda row: row[:2],
         )
     )
@@ -172,19 +172,23 @@ def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, da
             register(database, Plan(name, (planned,), (0, 1, 2)), {"tables": [], "axes": []})
         with database.write() as connection:
             connection.execute(delete(run))
-            for seed, generation, state, score in rows:
+            for seed, generation, state, score, out in rows:
                 bits = None if score is None else bits_of(score)
                 values = {"seed": seed, "generation": generation, "state": state, "valid_score": score}
-                connection.execute(
-                    insert(run).values(
-                        cell_id=planned.id, attempt=0, progress_step=0, stalls=0, valid_bits=bits, **values
-                    )
+                added = insert(run).values(
+                    cell_id=planned.id, attempt=0, progress_step=0, stalls=0, valid_bits=bits, **values
                 )
+                run_id = connection.execute(added.returning(run.c.id)).scalar_one()
+                if out:
+                    connection.execute(insert(invalidation).values(run_id=run_id, made=0, why="cut"))
         record = load_sweep(database, "one")
         (table,) = tables(record)
         (cell_shown,) = table.layout.cells
-        found = of_view(database, "SELECT run_id, seed, state, selected FROM runs WHERE sweep = 'one' ORDER BY seed")
+        found = of_view(
+            database, "SELECT run_id, seed, state, selected, invalidated FROM runs WHERE sweep = 'one' ORDER BY seed"
+        )
         assert [row[:3] for row in found] == [(one.run_id, one.seed, one.state.value) for one in cell_shown.seeds]
+        assert [row[4] for row in found] == [one.invalidated for one in cell_shown.seeds]
         assert [row[0] for row in found if row[3]] == ([] if cell_shown.run_id is None else [cell_shown.run_id])
         # Exports and the removal of weights ask for the same without a table.
         assert [row[0] for row in found if row[3]] == [one.id for one in selected_runs(record).values()]

@@ -49,7 +49,7 @@ def test_questions_do_not_grow_with_the_sweep(database: Database, plan_of, state
         status.times(database, [sweep_id])
         status.work(database)
         status.labels_of(database, sweep_id)
-    assert len(seen) == 4
+    assert len(seen) == 6
 
 
 def test_labels_come_in_the_order_of_the_plan(database: Database, plan_of):

@@ -77,7 +77,12 @@ def first(
             (Action.WAIT, "running in another kdx"),
         ),
         (record(RunState.FAILED, error="boom"), Liveness.UNKNOWN, (Action.SKIP, "failed: boom")),
-        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled")),
+        (
+            record(RunState.COMPLETED, valid_score=1.0, invalidated="the corpus was cut"),
+            Liveness.UNKNOWN,
+            (Action.SKIP, "out of tables: the corpus was cut; only kdx retry trains it again"),
+        ),
+        (record(RunState.CANCELLED), Liveness.UNKNOWN, (Action.SKIP, "cancelled; only kdx retry takes it up again")),
         (
             record(RunState.COMPLETED, valid_score=30.123),
             Liveness.UNKNOWN,
@@ -107,8 +112,10 @@ def test_each_state_has_its_action_and_reason(recorded, liveness, decided):
     ids=lambda value: value.state.value if isinstance(value, RunRecord) else "",
 )
 def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
-    decided = first(recorded, Liveness.GONE, checkpoint=None)
+    decided = first(recorded._replace(checkpoint_step=38), Liveness.GONE, checkpoint=None)
     assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
+    decided = first(recorded, Liveness.GONE, checkpoint=None)
+    assert decided == (Action.START, f"begins again: {reached}, before its first checkpoint")
 
 
 def test_every_state_is_decided():

@@ -8,8 +8,9 @@ from kdx.cell_code import code_of
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, folder_of
-from kdx.store import leases, reading, recording
+from kdx.store import invalidations, leases, reading, recording
 from kdx.store.database import Database, open_database
+from kdx.store.records import RunState
 from kdx.store.schema import attempt
 from kdx.sweep.forecast import Basis
 from kdx.sweep.outlook import Outlook, Standing, outlook
@@ -65,10 +66,11 @@ def test_each_run_is_told_for_what_it_is(plan, database):
     new, stale, failed, continued, running, pending = standings(outlook(database, plan))
     assert (new, stale, failed) == (Standing.REUSED, Standing.STALE, Standing.FAILED)
     assert (continued, running, pending) == (Standing.CONTINUED, Standing.RUNNING, Standing.NEW)
-    recording.reset_failed(database, [3])
+    recording.reset(database, [3], [RunState.FAILED])
     recording.repeat(database, [1])
+    invalidations.invalidate(database, [2], "the corpus was cut")
     again = standings(outlook(database, plan))
-    assert (again[0], again[2]) == (Standing.RETRIED, Standing.RETRIED)
+    assert again[:3] == [Standing.RETRIED, Standing.INVALIDATED, Standing.RETRIED]
 
 
 def test_a_result_names_the_modules_that_changed_under_it(plan, database):
@@ -114,3 +116,21 @@ def test_a_run_that_goes_on_costs_what_is_left_of_it(plan, database):
     CheckpointFiles(files_beside(database.location) / folder_of(record)).write("step", 8, {})
     found = outlook(database, plan)
     assert found.seconds()[0] == pytest.approx(2.0)
+
+
+def test_what_is_out_of_tables_is_not_stale_and_what_is_cancelled_did_not_fail(plan, database):
+    recording.register(database, plan, plan.grid)
+    end(database, 1, "complete", modules={})
+    invalidations.invalidate(database, [1], "the corpus was cut")
+    leases.cancel(database, [2])
+    first, second, *_ = outlook(database, plan).runs
+    assert (first.standing, first.changed) == (Standing.INVALIDATED, ())
+    assert second.standing is Standing.CANCELLED
+
+
+def test_where_nothing_is_left_to_do_it_costs_nothing(plan, database):
+    recording.register(database, plan, plan.grid)
+    for run_id in range(1, 7):
+        end(database, run_id, "complete")
+    found = outlook(database, plan)
+    assert (found.memory(2), found.disk(2), found.seconds()) == (0, 0, [])

@@ -18,7 +18,7 @@ from heard import Heard
 from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
-from kdx.store import reading, recording
+from kdx.store import leases, reading, recording
 from kdx.store.database import Database, open_database
 from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
@@ -660,3 +660,50 @@ def test_with_a_deadline_a_sweep_waits_for_runs_of_another_no_longer_than_that(d
     assert claim(database, run.id, "somebody elsewhere", 600.0)
     assert local.run() == signal.SIGINT and local.out_of_time
     assert heard.started_runs == []
+
+
+def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_asks(database, data_home, tmp_path):
+    text = TINY % {"steps": 200, "seeds": 2}
+
+    class Ends(Heard):
+        """Stops the sweep, then cancels the first run of the next one."""
+
+        done = False
+
+        def progressed(self, run, step, loss):
+            super().progressed(run, step, loss)
+            if step > self.after and run.seed == 0 and not self.done:
+                self.done = True
+                self.end()
+
+    heard = Ends()
+    heard.after, heard.end = 50, lambda: local.stop(signal.SIGINT)
+    local = sweep(database, text, heard)
+    assert local.run() == signal.SIGINT
+    stopped, _ = records(database, local)
+
+    heard = Ends()
+    heard.after, heard.end = 120, lambda: leases.cancel(database, [stopped.id])
+    local = sweep(database, text, heard)
+    assert local.run() is None
+    first, second = records(database, local)
+    assert (first.state, second.state) == (RunState.CANCELLED, RunState.COMPLETED)
+    assert [each.state for each in heard.ended_runs if each.seed == 0] == [RunState.CANCELLED]
+    assert stopped.progress_step < first.progress_step < 200
+
+    # A sweep leaves it alone; somebody has to ask for it.
+    idle = Heard()
+    assert sweep(database, text, idle).run() is None
+    assert idle.started_runs == []
+    recording.reset(database, [first.id], (RunState.CANCELLED,))
+    again = Heard()
+    assert sweep(database, text, again).run() is None
+    ended, _ = records(database, local)
+    assert ended.state is RunState.COMPLETED and min(again.steps) > stopped.progress_step
+
+    with open_database(tmp_path / "other.db", write=True, create=True) as other:
+        unbroken = sweep(other, TINY % {"steps": 200, "seeds": 1}, Heard())
+        assert unbroken.run() is None
+        (reference,) = records(other, unbroken)
+        for metric in ("train/loss", "valid/loss", "test/loss"):
+            assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)

@@ -107,6 +107,7 @@ def _values(table: Table, at: Address, difference: Difference | None) -> dict[st
         "completed": cell.completed,
         "diverged": cell.diverged,
         "pruned": cell.pruned,
+        "invalidated": cell.invalidated,
         "undertrained": cell.undertrained,
         "failed": cell.failed,
         "out_of_memory": cell.out_of_memory,

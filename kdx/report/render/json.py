@@ -106,6 +106,7 @@ def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
         "diverged": cell.diverged,
         "divergence_rate": list(cell.divergence_rate) if cell.diverged else None,
         "pruned": cell.pruned,
+        "invalidated": cell.invalidated,
         "undertrained": cell.undertrained,
         "out_of_memory": cell.out_of_memory,
         "failed": cell.failed,
@@ -118,6 +119,7 @@ def _values(cell: Cell, mark: Mark | None) -> dict[str, Any]:
                 "validation": one.validation,
                 "score": one.score,
                 "undertrained": one.undertrained,
+                "invalidated": one.invalidated,
             }
             for one in cell.seeds
         ],

@@ -7,11 +7,11 @@ from math import isfinite, isinf, isnan
 
 from kdx.grid.plan import Shown
 from kdx.grid.table_layout import Address
-from kdx.report.selection.cells import Cell, State
+from kdx.report.selection.cells import INVALIDATED, Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, EVALUATED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, OUT, RENAMED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -94,11 +94,14 @@ def words(cell: Cell | None, *, show_n: bool) -> CellText:
     notes: dict[str, str] = {state: f"{count}/{cell.planned} {state}" for state, count in counts.items() if count}
     if cell.pruned:
         notes["pruned"] = f"{cell.pruned}/{cell.planned} pruned"
+    if cell.invalidated:
+        notes[INVALIDATED] = f"{cell.invalidated}/{cell.planned} {INVALIDATED}"
     if cell.undertrained:
         notes["undertrained"] = f"{cell.undertrained}/{cell.planned} undertrained"
-    if cell.state in counts:
-        note = ", ".join(text for state, text in notes.items() if state is not cell.state)
-        return CellText(f"{cell.state} ({counts[cell.state]}/{cell.planned})", note=note)
+    reasons = {**counts, State.INVALIDATED: cell.invalidated}
+    if cell.state in reasons:
+        note = ", ".join(text for state, text in notes.items() if state != cell.state)
+        return CellText(f"{cell.state} ({reasons[cell.state]}/{cell.planned})", note=note)
     value, metric = cell.value, cell.metric.name
     if value is None:
         scoreless = f"{cell.completed}/{cell.planned} without a score" if cell.completed else ""
@@ -310,7 +313,8 @@ def _differ_also(table: Table, facts: Sequence[UnequalFact]) -> str:
     for topic, values in topics.items():
         words = [f"{word[:_LONGEST_WORD]}…" if len(word) > _LONGEST_WORD else word for word in values]
         more = ["…"] if len(words) > _MOST_VALUES else []
-        parts.append(f"{topic} ({', '.join([*words[:_MOST_VALUES], *more])})")
+        # A value may have commas of its own, as the seeds 0 and 2 of one cell have.
+        parts.append(f"{topic} ({' against '.join([*words[:_MOST_VALUES], *more])})")
     factors = " and ".join(filter(None, (", ".join(table.layout.row_factors), ", ".join(table.layout.column_factors))))
     return f"Compared cells also differ, beside {factors}, in {'; '.join(parts)}."
 
@@ -327,6 +331,10 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     among = "" if len(table.groups) == 1 else f" ({fact.task}, {fact.metric.name})"
     if fact.topic == UNKNOWN:
         return f"This kdx does not know {'; '.join(parts)}: shown as recorded, and not to be run here."
+    if fact.topic == RENAMED:
+        return f"Renamed since{among}: {'; '.join(parts)}."
+    if fact.topic == OUT:
+        return f"Out of the table{among}: {'; '.join(parts)}."
     if fact.topic == EVALUATED:
         return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:

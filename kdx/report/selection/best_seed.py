@@ -15,10 +15,17 @@ from kdx.vocabulary import Direction
 def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
     """The run that stands for each seed, from the lowest seed: its newest final generation, or else the newest.
 
+    A run that somebody took out of tables stands for its seed only where every generation is out of them.
+
     Args:
         runs: all runs of one cell, in any state and generation.
     """
-    ordered = sorted(runs, key=lambda run: (run.state in FINAL, run.generation))
+
+    def rank(run: RunRecord) -> tuple[bool, bool, int]:
+        valid = run.invalidated is None
+        return valid and run.state in FINAL, valid, run.generation
+
+    ordered = sorted(runs, key=rank)
     by_seed = {run.seed: run for run in ordered}
     return [by_seed[seed] for seed in sorted(by_seed)]
 
@@ -26,7 +33,7 @@ def standing_runs(runs: Iterable[RunRecord]) -> list[RunRecord]:
 def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | None:
     """The completed run with the best validation score; of equals, the one with the lowest seed.
 
-    Test scores are never used. A run without a validation score, or with a score of NaN, cannot win.
+    Test scores are never used. A run without a validation score, with a score of NaN, or out of tables, cannot win.
 
     Args:
         runs: the runs that stand for the seeds of one cell.
@@ -39,7 +46,10 @@ def best_seed(runs: Iterable[RunRecord], direction: Direction) -> RunRecord | No
     scored = [
         (sign * run.valid_score, run.seed, -run.generation, run)
         for run in runs
-        if run.state is RunState.COMPLETED and run.valid_score is not None and not isnan(run.valid_score)
+        if run.state is RunState.COMPLETED
+        and run.invalidated is None
+        and run.valid_score is not None
+        and not isnan(run.valid_score)
     ]
     return min(scored, key=lambda entry: entry[:3])[-1] if scored else None
 

@@ -2,21 +2,27 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 from math import isfinite
 from types import MappingProxyType
 
 from kdx.grid.plan import Shown
+from kdx.grid.seed_rule import SeedRule
 from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.report.statistics.by_document import ByDocument, Documents, by_document
-from kdx.report.statistics.estimates import Summary, contrast, summarise
+from kdx.report.statistics.estimates import LEVEL, Summary, contrast, summarise
 from kdx.report.statistics.expected_best import expected_best
+from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
-from kdx.store.records import CellRecord, DocumentRecord, RunRecord, RunState
+from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
+
+INVALIDATED = "invalidated"
+"""What a seed is called whose run somebody took out of tables."""
 
 
 class State(StrEnum):
@@ -27,6 +33,7 @@ class State(StrEnum):
     NOT_CONVERGE = "not converge"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
+    INVALIDATED = INVALIDATED
 
 
 @dataclass(frozen=True)
@@ -39,16 +46,27 @@ class Seed:
     validation: float | None
     """Its best validation score."""
     score: float | None
-    """Its test score, or in a table of a validation metric its validation score; None unless completed."""
+    """Its test score, or in a table of a validation metric its validation score; None unless completed and in the
+    table."""
     undertrained: str | None = None
     """Why its score says little: the model learned no more than the frequencies of the tokens."""
+    invalidated: str | None = None
+    """Why somebody took its run out of tables; None: nobody did."""
+    generation: int = 0
+    """Of its run; each deliberate repetition adds one."""
+
+    @property
+    def outcome(self) -> str:
+        """Its state, or that its run is out of tables."""
+        return self.state.value if self.invalidated is None else INVALIDATED
 
 
 @dataclass(frozen=True)
 class Cell:
     """One place of a table, in full precision.
 
-    Each seed counts once, by its newest final generation, or by its newest one if none is final.
+    Each seed counts once, by its newest final generation, or by its newest one if none is final. Generations that
+    somebody took out of tables count as missing.
     """
 
     id: str
@@ -76,6 +94,8 @@ class Cell:
     """Whether `value` is the selected test score or the mean."""
     sums: Mapping[int, DocumentRecord] = field(default_factory=dict)
     """Seed → what its test measured by document; seeds for which that is not recorded are left out."""
+    seed_rule: SeedRule | None = None
+    """What decides how many seeds it has; None: it has all of its seeds in any case."""
 
     @property
     def value(self) -> float | None:
@@ -123,15 +143,38 @@ class Cell:
 
         None for a single seed, NaN if the spread is NaN.
         """
+        look = self.look
+        over_seeds = self.summary.half_width_at(look.alone(LEVEL) if look else LEVEL) if self.summary else None
         if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:
-            return self.summary.half_width if self.summary else None
+            return over_seeds
         # A perplexity is the exponential of what is averaged over documents.
         factors = [one.score or 0.0 if self.metric.in_nats else 1.0 for one in self.seeds if one.seed in self.scores]
-        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)])
+        mean = contrast([(1.0, self.summary)], [self.by_document.scaled(factors)], look)
         if mean is None:
-            return self.summary.half_width
+            return over_seeds
         low, high = mean.interval()
         return (high - low) / 2
+
+    @property
+    def ended(self) -> int:
+        """Seeds that have ended, counted from 0 to the first that has not."""
+        over = {one.seed for one in self.seeds if one.state in OVER}
+        return sum(1 for _ in takewhile(lambda seed: seed in over, range(len(over))))
+
+    @property
+    def look(self) -> Look | None:
+        """The last look at its seeds by its rule; None without a rule."""
+        if self.seed_rule is None:
+            return None
+        first, last = self.seed_rule.min, self.seed_rule.max
+        return Look(min(max(self.ended, first), last), first, last)
+
+    def until(self, n: int) -> "Cell":
+        """The cell as its first n seeds make it, by their mean."""
+        seeds = tuple(one for one in self.seeds if one.seed < n)
+        summary = summarise([one.score for one in seeds if one.score is not None])
+        state = State.VALUE if summary else State.HOLE
+        return replace(self, seeds=seeds, summary=summary, state=state, shown=Shown.MEAN)
 
     @property
     def reference(self) -> float | None:
@@ -159,7 +202,12 @@ class Cell:
     @property
     def undertrained(self) -> int:
         """Number of completed runs that learned no more than the frequencies of the tokens."""
-        return sum(one.undertrained is not None for one in self.seeds)
+        return sum(one.undertrained is not None and one.invalidated is None for one in self.seeds)
+
+    @property
+    def invalidated(self) -> int:
+        """Number of seeds whose every run somebody took out of tables."""
+        return sum(one.invalidated is not None for one in self.seeds)
 
     @property
     def failed(self) -> int:
@@ -169,7 +217,12 @@ class Cell:
     @property
     def unfinished(self) -> int:
         """Number of runs that are pending, running, interrupted or cancelled."""
-        return self.planned - self.completed - self.diverged - self.pruned - self.failed
+        return self.planned - self.completed - self.diverged - self.pruned - self.failed - self.invalidated
+
+    @property
+    def cancelled(self) -> int:
+        """Number of runs that somebody cancelled, which nothing takes up by itself; they are unfinished too."""
+        return self._count(RunState.CANCELLED)
 
     @property
     def divergence_rate(self) -> tuple[float, float]:
@@ -192,7 +245,7 @@ class Cell:
         return expected_best([score for *_, score in ranked])
 
     def _count(self, state: RunState) -> int:
-        return sum(one.state is state for one in self.seeds)
+        return sum(one.state is state and one.invalidated is None for one in self.seeds)
 
 
 def cell_of(
@@ -203,6 +256,7 @@ def cell_of(
     *,
     metric: str | None = None,
     shown: Shown = Shown.BEST_SEED,
+    seed_rule: SeedRule | None = None,
 ) -> Cell | None:
     """Summarises the runs of a cell; None when its task has no such metric.
 
@@ -212,6 +266,7 @@ def cell_of(
         documents: run id → what its test measured by document.
         metric: a test metric, or the validation metric that the cell was selected by; None for that one on the test
             split.
+        seed_rule: what decides how many seeds the cell has, if a rule does.
     """
     known = record.spec.test_metrics
     selected_by = Metric(record.spec.selection_metric, record.spec.selection_direction)
@@ -221,7 +276,7 @@ def cell_of(
         return None
 
     def score_of(run: RunRecord) -> float | None:
-        if run.state is not RunState.COMPLETED:
+        if run.state is not RunState.COMPLETED or run.invalidated is not None:
             return None
         if name == selected_by.name:
             return run.valid_score
@@ -229,18 +284,30 @@ def cell_of(
 
     standing = standing_runs(runs)
     seeds = tuple(
-        Seed(run.seed, run.id, run.state, run.valid_score, score_of(run), run.undertrained) for run in standing
+        Seed(
+            run.seed,
+            run.id,
+            run.state,
+            run.valid_score,
+            score_of(run),
+            run.undertrained,
+            run.invalidated,
+            run.generation,
+        )
+        for run in standing
     )
     best = best_seed(standing, selected_by.direction)
     score = score_of(best) if best else None
     summary = summarise([one.score for one in seeds if one.score is not None])
-    memory = sum(run.out_of_memory for run in standing)
+    memory = sum(run.out_of_memory and run.invalidated is None for run in standing)
+    states = Counter(run.state for run in standing if run.invalidated is None)
+    out = bool(standing) and not states
     has_value = score is not None if shown is Shown.BEST_SEED else summary is not None
     return Cell(
         id=record.id,
         metric=selected_by if name == selected_by.name else Metric(name, known.get(name, selected_by.direction)),
         selected_by=selected_by,
-        state=State.VALUE if has_value else _without_value(Counter(run.state for run in standing), memory),
+        state=State.VALUE if has_value else State.INVALIDATED if out else _without_value(states, memory),
         run_id=best.id if best else None,
         seed=best.seed if best else None,
         validation=best.valid_score if best else None,
@@ -250,11 +317,16 @@ def cell_of(
         shown=shown,
         out_of_memory=memory,
         sums={run.seed: documents[run.id] for run in standing if run.id in documents},
+        seed_rule=seed_rule,
     )
 
 
 def _without_value(states: Mapping[RunState, int], memory: int) -> State:
-    """The state of a cell without a score: divergence counts at once, a failure only when every run has failed."""
+    """The state of a cell without a score: divergence counts at once, a failure only when every run has failed.
+
+    Args:
+        states: state → number of runs, less those out of tables.
+    """
     if states[RunState.COMPLETED]:
         return State.HOLE
     if states[RunState.DIVERGED]:

@@ -26,16 +26,24 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
     parts = tuple({one.id: _labelled(one) for one in sweeps}.values())
     runs = {run.id: run for one in parts for run in one.runs}
     first = parts[0]
+    # Where the seeds of all were added by the same rule, it is that of the whole.
+    rules = [one.grid.get("seed_rule") for one in parts]
+    rule = {"seed_rule": rules[0]} if rules[0] and all(one == rules[0] for one in rules) else {}
     return replace(
         first,
         name=", ".join(one.name for one in parts),
-        grid={"tables": [], "axes": list(dict.fromkeys(axis for one in parts for axis in one.grid.get("axes") or ()))},
+        grid={
+            "tables": [],
+            "axes": list(dict.fromkeys(axis for one in parts for axis in one.grid.get("axes") or ())),
+            **rule,
+        },
         cells=_together(parts),
         runs=tuple(runs[id] for id in sorted(runs)),
         metrics={id: metrics for one in parts for id, metrics in one.metrics.items()},
         provenance={id: origin for one in parts for id, origin in one.provenance.items()},
         evaluations={id: made for one in parts for id, made in one.evaluations.items()},
         documents={id: sums for one in parts for id, sums in one.documents.items()},
+        renamed={id: former for one in parts for id, former in one.renamed.items()},
         joins=parts,
     )
 

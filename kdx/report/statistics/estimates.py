@@ -14,6 +14,7 @@ from math import copysign, exp, frexp, fsum, hypot, inf, isfinite, ldexp, lgamma
 from typing import Any
 
 from kdx.report.statistics.by_document import ByDocument, Documents, document_error
+from kdx.report.statistics.looks import Look
 
 LEVEL = 0.95
 """Confidence level of every interval in a report."""
@@ -34,9 +35,13 @@ class Summary:
     @property
     def half_width(self) -> float | None:
         """Half of the mean's 95% interval by Student's t; None for a single seed, NaN if the spread is NaN."""
+        return self.half_width_at(LEVEL)
+
+    def half_width_at(self, level: float) -> float | None:
+        """The same of an interval of another level."""
         if self.sd is None:
             return None
-        return _quantile(self.n - 1, (1 + LEVEL) / 2) * (self.sd / sqrt(self.n))
+        return _quantile(self.n - 1, (1 + level) / 2) * (self.sd / sqrt(self.n))
 
 
 def summarise(scores: Sequence[float]) -> Summary | None:
@@ -80,6 +85,8 @@ class Estimate:
     """The documents that the error is over as well; None: it is over seeds alone."""
     over_seeds: "Estimate | None" = None
     """The same with the error over seeds alone; None where this one has no other."""
+    look: Look | None = None
+    """The look that it was made at, with others allowed for; None: seeds were not added by a rule."""
 
     @property
     def over_documents(self) -> float:
@@ -89,22 +96,27 @@ class Estimate:
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The confidence interval by Student's t."""
+        level = self.look.alone(level) if self.look else level
         half = _quantile(self.df, (1 + level) / 2) * self.error
         return self.value - half, self.value + half
 
     @property
     def p(self) -> float:
         """The two-sided p-value of a value of 0."""
-        return 2 * _tail(abs(self.value), self.error, self.df)
+        return self._over_looks(2 * _tail(abs(self.value), self.error, self.df), sides=2)
 
     @property
     def p_below(self) -> float:
         """The one-sided p-value of a value of 0 or more."""
-        return _tail(-self.value, self.error, self.df)
+        return self._over_looks(_tail(-self.value, self.error, self.df), sides=1)
 
     def p_equivalent(self, margin: float) -> float:
         """The p-value of a value `margin` or more away from 0: two one-sided tests (Schuirmann 1987)."""
-        return max(_tail(self.value + margin, self.error, self.df), _tail(margin - self.value, self.error, self.df))
+        above, below = (_tail(margin + one, self.error, self.df) for one in (self.value, -self.value))
+        return self._over_looks(max(above, below), sides=1)
+
+    def _over_looks(self, p: float, *, sides: int) -> float:
+        return self.look.overall(p, sides=sides) if self.look else p
 
     @property
     def effect(self) -> float:
@@ -153,7 +165,9 @@ class Estimate:
         return enough
 
 
-def contrast(parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocument | None] = ()) -> Estimate | None:
+def contrast(
+    parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocument | None] = (), look: Look | None = None
+) -> Estimate | None:
     """A weighted sum of means, each cell with its own spread; over documents too, where all cells have the same ones.
 
     The degrees of freedom are those of the noisiest part, divided by its share of the variance. Welch and
@@ -164,6 +178,8 @@ def contrast(parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocum
     Args:
         parts: weight and summary of each cell. The weights of a difference sum to 0.
         documents: what each cell's scores are document by document; None where that is not known.
+        look: the look that it is made at. The degrees of freedom are then those of the cell with the fewest scores,
+            since what the noisiest part's are divided by is known too badly for the small levels of a look.
 
     Returns:
         None where a cell has a single score, or the numbers are too large for a double.
@@ -182,7 +198,9 @@ def contrast(parts: Sequence[tuple[float, Summary]], documents: Sequence[ByDocum
     total = sum(abs(weight) for weight, _ in parts)
     sd = hypot(*(sqrt(abs(weight) / total) * (one.sd or 0.0) for weight, one in parts))
     df = min(freedom, default=float(sum(one.n - 1 for _, one in parts)))
-    return _over_documents(Estimate(value, error, df, sd), [weight for weight, _ in parts], documents)
+    if look:
+        df = float(min(one.n - 1 for _, one in parts))
+    return _over_documents(Estimate(value, error, df, sd, look=look), [weight for weight, _ in parts], documents)
 
 
 def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence[ByDocument | None]) -> Estimate:
@@ -200,7 +218,8 @@ def _over_documents(one: Estimate, weights: Sequence[float], documents: Sequence
         return one
     over_seeds = one.error**2
     variance = max(over_seeds, found.variance, over_seeds + found.variance - found.interaction)
-    freedom = [df * variance / part for df, part in ((one.df, over_seeds), (found.df, found.variance)) if part]
+    parts = [(df, part) for df, part in ((one.df, over_seeds), (found.df, found.variance)) if part]
+    freedom = [df if one.look else df * variance / part for df, part in parts]
     return replace(
         one,
         error=sqrt(variance),

@@ -11,13 +11,15 @@ from itertools import groupby
 from typing import Any
 
 from kdx.grid.table_layout import Address
+from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.evaluated import EvaluatedCell
+from kdx.report.selection.joined import planned_id
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
 from kdx.report.table.comparisons import BaselineOf
 from kdx.report.table.layout import Layout
-from kdx.store.records import CellRecord, Provenance, SweepRecord
+from kdx.store.records import CellRecord, Provenance, RunRecord, SweepRecord
 
 PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
@@ -26,8 +28,15 @@ CHANGED = "conditions while training"
 """Topic of runs that continued with other libraries, threads, data or code than they began with."""
 EVALUATED = "conditions of evaluation"
 """Topic of evaluations that were made with other libraries, threads, data or code than their runs."""
+OUT = "invalidated"
+"""Topic of runs that somebody took out of tables."""
+RENAMED = "renamed"
+"""Topic of cells of which a word was renamed, so that their ids are other ones than when they were run."""
 UNKNOWN = "unknown to this kdx"
 """Topic of cells with words of another kdx."""
+
+SEEDS_BY_RULE = "seeds, as many as their rule chose"
+"""Topic of seeds in a sweep that adds them until something is decided."""
 
 _NO_MATTER = frozenset({"host", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
@@ -36,7 +45,7 @@ _OF_THE_MACHINE = frozenset({"cores", "kdx"})
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
-ALWAYS = frozenset({CHANGED, EVALUATED, UNKNOWN})
+ALWAYS = frozenset({CHANGED, EVALUATED, OUT, RENAMED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""
@@ -76,11 +85,16 @@ def audit(
     made = [kept.provenance for one in layout.evaluations.values() for kept in one.made.values() if kept.provenance]
     edited_since = _edited(made)
     found = list(_not_compared(groups, traits, baseline_of, sweep))
+    out = by_cell(run for run in sweep.runs if run.invalidated is not None)
     for group in groups:
+        found += _out_of_tables(group, layout, out)
         by_topic: dict[str, dict[str, list[Address]]] = {}
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
+            read = layout.evaluations.get(cell.id)
+            for one in sweep.renamed.get(planned_id(read.cell_id if read else cell.id), ()):
+                by_topic.setdefault(RENAMED, {}).setdefault(one.change, []).append(at)
             facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
             if cell.id in layout.evaluations:
                 facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
@@ -91,6 +105,36 @@ def audit(
             if len(values) > 1 or topic in ALWAYS:
                 found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
     return tuple(found)
+
+
+def _out_of_tables(
+    group: ComparableCells, layout: Layout, out: Mapping[str, Sequence[RunRecord]]
+) -> Iterator[UnequalFact]:
+    """The runs that would stand for a seed, had nobody taken them out of tables, with the reason; also of cells without
+    a score."""
+    by_reason: dict[str, list[Address]] = {}
+    for at, cell in group.cells.items():
+        read = layout.evaluations.get(cell.id)
+        for reason in _reasons(cell, out.get(planned_id(read.cell_id if read else cell.id), ())):
+            by_reason.setdefault(reason, []).append(at)
+    if by_reason:
+        yield UnequalFact(OUT, group.task, group.metric, _commonest_first(by_reason))
+
+
+def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
+    """One line for each of these runs that is as new as the run which stands for its seed, or newer.
+
+    Of several sweeps apart, a cell may lack seeds that another sweep plans.
+    """
+    standing = {one.seed: one for one in cell.seeds}
+    for run in sorted(out, key=lambda run: (run.seed, run.generation)):
+        own = standing.get(run.seed)
+        if own is None:
+            continue
+        if own.invalidated is None and run.generation > own.generation:
+            yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
+        elif own.run_id == run.id:
+            yield f"seed {run.seed}, run {run.id} ({run.invalidated})"
 
 
 def _not_compared(
@@ -152,7 +196,7 @@ def _code(origins: Iterable[Provenance], edited: Collection[str]) -> Iterator[tu
 def _facts(cell: Cell, record: CellRecord, sweep: SweepRecord, edited: Collection[str]) -> Iterator[tuple[str, str]]:
     runs = [one.run_id for one in cell.seeds if one.score is not None]
     yield from ((UNKNOWN, word) for word in record.spec.unknown)
-    yield "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
+    yield SEEDS_BY_RULE if cell.seed_rule else "seeds", _ranges(one.seed for one in cell.seeds if one.score is not None)
     for factor, word in (*record.spec.words.items(), ("select.metric", record.spec.selection_metric)):
         if factor not in _NO_MATTER:
             yield factor, word or "none"

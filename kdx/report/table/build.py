@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.plan import TableSpec
+from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
@@ -15,7 +16,8 @@ from kdx.report.table.audit import audit
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out
-from kdx.report.table.notes import definitions, notes, of_sweeps
+from kdx.report.table.needed_seeds import without_unneeded
+from kdx.report.table.notes import definitions, notes, of_sweeps, seeds_by_rule, without_one_rule
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -43,6 +45,7 @@ def tables(
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
             version wrote; there is no table `only`; and whatever `randomise` raises.
     """
+    sweep = without_unneeded(sweep)
     place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
     try:
         asked = [TableSpec.model_validate(one) for one in sweep.grid.get("tables") or ()] or [_default(sweep)]
@@ -71,7 +74,8 @@ def _table(
 ) -> Table:
     of = traits(layout, sweep)
     comparable = comparable_cells(layout, of)
-    found = compare(layout, asked, comparable)
+    rule = rule_of(sweep.grid)
+    found = compare(layout, asked, comparable, rule)
     return Table(
         layout=layout,
         baseline=asked.baseline,
@@ -79,9 +83,13 @@ def _table(
         differences=found.differences,
         randomisations=randomise(layout, found.differences) if randomise else {},
         marks=found.marks,
-        legend=_legend(found, comparable),
+        legend=_legend(found, comparable, rule),
         audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep),
-        notes=(*notes(layout), *of_sweeps(layout, sweep)),
+        notes=(
+            *notes(layout),
+            *of_sweeps(layout, sweep),
+            *(seeds_by_rule(layout, found.differences, rule) if rule else without_one_rule(sweep)),
+        ),
         definitions=definitions(layout, sweep.provenance),
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
@@ -108,16 +116,18 @@ def _default(sweep: SweepRecord) -> TableSpec:
     return found
 
 
-def _legend(found: Comparisons, comparable: Sequence[ComparableCells]) -> dict[Mark, str]:
+def _legend(found: Comparisons, comparable: Sequence[ComparableCells], rule: SeedRule | None) -> dict[Mark, str]:
     """The meaning of each mark in the table."""
     columns = [column for group in comparable for column in {column for _, column in group.cells}]
     among = "" if len(columns) == len(set(columns)) else ", among cells whose numbers compare"
     many = f"{found.with_best} comparison{'' if found.with_best == 1 else 's'}"
+    test = "t over all looks" if rule else "Welch's t"
     meanings = {
         Mark.BEST: f"best mean of its column{among}",
         Mark.NOT_DISTINGUISHABLE: "may be the best as well: with 95% confidence the best of each column is among those "
-        f"so marked and the bold one (Hsu 1984; Welch's t, {many})",
-        Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by",
+        f"so marked and the bold one (Hsu 1984; {test}, {many})",
+        Mark.UNTESTED: "not compared with it: a single seed, or a score that is not finite, has no spread to judge by"
+        + (f"; or {rule.min} seeds have not ended yet" if rule else ""),
     }
     shown = set(found.marks.values())
     return {mark: meaning for mark, meaning in meanings.items() if mark in shown}

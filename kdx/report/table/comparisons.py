@@ -8,22 +8,29 @@ correction covers every such difference of the table. Which cells are worse than
 chosen by the same runs, and the cell that is truly the best must not lose to any of the others by chance, so one-sided
 p-values are multiplied by the number of comparisons over all columns of the table (comparisons with the best, Hsu
 1984; by Bonferroni's correction, which assumes nothing about the spreads).
+
+Where a rule decides how many seeds a cell has, each comparison is over the seeds of its last look, which both cells
+have, and allows for all looks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import hypot, sqrt
+from types import MappingProxyType
 
 from kdx.grid.plan import TableSpec
 from kdx.grid.sections import Margin
-from kdx.grid.table_layout import Address
+from kdx.grid.seed_rule import DECIDED, SeedRule
+from kdx.grid.table_layout import Address, reads_evaluations
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import LEVEL, Estimate, contrast, paired
+from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.multiple_comparisons import holm
 from kdx.report.statistics.power import detectable_errors, minimum_detectable_difference
 from kdx.report.statistics.seed_effect import SeedEffect, seed_effect
+from kdx.report.statistics.until_decided import Followed, PValues, until_decided
 from kdx.report.table.comparable import ComparableCells
 from kdx.report.table.layout import Layout
 
@@ -61,6 +68,8 @@ class Difference:
     """The difference below which the two cells count as equal, on the same scale; None if the grid states none."""
     p_equivalent: float | None = None
     """The p-value of a difference of the margin or more."""
+    followed: Followed | None = None
+    """How far it came until it was decided; None where no rule adds seeds for it."""
 
     @property
     def significant(self) -> bool:
@@ -96,6 +105,8 @@ class Group:
     over_documents: float = 0.0
     """The error of a difference that more seeds leave, since it is over documents, root mean square over the
     differences; 0 where the errors are over seeds alone."""
+    fixed: bool = True
+    """Whether the number of seeds was fixed beforehand, as detectable differences suppose."""
 
     @property
     def minimum_detectable_difference(self) -> float | None:
@@ -108,7 +119,7 @@ class Group:
         return self._detectable(self.comparisons)
 
     def _detectable(self, comparisons: int) -> float | None:
-        if self.spread is None:
+        if self.spread is None or not self.fixed:
             return None
         comparisons = max(1, comparisons)
         over_seeds = self.spread[1] * minimum_detectable_difference(self.seeds, comparisons, sides=self.sides)
@@ -128,22 +139,27 @@ class Comparisons:
     """Number of comparisons with the best, over all columns."""
 
 
-def compare(layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells]) -> Comparisons:
+def compare(
+    layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule | None = None
+) -> Comparisons:
     """Every comparison that a table makes.
 
     Args:
         comparable: the cells of the layout, grouped so that the numbers within a group compare.
+        rule: what decides how many seeds a cell has, if a rule does.
     """
     best = _best_of_columns(comparable)
     with_best = _comparisons_with_best(comparable, best)
-    from_best = _differences(comparable, lambda at: best[at][0] if at in best else None, {})
+    from_best = _differences(comparable, lambda at: best[at][0] if at in best else None, {}, rule)
     from_best = _worse_than_best(from_best, with_best)
     found, number, sides = from_best, with_best, 1
     if asked.baseline:
-        found = _corrected(_differences(comparable, baseline_of(layout, asked), asked.margin))
-        number, sides = sum(one.p is not None for one in found), 2
+        followed = follow(layout, asked, comparable, rule) if rule and decides(asked, layout, rule) else {}
+        found = _differences(comparable, baseline_of(layout, asked), asked.margin, rule, followed)
+        found = _corrected(found, len(followed))
+        number, sides = max(sum(one.p is not None for one in found), len(followed)), 2
     return Comparisons(
-        groups=tuple(_group(one, number, sides, found) for one in comparable),
+        groups=tuple(_group(one, number, sides, found, fixed=rule is None) for one in comparable),
         differences=found,
         marks=_marks(layout, best, from_best),
         with_best=with_best,
@@ -166,7 +182,46 @@ def baseline_of(layout: Layout, asked: TableSpec) -> BaselineOf:
     return baseline
 
 
-def _group(comparable: ComparableCells, comparisons: int, sides: int, differences: Sequence[Difference]) -> Group:
+def decides(asked: TableSpec, layout: Layout, rule: SeedRule) -> bool:
+    """Whether the rule adds seeds until the comparisons of this table with its baseline are decided.
+
+    Evaluations are made of runs that have ended, so no seed waits for them.
+    """
+    return rule.until == DECIDED and bool(asked.baseline) and not (layout.evaluations and reads_evaluations(asked))
+
+
+def follow(
+    layout: Layout, asked: TableSpec, comparable: Sequence[ComparableCells], rule: SeedRule
+) -> dict[Address, Followed]:
+    """How far each planned comparison with the baseline came, whether its cells have scores yet or not."""
+    baseline = baseline_of(layout, asked)
+    pairs: list[tuple[Address, Address]] = []
+    for at, cell in layout.places.items():
+        against = baseline(at)
+        if against is not None and against in layout.places and layout.places[against].id != cell.id:
+            pairs.append((at, against))
+    group_of = {at: group for group in comparable for at in group.cells}
+
+    def test(index: int, look: Look) -> PValues | None:
+        at, against = pairs[index]
+        group = group_of[at]
+        cell, other = (layout.places[one].until(look.n) for one in (at, against))
+        if group is not group_of[against] or not (cell.scores and other.scores):
+            return None
+        margin = asked.margin.get(group.metric.name)
+        found = _difference(group.metric, (at, cell), (against, other), margin, look)
+        if found.estimate is None:
+            return PValues(1.0)
+        return PValues(found.estimate.p, 1.0 if found.p_equivalent is None else found.p_equivalent)
+
+    ended = [min(layout.places[at].ended, layout.places[against].ended) for at, against in pairs]
+    found = until_decided(rule.min, rule.max, ended, test)
+    return {at: one for (at, _), one in zip(pairs, found, strict=True)}
+
+
+def _group(
+    comparable: ComparableCells, comparisons: int, sides: int, differences: Sequence[Difference], *, fixed: bool
+) -> Group:
     """Summarises comparable cells; a cell that stands in several places counts once."""
     distinct = list({cell.id: cell for cell in comparable.cells.values() if cell.scores}.values())
     compared = [cell for cell in distinct if cell.compared]
@@ -184,16 +239,23 @@ def _group(comparable: ComparableCells, comparisons: int, sides: int, difference
         comparisons=comparisons,
         sides=sides,
         over_documents=hypot(*(one.over_documents for one in its)) / sqrt(len(its)) if its else 0.0,
+        fixed=fixed,
     )
 
 
 def _differences(
-    comparable: Sequence[ComparableCells], baseline: BaselineOf, margins: Mapping[str, Margin]
+    comparable: Sequence[ComparableCells],
+    baseline: BaselineOf,
+    margins: Mapping[str, Margin],
+    rule: SeedRule | None = None,
+    followed: Mapping[Address, Followed] = MappingProxyType({}),
 ) -> tuple[Difference, ...]:
     """Each cell compared with its baseline where both have scores, still without p-values.
 
     Args:
         margins: metric → margin.
+        rule: what decides how many seeds a cell has, if a rule does.
+        followed: place → how far its comparison came under the rule; any other is over the seeds that both cells have.
     """
     found = []
     for group in comparable:
@@ -202,14 +264,26 @@ def _differences(
             other = group.cells.get(against) if against is not None else None
             if against is None or other is None or other.id == cell.id or not (cell.scores and other.scores):
                 continue
-            found.append(_difference(group.metric, (at, cell), (against, other), margins.get(group.metric.name)))
+            margin, its = margins.get(group.metric.name), followed.get(at)
+            if rule is None:
+                found.append(_difference(group.metric, (at, cell), (against, other), margin))
+                continue
+            n = its.n if its else min(cell.ended, other.ended, rule.max)
+            look = Look(n, rule.min, rule.max) if n >= rule.min else None
+            placed, from_ = (at, cell.until(n)), (against, other.until(n))
+            found.append(replace(_difference(group.metric, placed, from_, margin, look), followed=its))
     return tuple(found)
 
 
-def _corrected(found: Sequence[Difference]) -> tuple[Difference, ...]:
-    """The differences with p-values that are corrected for all of them."""
+def _corrected(found: Sequence[Difference], planned: int = 0) -> tuple[Difference, ...]:
+    """The differences with p-values that are corrected for all of them.
+
+    Args:
+        planned: the number of comparisons, where those that cannot be made yet count too.
+    """
     tested = {index: one.estimate.p for index, one in enumerate(found) if one.estimate}
-    p = dict(zip(tested, holm([*tested.values()]) if tested else (), strict=True))
+    others = [1.0] * (planned - len(tested))
+    p = dict(zip(tested, holm([*tested.values(), *others]) if tested else (), strict=False))
     return tuple(replace(one, p=p.get(index)) for index, one in enumerate(found))
 
 
@@ -273,14 +347,18 @@ def _marks(
 
 
 def _difference(
-    metric: Metric, placed: tuple[Address, Cell], baseline: tuple[Address, Cell], margin: Margin | None
+    metric: Metric,
+    placed: tuple[Address, Cell],
+    baseline: tuple[Address, Cell],
+    margin: Margin | None,
+    look: Look | None = None,
 ) -> Difference:
     (at, cell), (against, other) = placed, baseline
     sign = metric.gain(1.0)
     estimate = None
     if cell.compared and other.compared:
         of_each = [(sign, cell.compared), (-sign, other.compared)]
-        estimate = contrast(of_each, [cell.by_document, other.by_document])
+        estimate = contrast(of_each, [cell.by_document, other.by_document], look)
     pair = (cell.scores, other.scores) if sign > 0 else (other.scores, cell.scores)
     bound = None
     if margin is not None and other.reference is not None:
@@ -291,7 +369,7 @@ def _difference(
         metric=metric,
         n=min(len(cell.scores), len(other.scores)),
         estimate=estimate,
-        paired=paired(*pair),
+        paired=replace(by_seed, look=look) if (by_seed := paired(*pair)) else None,
         margin=bound,
         p_equivalent=estimate.p_equivalent(bound) if estimate and bound is not None else None,
     )

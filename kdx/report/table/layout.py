@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kdx.grid.plan import Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.seed_rule import rule_of
 from kdx.grid.table_layout import (
     Address,
     LayoutBuilder,
@@ -155,6 +156,7 @@ def _filled(
     evaluations: dict[str, EvaluatedCell] = {}
     metrics: Mapping[int, Mapping[str, float]] = sweep.metrics
     documents: Mapping[int, DocumentRecord] = sweep.documents
+    rule = rule_of(sweep.grid)
     for at, index in sorted(headers.at.items()):
         if read:
             one = read[index]
@@ -163,7 +165,7 @@ def _filled(
         else:
             record = sweep.cells[index]
             its_runs = runs.get(record.id, [])
-        cell = cell_of(record, its_runs, metrics, documents, metric=asked.metric, shown=asked.cell)
+        cell = cell_of(record, its_runs, metrics, documents, metric=asked.metric, shown=asked.cell, seed_rule=rule)
         if cell:
             places[at], records[record.id] = cell, record
             if read:

@@ -1,11 +1,13 @@
 """The notes below a table's numbers: the selection rule, n, the splits, and what its words mean."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdx.grid.plan import Shown
-from kdx.grid.table_layout import factor_value, is_of_evaluation
+from kdx.grid.seed_rule import SeedRule
+from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
 from kdx.report.statistics.metric import Metric
+from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
 from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
@@ -21,6 +23,10 @@ _WITHOUT_SCORE = {
 _PRUNED = (
     "k/n pruned: k of n seeds were stopped after a validation, before their last step; they have no test score, and no "
     "mean counts them"
+)
+_INVALIDATED = (
+    "k/n invalidated, or invalidated (k/n): somebody took the runs of k of n seeds out of tables, with kdx invalidate; "
+    "no score and no mean counts them"
 )
 _UNDERTRAINED = (
     "k/n undertrained: k of n seeds predict the validation set no better than the frequencies of its tokens do (the "
@@ -65,8 +71,46 @@ def notes(layout: Layout) -> tuple[str, ...]:
     shown = {cell.state for cell in cells} | {State.NOT_CONVERGE for cell in cells if cell.diverged}
     sentences += [f"{text}." for state, text in _WITHOUT_SCORE.items() if state in shown]
     sentences += [f"{_PRUNED}."] if any(cell.pruned for cell in cells) else []
+    sentences += [f"{_INVALIDATED}."] if any(cell.invalidated for cell in cells) else []
     sentences += [f"{_UNDERTRAINED}."] if any(cell.undertrained for cell in cells) else []
     return tuple(sentences)
+
+
+def seeds_by_rule(layout: Layout, differences: Sequence[Difference], rule: SeedRule) -> Iterator[str]:
+    """The sentences on the rule by which cells have seeds, and on what it left open."""
+    if rule.widths:
+        widths = " and ".join(f"± {width:g} {metric}" for metric, width in rule.widths.items())
+        until = f"while the interval of its mean was wider than {widths}"
+    else:
+        until = "while its comparison with a baseline was open"
+    yield (
+        f"Each cell has {rule.number}: another was added {until}, with a look after each. Intervals, marks and "
+        "p-values are over the seeds of the last look and allow for all looks, which together err with at most 5% "
+        "(group-sequential t-tests whose levels rise as the cube of the number of seeds; Jennison & Turnbull 1989)."
+    )
+    if layout.shown is Shown.BEST_SEED:
+        yield "The best of more seeds is better by chance alone: compare cells by their means."
+    followed = [(one, one.followed) for one in differences if one.followed]
+    if without := _named(layout, [one.at for one, its in followed if not its.decided and its.n == rule.max]):
+        yield f"Not decided after {rule.max} seeds, the most: {without}."
+    if still := _named(layout, [one.at for one, its in followed if its.open]):
+        yield f"Not decided yet: {still}."
+
+
+def without_one_rule(sweep: SweepRecord) -> Iterator[str]:
+    """The warning where some of several sweeps had seeds added by a rule, and others did not, or by another one."""
+    if by_rule := [one.name for one in sweep.joins if "seed_rule" in one.grid]:
+        yield (
+            f"Seeds of {', '.join(by_rule)} were added until something was decided, which intervals, marks and "
+            "p-values here do not allow for: they err more often than 5%."
+        )
+
+
+def _named(layout: Layout, places: Sequence[Address]) -> str:
+    """Cells by the words of their row and column, or their number where they are many."""
+    if len(places) > _MOST_NAMED:
+        return f"{len(places)} cells"
+    return ", ".join(" / ".join((*layout.rows[row], *layout.columns[column])) for row, column in places)
 
 
 def _impossible(layout: Layout) -> Iterator[str]:

@@ -38,6 +38,7 @@ def test_one_row_a_cell_with_its_factors_and_its_numbers_in_full() -> None:
         *("not_compared_with_best", "seed", "run", "selected_by", "validation", "n", "mean", "sd", "mean_low"),
         *("mean_high", "documents", "expected_best", "expected_best_of", "planned", "completed", "diverged", "pruned"),
         *(
+            "invalidated",
             "undertrained",
             "failed",
             "out_of_memory",

@@ -15,7 +15,7 @@ from kdx.store.records import RunState
 
 def seed_of(seed: int, state: str, validation: float | None, score: float | None) -> dict[str, Any]:
     known = {"seed": seed, "run_id": seed, "state": state, "validation": validation, "score": score}
-    return {**known, "undertrained": None}
+    return {**known, "undertrained": None, "invalidated": None}
 
 
 def test_every_place_has_all_keys_in_full_precision() -> None:
@@ -59,6 +59,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "diverged": 0,
                 "divergence_rate": None,
                 "pruned": 0,
+                "invalidated": 0,
                 "undertrained": 0,
                 "out_of_memory": 0,
                 "failed": 0,
@@ -95,6 +96,7 @@ def test_every_place_has_all_keys_in_full_precision() -> None:
                 "diverged": 1,
                 "divergence_rate": [pytest.approx(0.20654, abs=1e-5), 1.0],
                 "pruned": 0,
+                "invalidated": 0,
                 "undertrained": 0,
                 "out_of_memory": 0,
                 "failed": 0,

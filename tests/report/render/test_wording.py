@@ -69,6 +69,15 @@ def test_numbers_are_rounded_by_their_metric(value: float, metric: str, text: st
             [run("a", 0, state=DIVERGED), run("a", 1, state=FAILED), run("a", 2, 1.0, 30.0)],
             CellText("30.00", n="(1)", note="1/3 not converge, 1/3 failed", aligned=True),
         ),
+        ([run("a", 0, 1.0, 30.0)._replace(invalidated="cut")], CellText("invalidated (1/1)")),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=FAILED)],
+            CellText("failed (1/2)", note="1/2 invalidated"),
+        ),
+        (
+            [run("a", 0, 1.0, 30.0)._replace(invalidated="cut"), run("a", 1, state=PENDING)],
+            CellText("–", note="1/2 invalidated", aligned=True),
+        ),
         ([run("a", 0, nan, 30.0)], CellText("–", note="1/1 without a score", aligned=True)),
         (
             [run("a", 0, 1.0, state=PRUNED), run("a", 1, 2.0, state=PRUNED)],
@@ -159,7 +168,16 @@ def test_the_short_caption_tells_what_the_seeds_can_show_and_in_what_else_cells_
         f"The smallest difference that these seeds can show (80% power): {smallest:.2f} bleu, n = 2. "
         "Intervals and marks are over seeds alone."
     )
-    assert rest == ("Compared cells also differ, beside kernel, norm, in seeds (0–2, 0–1); training.steps (1000, 500).")
+    assert rest == (
+        "Compared cells also differ, beside kernel, norm, in seeds (0–2 against 0–1); "
+        "training.steps (1000 against 500)."
+    )
+
+
+def test_seeds_that_one_cell_has_are_not_taken_for_those_of_two() -> None:
+    cells = [cell("a", kernel="rbf"), cell("b", kernel="exponential")]
+    runs = [run("a", 2, 30.0, 30.0, id=1), run("b", 0, 20.0, 20.0, id=2), run("b", 2, 21.0, 21.0, id=3)]
+    assert below(cells, runs)[-1].endswith("in seeds (2 against 0, 2).")
 
 
 def test_the_full_caption_also_tells_definitions_spread_and_the_places_of_what_differs() -> None:
@@ -231,7 +249,7 @@ def test_many_values_and_long_ones_are_cut_in_the_short_caption_alone() -> None:
     where = {one.id: Provenance("d", "c", {"cpu": f"{'x' * 60}{one.cell_id}"}, {}) for one in runs}
     (table,) = tables(sweep(cells, runs, tables=[{"name": "t", "rows": ["n"]}], provenance=where))
     short, full = caption(table, best="*")[-1], " ".join(caption(table, best="*", full=True))
-    assert "training.steps (1, 2, 3, …)" in short and f"cpu ({'x' * 48}…, " in short
+    assert "training.steps (1 against 2 against 3 against …)" in short and f"cpu ({'x' * 48}… against " in short
     assert "Unequal training.steps: 1 in n 1; 2 in n 2; 3 in n 3; 4 in n 4; 5 in n 5." in full
     assert "x" * 60 in full
 

@@ -100,3 +100,13 @@ def test_of_each_cell_the_standing_run_with_the_best_validation_score_is_selecte
     runs += [run("b", 0, 20.0, id=4), run("b", 1, 30.0, id=5), run("c", 0, state=RunState.DIVERGED, id=6)]
     found = selected_runs(sweep(cells, runs))
     assert {cell: one.id for cell, one in found.items()} == {"a": 3, "b": 4}
+
+
+def test_a_run_that_is_out_of_tables_gives_its_place_to_an_older_one_or_stands_for_none() -> None:
+    old, new = run("cell", 0, 1.0, id=1), run("cell", 0, 2.0, id=2, generation=1)._replace(invalidated="cut")
+    pending = run("cell", 0, None, id=3, generation=2, state=RunState.PENDING)
+    assert standing_runs([old, new]) == [old]
+    assert standing_runs([old, new, pending]) == [old]
+    assert standing_runs([new, pending]) == [pending]
+    assert standing_runs([old._replace(invalidated="too"), new]) == [new]
+    assert best_seed([new], Direction.MAX) is None and best_seed([old, new], Direction.MAX) == old

@@ -174,3 +174,17 @@ def test_only_a_mean_over_targets_has_an_error_over_documents():
     assert with_documents(OF_SEEDS, "bits_per_byte", **{"test/bits_per_byte": 1.0}).documents is None
     assert with_documents(OF_SEEDS, "perplexity/context=5-8", **{"test/perplexity/context=5-8": 1.0}).documents is None
     assert with_documents(OF_SEEDS, "valid/perplexity").documents is None
+
+
+def test_a_seed_whose_runs_are_out_of_tables_is_missing() -> None:
+    out = run("a", 1, 9.0, 40.0)._replace(invalidated="the corpus was cut")
+    found = of(run("a", 0, 1.0, 30.0), out, run("a", 2, 2.0, 32.0))
+    assert (found.run_id, found.score, found.summary.n, found.planned) == (2, 32.0, 2, 3)
+    assert (found.invalidated, found.completed, found.unfinished) == (1, 2, 0)
+    assert [one.outcome for one in found.seeds] == ["completed", "invalidated", "completed"]
+    alone = of(out)
+    assert (alone.state, alone.value, alone.scores) == (State.INVALIDATED, None, {})
+    diverged = run("a", 0, state=RunState.DIVERGED)._replace(invalidated="a wrong rate")
+    assert (of(diverged).state, of(diverged).diverged) == (State.INVALIDATED, 0)
+    assert of(diverged, run("a", 1, state=RunState.PENDING)).state is State.HOLE
+    assert of(diverged, run("a", 1, state=RunState.FAILED)).state is State.FAILED

@@ -12,9 +12,10 @@ from sweeps import cell, run, seeded, sweep
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.report.render.wording import caption
-from kdx.report.table.audit import CHANGED, EVALUATED, PARAMETERS, UNKNOWN, UnequalFact
+from kdx.report.selection.joined import joined
+from kdx.report.table.audit import CHANGED, EVALUATED, OUT, PARAMETERS, RENAMED, UNKNOWN, UnequalFact
 from kdx.report.table.build import tables
-from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RunRecord, RunState
+from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RenamedCell, RunRecord, RunState
 
 KERNELS = ("rbf", "exponential", "polynomial")
 RBF, EXP, POLY = (0, 0), (1, 0), (2, 0)
@@ -371,3 +372,45 @@ def test_it_is_told_even_where_all_evaluations_were_made_otherwise():
 def test_of_an_older_kdx_and_of_failed_evaluations_nothing_is_known():
     bare = Provenance(None, None, None, None)
     assert evaluated((bare, TRAINED), (TRAINED, None), (TRAINED, bare), (bare, bare)) == {}
+
+
+def test_runs_that_are_out_of_the_table_are_told_with_the_reason_and_what_stands_for_them() -> None:
+    cells, runs = three([1.0, 2.0], [1.0, 2.0], [1.0])
+    out = {"invalidated": "the corpus was cut"}
+    rbf, exp, poly = ([one for one in runs if one.cell_id == kernel] for kernel in KERNELS)
+    again = rbf[0]._replace(id=7, generation=1, **out)
+    given = [*rbf, again, exp[0], exp[1]._replace(**out), poly[0]._replace(**out)]
+    found = audit(cells, given)[OUT]
+    assert found == {
+        f"run 7 of seed 0 (the corpus was cut), for which run {rbf[0].id} stands": (RBF,),
+        f"seed 1, run {exp[1].id} (the corpus was cut)": (EXP,),
+        f"seed 0, run {poly[0].id} (the corpus was cut)": (POLY,),
+    }
+    (table,) = tables(sweep(cells, given, tables=[{"name": "t", "rows": ["kernel"]}]))
+    assert any(text.startswith("Out of the table: run 7 of seed 0") for text in caption(table, best="*"))
+
+
+def test_a_table_of_several_sweeps_apart_says_which_runs_are_out_of_the_cell_of_each() -> None:
+    runs = [one._replace(invalidated="cut") if one.seed == 1 else one for one in seeded("rbf", 1.0, 2.0, 3.0)]
+    monday = sweep([cell("rbf", kernel="rbf")], runs[:2], name="monday")
+    tuesday = replace(sweep([cell("rbf", kernel="rbf")], runs[1:], name="tuesday"), id=2)
+    friday = replace(sweep([cell("rbf", kernel="rbf")], runs[2:], name="friday"), id=3)
+    asked = {"name": "t", "rows": ["sweep"]}
+    both = joined([monday, tuesday, friday])
+    (table,) = tables(replace(both, grid={**both.grid, "tables": [asked]}))
+    (found,) = (one.values for one in table.audit if one.topic == OUT)
+    assert found == {f"seed 1, run {runs[1].id} (cut)": ((0, 0), (1, 0))}
+
+
+def test_an_older_generation_that_would_not_stand_is_not_told() -> None:
+    cells, runs = three()
+    old = runs[0]._replace(id=7, generation=0, invalidated="cut")
+    assert OUT not in audit(cells, [old, runs[0]._replace(generation=1), *runs[1:]])
+
+
+def test_cells_of_which_a_word_was_renamed_are_told() -> None:
+    cells, runs = three()
+    known = sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}])
+    (table,) = tables(replace(known, renamed={"rbf": [RenamedCell("0" * 32, 0.0, "a.py:K → b.py:K")]}))
+    assert [(one.topic, one.values) for one in table.audit] == [(RENAMED, {"a.py:K → b.py:K": (RBF,)})]
+    assert "Renamed since: a.py:K → b.py:K in rbf." in caption(table, best="*")

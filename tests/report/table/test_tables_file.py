@@ -59,7 +59,7 @@ def test_its_tables_take_the_place_of_the_grids(write) -> None:
         ("tables: []\n", "tables.yaml:1:9: `[]` under `tables`"),
         ("tabels: []\n", "tables.yaml:1:1: unknown key `tabels`"),
         ("seeds: 3\ntables:\n- {name: t, rows: [kernel]}\n", "tables.yaml:1:1: unknown key `seeds`"),
-        ("tables:\n", "tables.yaml:1:8: `None` under `tables`"),
+        ("tables:\n", "tables.yaml:1:8: `null` under `tables`"),
         ("tabels: []\n", "tables.yaml:1:1: the file asks for no tables"),
         ("", "tables.yaml: the file of tables is empty"),
         ("tables: [\n", "tables.yaml:2:1: "),

@@ -154,7 +154,8 @@ def test_databases_of_others_and_other_files_are_told(tmp_path):
 
 def test_an_old_database_is_told_with_the_command_that_upgrades_it(tmp_path):
     shutil.copy(Path(__file__).parent / "databases" / "0001.db", tmp_path / "runs.db")
-    assert refusal(tmp_path / "runs.db").hint == "kdx db upgrade brings it up to date, and keeps a copy"
+    hint = f"kdx db upgrade --db {tmp_path / 'runs.db'} brings it up to date, and keeps a copy"
+    assert refusal(tmp_path / "runs.db").hint == hint
 
 
 def test_a_damaged_database_is_told(filled):

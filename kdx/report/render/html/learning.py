@@ -71,7 +71,8 @@ def _numbered(svg: str, number: int) -> Markup:
 
 
 def _band(cell: Cell, name: str, curves: Curves, most: int) -> Band | None:
-    its = [curves[one.run_id][name] for one in cell.seeds if name in curves.get(one.run_id, ())]
+    shown = [one.run_id for one in cell.seeds if one.invalidated is None]
+    its = [curves[run][name] for run in shown if name in curves.get(run, ())]
     selected = curves.get(cell.run_id, {}).get(name) if cell.run_id is not None else None
     return band(its, selected, most)
 
@@ -85,5 +86,5 @@ def _best(cell: Cell, runs: Mapping[int, RunRecord]) -> tuple[float, float] | No
 
 def _outcomes(cell: Cell) -> str:
     """How the seeds without a score ended."""
-    states = Counter(seed.state for seed in cell.seeds if seed.score is None)
+    states = Counter(seed.outcome for seed in cell.seeds if seed.score is None)
     return ", ".join(f"{count}/{cell.planned} {state}" for state, count in states.items())

@@ -123,7 +123,7 @@ def _hash(text: str) -> str:
 
 
 def _lead(cells: Sequence[Cell]) -> str:
-    states = Counter(seed.state for cell in cells for seed in cell.seeds)
+    states = Counter(seed.outcome for cell in cells for seed in cell.seeds)
     counts = ", ".join(f"{count} {state}" for state, count in states.items())
     return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}" + (
         f", {sum(states.values())} runs: {counts}" if counts else ""

@@ -24,7 +24,7 @@ def runs_of_cell(
     environments: "Environments",
     spec: Mapping[str, Any],
 ) -> dict[str, Any]:
-    states = Counter(seed.state for seed in cell.seeds)
+    states = Counter(seed.outcome for seed in cell.seeds)
     # Runs share their origins; each origin is shown once.
     origins = {id(one): one for seed in cell.seeds if (one := provenance.get(seed.run_id))}.values()
     facts: dict[str, dict[Any, None]] = {"cell": {cell.id: None}}
@@ -46,7 +46,10 @@ def runs_of_cell(
             {"id": run_anchor(layout, cell, one.run_id), "words": _run(cell, one, runs[one.run_id])}
             for one in cell.seeds
         ],
-        "errors": [f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error],
+        "errors": [
+            *(f"Run {run.id}: {run.error}" for one in cell.seeds if (run := runs[one.run_id]).error),
+            *(f"Run {one.run_id} is out of tables: {one.invalidated}" for one in cell.seeds if one.invalidated),
+        ],
         "facts": [(name, known) for name, those in facts.items() if (known := [*filter(None, those)])],
         "spec": escape(sanitize_lines(_yaml(spec))),
     }
@@ -59,7 +62,7 @@ def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
     return [
         f"{seed.seed}{' (selected)' if run.id == cell.run_id else ''}",
         str(run.id),
-        str(run.state),
+        seed.outcome,
         number(seed.validation, cell.selected_by.name),
         number(seed.score, cell.metric.name),
         "–" if run.valid_step is None else str(run.valid_step),

@@ -121,10 +121,12 @@ def _differences(table: Table) -> Listing:
         correction = (
             f"that it is no worse, one-sided, times {tested} comparison{'' if tested == 1 else 's'} with the best"
         )
+    by_rule = any(one.estimate and one.estimate.look for one in found)
     notes = [
         "better by: difference of the means, positive where the cell is better than the one it stands against"
         + ("; of perplexities in nats, with the ratio of the two." if nats else "."),
-        f"p: Welch's t from the spread of these two cells alone; {correction}.",
+        f"p: {_T[by_rule]} from the spread of these two cells alone; {correction}"
+        f"{', over all looks' if by_rule else ''}.",
         "95% interval: of each difference alone, not corrected.",
         "effect: in standard deviations over seeds (Hedges' g).",
     ]
@@ -138,6 +140,10 @@ def _differences(table: Table) -> Listing:
         )
     title, key = f"{table.layout.name}: differences from {against}", (table.layout.name, "differences")
     return Listing(title, key, tuple(headers), len(names), tuple(rows), tuple(notes))
+
+
+_T = {False: "Welch's t", True: "Student's t"}
+"""The test of a difference, without a rule for the seeds and with one."""
 
 
 def _ratio(estimate: Estimate | None, metric: Metric) -> str:

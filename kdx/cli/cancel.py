@@ -1,0 +1,61 @@
+"""`kdx cancel`: stops runs for good, until somebody takes them up again."""
+
+from typing import Annotated
+
+import typer
+
+from kdx.cli import completion
+from kdx.cli.console import out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
+
+
+def cancel(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            autocompletion=completion.sweeps_and_runs,
+            metavar="RUN…|SWEEP [KEY=VALUE]…",
+            help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
+            "as kernel=rbf.",
+        ),
+    ],
+    db: Db = DATABASE,
+    json: Json = False,
+) -> None:
+    """Cancel runs that are not over, also those that another kdx works at.
+
+    The process of a run stops within moments and writes nothing more of
+    it; the sweep goes on with its other runs. Checkpoints stay: kdx retry
+    goes on from the last one.
+
+    Example: kdx cancel quickstart kernel=rbf
+    """
+    from kdx.cli.named_runs import named_runs
+    from kdx.errors import KdxError
+    from kdx.store import leases
+    from kdx.store.database import open_database
+    from kdx.store.reading import planned_too
+    from kdx.store.records import OVER
+
+    with open_database(db, write=True) as database:
+        named = named_runs(database, words, db)
+        over = [run for run in named.runs if run.state in OVER]
+        if over and named.sweep is None:
+            states = ", ".join(f"run {run.id} is {run.state}" for run in over)
+            raise KdxError(f"{states} already", place=db, allowed="runs that are pending, interrupted or running")
+        cancelled = leases.cancel(database, [run.id for run in named.runs])
+        others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
+    if json:
+        at_work_ids = [run for run, claimed in cancelled.items() if claimed]
+        out_json({"cancelled": [*cancelled], "running": at_work_ids, "planned_too": others})
+    if not cancelled:
+        say("nothing was cancelled: every one of these runs is over")
+        return
+    running = sum(cancelled.values())
+    at_work = f", {running} of them at work" if running else ""
+    by_number = f"kdx retry {' '.join(map(str, cancelled))}{in_database(db)}"
+    again = retry_cancelled(named.sweep, db) if named.sweep else by_number
+    count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
+    say(f"cancelled {count}{at_work}; take up again with: {again}")
+    for other, shared in others.items():
+        say(f"{shared:,} of them {'is' if shared == 1 else 'are'} also of sweep `{other}`")

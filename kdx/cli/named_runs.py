@@ -1,0 +1,132 @@
+"""The runs that the words of a command name: `RUN…`, or `SWEEP`, and `KEY=VALUE…`."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kdx.cli.choosing import chosen
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
+    from kdx.store.records import RunRecord
+
+
+@dataclass(frozen=True)
+class NamedRuns:
+    """What the words of a command named."""
+
+    sweep: str | None
+    """The name of the sweep; None: runs were named by their numbers."""
+    whole: bool
+    """Whether it is a sweep without conditions."""
+    runs: "tuple[RunRecord, ...]"
+
+
+def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns:
+    """The runs of these numbers, or the newest generations of a sweep's runs, that fulfil all conditions.
+
+    Args:
+        db: the database, as the user typed it.
+
+    Raises:
+        KdxError: nothing, or more than one sweep, is named; there is no such run or sweep; or a condition fits no run.
+    """
+    from kdx.errors import KdxError
+    from kdx.store import reading
+
+    names = {each.name: each.id for each in reading.sweeps(database)}
+    numbers = [word for word in words if is_number(word)]
+    sweeps = [word for word in words if not is_number(word) and (word in names or "=" not in word)]
+    conditions = [word for word in words if word not in numbers and word not in sweeps]
+    if len(sweeps) > 1 or (sweeps and numbers) or not (sweeps or numbers):
+        problem = f"`{shlex.join(words)}` names no runs" if words else "no runs are named"
+        raise KdxError(problem, allowed="numbers of runs, or one sweep; then KEY=VALUE, such as state=failed")
+    if numbers:
+        records = runs_of(database, numbers, db)
+        labels = _labels_of(database, records) if conditions else {}
+    else:
+        sweep = known_sweep(database, sweeps[0])
+        records = reading.runs(database, sweep)
+        labels = _labels_in(database, sweep)
+    rows = [row_of(record, labels.get(record.cell_id, {})) for record in records]
+    if conditions:
+        rows = _with_tags(database, rows)
+    kept = {row["run"] for row in chosen(rows, conditions)}
+    runs = tuple(record for record in records if record.id in kept)
+    return NamedRuns(sweeps[0] if sweeps else None, bool(sweeps) and not conditions, runs)
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is the number of a run."""
+    return word.isascii() and word.isdigit() and len(word) < 19
+
+
+def runs_of(database: "Database", numbers: Iterable[str], db: str) -> "tuple[RunRecord, ...]":
+    """The runs of these numbers, each once.
+
+    Raises:
+        KdxError: there is no such run.
+    """
+    from kdx.errors import KdxError
+    from kdx.store import reading
+
+    asked = list(dict.fromkeys(map(int, numbers)))
+    records = {record.id: record for record in reading.by_ids(database, asked)}
+    if missing := [number for number in asked if number not in records]:
+        listed = ", ".join(map(str, missing))
+        problem = f"there is no run {listed}" if len(missing) == 1 else f"there are no runs {listed}"
+        raise KdxError(problem, place=db, hint="kdx status SWEEP lists the runs of a sweep")
+    return tuple(records[number] for number in asked)
+
+
+def known_sweep(database: "Database", name: str) -> int:
+    """The id of the sweep of this name.
+
+    Raises:
+        KdxError: there is none.
+    """
+    from kdx.errors import KdxError, did_you_mean
+    from kdx.store import reading
+
+    names = {each.name: each.id for each in reading.sweeps(database)}
+    if name not in names:
+        hint = did_you_mean(name, names)
+        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
+    return names[name]
+
+
+def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
+    """What conditions are looked up in."""
+    return {
+        "run": record.id,
+        "cell": record.cell_id,
+        "choices": dict(choices),
+        "seed": record.seed,
+        "state": record.state.value,
+    }
+
+
+def _with_tags(database: "Database", rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from kdx.store.reading import former_ids
+    from kdx.store.remarks import remarks
+
+    tags, former = remarks(database).tags_of_runs, former_ids(database)
+    return [{**row, "tags": tags.get(row["run"], ()), "former_cells": former.get(row["cell"], ())} for row in rows]
+
+
+def _labels_in(database: "Database", sweep_id: int) -> dict[str, Any]:
+    from kdx.store.status import labels_of
+
+    return labels_of(database, sweep_id)
+
+
+def _labels_of(database: "Database", records: "Sequence[RunRecord]") -> dict[str, Any]:
+    """Cell id → its choices, as the last planned sweep that plans it words them."""
+    from kdx.store import reading
+
+    found: dict[str, Any] = {}
+    wanted = {record.cell_id for record in records}
+    for each in reversed(reading.sweeps(database)):
+        found |= {cell: labels for cell, labels in _labels_in(database, each.id).items() if cell in wanted}
+    return found

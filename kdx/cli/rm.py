@@ -1,0 +1,114 @@
+"""`kdx rm`: removes a sweep."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli import completion
+from kdx.cli.console import out_json, say
+from kdx.cli.options import DATABASE, Db, Json, in_database
+
+if TYPE_CHECKING:
+    from kdx.run_files.files import RunFile
+    from kdx.store.sweeps import Removal
+
+
+def rm(
+    sweep: Annotated[str, typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep.")],
+    db: Db = DATABASE,
+    runs: Annotated[
+        bool,
+        typer.Option("--runs", help="Also the runs that no other sweep plans or has planned, with all that is theirs."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Remove a sweep: its plan, the history of its plans, its notes; results stay unless --runs is said.
+
+    With --runs go numbers, attempts, texts, evaluations and files of its
+    runs, in every generation. It says first how much that is, and asks.
+
+    Example: kdx rm quickstart
+    """
+    from kdx.cli.named_runs import known_sweep
+    from kdx.errors import KdxError
+    from kdx.run_files import moves
+    from kdx.run_files.files import files_beside, listing_of, remove
+    from kdx.run_files.folder_ownership import refuse_stranger
+    from kdx.store import sweeps
+    from kdx.store.database import open_database
+
+    where = in_database(db)
+    with open_database(db, write=True) as database:
+        # From one state, so that what is shown is of the sweep that has this name.
+        with database.read():
+            shown = sweeps.removal(database, known_sweep(database, sweep), results=runs)
+        if shown.running:
+            one = len(shown.running) == 1
+            running = f"run{'' if one else 's'} {', '.join(map(str, shown.running[:10]))}"
+            hint = f"kdx cancel {shlex.quote(sweep)}{where} stops what runs"
+            problem = f"{running} of sweep `{sweep}` {'is' if one else 'are'} at work"
+            raise KdxError(problem, place=db, hint=hint)
+        if runs:
+            refuse_stranger(database)
+            moves.finish(database)  # else files under former names would stay
+        files = files_beside(database.location)
+        listed = [file for run in shown.runs for file in listing_of(files, "-".join(map(str, run[1:])))]
+        say(_what_goes(sweep, shown, listed))
+        if not yes:
+            if not _somebody_is_there():
+                again = f"kdx rm {shlex.quote(sweep)}{' --runs' * runs} --yes{where}"
+                raise KdxError("nothing was removed, since nobody can be asked", place=db, hint=f"say so: {again}")
+            if not typer.confirm("Remove it?", err=True):
+                say("nothing was removed")
+                return
+        try:
+            sweeps.remove(database, shown, results=runs)
+        except sweeps.Changed:
+            hint = "look at it again: kdx status"
+            raise KdxError(f"sweep `{sweep}` changed meanwhile; nothing was removed", place=db, hint=hint) from None
+        # What a kill leaves of them is listed by kdx gc as files of runs that are not in the database.
+        for file in listed:
+            remove(files, file, leave_word=False)
+    size = sum(file.size for file in listed)
+    if json:
+        out_json(
+            {
+                "sweep": sweep,
+                "plans": shown.plans,
+                "runs": list(shown.run_ids),
+                "kept": shown.kept,
+                "seconds": shown.seconds,
+                "files": len(listed),
+                "bytes": size,
+            }
+        )
+    kept = f"; {shown.kept:,} of its runs stay in the database" if shown.kept else ""
+    say(f"removed sweep `{sweep}`{kept}")
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _what_goes(sweep: str, shown: "Removal", listed: "list[RunFile]") -> str:
+    from kdx.cli.wording import size
+
+    plans = f"{shown.plans} plan{'' if shown.plans == 1 else 's'}"
+    started = len(shown.runs) - shown.never_started
+    goes = [f"sweep `{sweep}` with {plans}"]
+    if shown.never_started:
+        goes.append(f"{shown.never_started:,} runs that never started")
+    if started:
+        hours = shown.seconds / 3600
+        took = f"{hours:.1f} hours" if hours >= 0.1 else f"{shown.seconds:.0f} seconds"
+        goes.append(f"{started:,} run{'' if started == 1 else 's'} with {took} of computing")
+        goes.append(f"{len(listed):,} files, {size(sum(file.size for file in listed))}")
+    stay = (
+        f"; {shown.kept:,} run{'' if shown.kept == 1 else 's'} stay{'s' if shown.kept == 1 else ''}"
+        if shown.kept
+        else ""
+    )
+    return f"to be removed: {', '.join(goes)}{stay}"

@@ -1,0 +1,112 @@
+"""Which seeds of a sweep are needed where a rule decides that: what the sweep starts, and what its tables wait for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kdx.grid.plan import Shown, TableSpec
+from kdx.grid.seed_rule import DECIDED, SeedRule, rule_of
+from kdx.report.selection.best_seed import by_cell
+from kdx.report.selection.cells import cell_of
+from kdx.report.statistics.looks import looks
+from kdx.report.table.comparable import comparable_cells, traits
+from kdx.report.table.comparisons import baseline_of, decides, follow
+from kdx.report.table.layout import lay_out
+from kdx.store.records import OVER, CellRecord, RunRecord, SweepRecord
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The seeds of a cell that are needed so far: those below `seeds`."""
+
+    seeds: int
+    why: str
+    """Why no more are, such as `decided after 5 seeds`; for a cell that is open, what the next one waits for."""
+    open: bool
+    """Whether more may be needed once these have ended."""
+
+
+def needed_seeds(sweep: SweepRecord) -> dict[str, Needed]:
+    """Cell id → the seeds that its rule needs; empty where there is no rule.
+
+    They depend on the runs that have ended alone, not on the order in which these ended.
+    """
+    rule = rule_of(sweep.grid)
+    if rule is None:
+        return {}
+    if rule.until != DECIDED:
+        runs = by_cell(sweep.runs)
+        return {cell.id: _until_narrow(cell, runs.get(cell.id, []), sweep, rule) for cell in sweep.cells}
+    found = {cell.id: Needed(rule.min, "no table compares it with a baseline", False) for cell in sweep.cells}
+    compared: dict[str, Needed] = {}
+    for cell_id, one in _followed(sweep, rule):
+        before = compared.get(cell_id)
+        if before is None or (one.seeds, one.open) > (before.seeds, before.open):
+            compared[cell_id] = one
+    return found | compared
+
+
+def without_unneeded(sweep: SweepRecord) -> SweepRecord:
+    """The sweep without runs that its rule does not need and that have not ended."""
+    if sweep.joins:
+        parts = tuple(map(without_unneeded, sweep.joins))
+        kept = {run.id for one in parts for run in one.runs}
+        return replace(sweep, runs=tuple(run for run in sweep.runs if run.id in kept), joins=parts)
+    needed = needed_seeds(sweep)
+    if not needed:
+        return sweep
+    return replace(
+        sweep,
+        runs=tuple(run for run in sweep.runs if run.state in OVER or run.seed < needed[run.cell_id].seeds),
+    )
+
+
+def spared(sweep: SweepRecord) -> dict[int, str]:
+    """Run id → why its rule will not need it; of runs that have not ended."""
+    needed = needed_seeds(sweep)
+    return {
+        run.id: one.why
+        for run in sweep.runs
+        if run.state not in OVER and (one := needed.get(run.cell_id)) and run.seed >= one.seeds and not one.open
+    }
+
+
+def _followed(sweep: SweepRecord, rule: SeedRule) -> Iterator[tuple[str, Needed]]:
+    """What each comparison with a baseline needs of both cells."""
+    asked = [TableSpec.model_validate(table) for table in sweep.grid.get("tables") or ()]
+    asked = [table for table in asked if table.baseline]
+    for table, layout in zip(asked, lay_out(sweep, asked), strict=True):
+        if not decides(table, layout, rule):
+            continue
+        comparable = comparable_cells(layout, traits(layout, sweep))
+        baseline = baseline_of(layout, table)
+        for at, one in follow(layout, table, comparable, rule).items():
+            against = baseline(at)
+            assert against is not None
+            if one.open:
+                seeds = max(one.n + 1, rule.min)
+                needed = Needed(seeds, f"if the comparison is still open after {seeds} seeds", seeds < rule.max)
+            else:
+                decided = f"decided after {one.n} seeds" if one.decided else f"no score after {one.n} seeds"
+                needed = Needed(one.n, decided, False)
+            yield layout.places[at].id, needed
+            yield layout.places[against].id, needed
+
+
+def _until_narrow(cell: CellRecord, runs: list[RunRecord], sweep: SweepRecord, rule: SeedRule) -> Needed:
+    """What the intervals of a cell's means need."""
+    made = [
+        cell_of(cell, runs, sweep.metrics, sweep.documents, metric=metric, shown=Shown.MEAN, seed_rule=rule)
+        for metric in rule.widths
+    ]
+    its = [(one, rule.widths[one.metric.name]) for one in made if one]
+    if not its:
+        return Needed(rule.min, "it has no metric of the rule", False)
+    for look in looks(rule.min, rule.max):
+        so_far = [(one.until(look.n), width) for one, width in its]
+        if its[0][0].ended < look.n:
+            return Needed(look.n, f"if an interval is still too wide after {look.n} seeds", look.n < rule.max)
+        if not any(one.scores for one, _ in so_far):
+            return Needed(look.n, f"no score after {look.n} seeds", False)
+        if all((half := one.half_width) is not None and half <= width for one, width in so_far):
+            return Needed(look.n, f"narrow enough after {look.n} seeds", False)
+    return Needed(rule.max, f"{rule.max} seeds are the most", False)

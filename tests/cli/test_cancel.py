@@ -1,0 +1,94 @@
+"""`kdx cancel` stops runs, also those that another kdx works at; `kdx retry` takes them up again."""
+
+import contextlib
+import json
+
+import pytest
+from grids import LONG
+from looked_after import claimed, completed, planned, refused, states, typed
+from terminal import wait_until
+
+from kdx.errors import KdxError
+from kdx.store import reading
+from kdx.store.database import open_database
+from kdx.store.records import RunState
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_all_that_is_not_over_is_cancelled():
+    first, second, _ = planned(3)
+    completed(first)
+    claimed(second)
+    said = typed("cancel", "tiny", "--json")
+    assert json.loads(said.stdout) == {"cancelled": [2, 3], "running": [2], "planned_too": {}}
+    assert "cancelled 2 runs, 1 of them at work" in said.stderr and "kdx retry tiny state=cancelled" in said.stderr
+    assert states() == ["completed", "cancelled", "cancelled"]
+    assert "nothing was cancelled" in typed("cancel", "tiny").stderr
+
+
+def test_every_command_that_counts_cancelled_runs_names_the_one_that_takes_them_up_again():
+    first, *_ = planned(3)
+    completed(first)
+    assert typed("report").stderr.endswith("; next: kdx resume tiny\n")
+    typed("cancel", "tiny", "seed=2")
+    assert typed("report").stderr.endswith("; next: kdx resume tiny\n"), "one is pending still"
+    typed("cancel", "tiny")
+    again = "kdx retry tiny state=cancelled\n"
+    assert typed("report").stderr.endswith(f"; next: {again}")
+    assert typed("status", "tiny").stderr.endswith(f"; next: {again}")
+    for words in (("resume",), ("resume", "tiny")):
+        said = f"nothing is unfinished but 2 cancelled runs; take up again with: {again}"
+        assert (typed(*words).stderr, typed(*words).exit_code) == (said, 0)
+
+
+def test_runs_are_chosen_by_number_and_by_words():
+    planned(3)
+    typed("cancel", "2")
+    typed("cancel", "tiny", "seed=2")
+    assert states() == ["pending", "cancelled", "cancelled"]
+
+
+def test_runs_that_other_sweeps_plan_too_are_told():
+    completed(planned(3, name="k2")[0])
+    planned(4)
+    assert "also of" not in typed("cancel", "tiny", "seed=3").stderr
+    said = typed("cancel", "tiny", "--json")
+    assert json.loads(said.stdout)["planned_too"] == {"k2": 2}
+    assert said.stderr.startswith("cancelled 2 runs; ")
+    assert said.stderr.endswith("\n2 of them are also of sweep `k2`\n")
+
+
+def test_what_is_over_or_not_there_is_refused():
+    first, *_ = planned(2)
+    completed(first)
+    assert refused("cancel", "1", "2").problem == "run 1 is completed already"
+    assert states() == ["completed", "pending"]
+    assert refused("cancel", "77").problem == "there is no run 77"
+    assert refused("cancel", "tinny").hint == "did you mean `tiny`?"
+
+
+def test_a_sweep_at_work_says_so_and_goes_on_with_the_others(terminal):
+    terminal.write("grid.yaml", LONG.replace("steps: 800", "steps: 100000"))
+    sweep = terminal.start("sweep", "grid.yaml", "--seeds", "2", "--workers", "2")
+    wait_until(lambda: at_work(terminal))
+    assert terminal.type("kdx cancel 1").returncode == 0
+    wait_until(lambda: "cancelled " in terminal.messages())
+    first, second = terminal.runs()
+    assert (first.state, first.error, second.state) == (RunState.CANCELLED, None, RunState.RUNNING)
+    wait_until(lambda: terminal.runs()[1].progress_step > second.progress_step)
+    assert terminal.type("kdx cancel 2").returncode == 0
+    assert sweep.wait(60) == 0
+    assert "2 runs: 2 cancelled" in terminal.messages()
+    with open_database(terminal.folder / "runs.db", write=False) as database:
+        (attempt,) = reading.attempts(database, 1)
+    assert (attempt.outcome, attempt.ended is not None) == ("cancelled", True)
+
+
+def at_work(terminal) -> bool:
+    with contextlib.suppress(KdxError):  # the database is yet to be made
+        return all(run.progress_step for run in terminal.runs())
+    return False

@@ -1,0 +1,112 @@
+"""`kdx invalidate` takes runs out of tables, and says so wherever they were."""
+
+import json
+
+import pytest
+from looked_after import DB, claimed, completed, planned, refused, typed
+
+import kdx
+from kdx.store import reading, recording
+from kdx.store.database import open_database
+from kdx.store.records import RunState
+from kdx.sweep.decide import Action
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def three() -> None:
+    for run, score in zip(planned(3), (1.0, 2.0, 3.0), strict=True):
+        completed(run, score=score)
+
+
+def test_a_run_is_out_of_every_place_that_shows_it_and_comes_back():
+    three()
+    assert typed("invalidate", "1", "--why", " the corpus\nwas cut ").exit_code == 0
+    report = typed("report").stdout
+    assert "1/3 invalidated" in report and "n = 2 of 3 seeds" in report
+    assert "Out of the table: seed 0, run 1 (the corpus was cut) in translation." in " ".join(report.split())
+    out, *others = json.loads(typed("status", "tiny", "--json").stdout)["runs"]
+    assert out["invalidated"] == "the corpus was cut" and all(one["invalidated"] is None for one in others)
+    assert "out of tables: the corpus was cut" in typed("status", "tiny").stdout
+    assert "run 1 is out of tables: the corpus was cut" in typed("trace", "tiny", "translation").stdout
+    known = {run.seed: run for run in kdx.runs("tiny", DB)}
+    assert known[0].invalidated == "the corpus was cut" and not known[0].selected and known[1].selected
+    typed("export", "--to", "out")
+    assert "the corpus was cut" in (DB.parent / "out" / "runs.csv").read_text()
+    assert typed("invalidate", "1", "--undo").exit_code == 0
+    assert "invalidated" not in typed("report").stdout
+
+
+def test_a_cell_that_is_out_of_tables_is_no_hole_that_waits_for_a_run():
+    (run,) = planned(1)
+    claimed(run)
+    with open_database(DB, write=True) as database:
+        recording.RunWriter(database, run.id, "me", 1).diverge("training loss is nan", 3)
+    typed("invalidate", "1", "--why", "a wrong rate")
+    said = typed("report")
+    shown = " ".join(said.stdout.split())
+    assert "invalidated (1/1)" in shown and "no score yet" not in shown and "not converge" not in shown
+    assert said.stderr == "1 cell: 0 with a score, 1 invalidated\n"
+    assert "out of tables: a wrong rate; training loss is nan" in typed("status", "tiny").stdout
+
+
+def test_an_older_generation_stands_in_its_place():
+    three()
+    with open_database(DB, write=True) as database:
+        (again,) = recording.repeat(database, [1])
+        (run,) = reading.by_ids(database, [again])
+    completed(run, score=9.0)
+    typed("invalidate", str(again), "--why", "a wrong machine")
+    report = " ".join(typed("report").stdout.split())
+    assert "invalidated" not in report and "n = 3 seeds" in report
+    assert f"run {again} of seed 0 (a wrong machine), for which run 1 stands" in report
+
+
+def test_a_sweep_does_not_train_it_again():
+    three()
+    typed("invalidate", "1", "--why", "cut")
+    decisions = {one.run.seed: one for one in kdx.plan("grid.yaml", DB)}
+    assert decisions[0].action is Action.SKIP
+    assert decisions[0].reason == "out of tables: cut; only kdx retry trains it again"
+
+
+def test_json_says_what_was_done():
+    three()
+    assert json.loads(typed("invalidate", "1", "2", "--why", "cut", "--json").stdout) == {
+        "runs": [1, 2],
+        "invalidated": "cut",
+    }
+    assert json.loads(typed("invalidate", "1", "--undo", "--json").stdout) == {"runs": [1], "invalidated": None}
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing():
+    first, second, _ = planned(3)
+    completed(first)
+    claimed(second)
+    assert refused("invalidate", "1").problem == "there is no reason"
+    assert refused("invalidate", "1", "--why", " \n").problem == "there is no reason"
+    assert refused("invalidate", "1", "--why", "x" * 10_001).allowed == "at most 10,000"
+    assert refused("invalidate", "tiny", "--why", "cut").problem == "`tiny` is no run"
+    assert refused("invalidate", "77", "--why", "cut").problem == "there is no run 77"
+    assert refused("invalidate", "1", "2", "--why", "cut").problem == "run 2 is running"
+    assert refused("invalidate", "1", "--undo").problem == "run 1 is not out of tables"
+    assert "exclude" in refused("invalidate", "1", "--undo", "--why", "cut").problem
+    with open_database(DB, write=False) as database:
+        assert {run.invalidated for run in reading.inventory(database).runs} == {None}
+    typed("invalidate", "1", "--why", "cut")
+    assert refused("invalidate", "1", "--why", "again").problem == "run 1 is out of tables already: cut"
+
+
+def test_retry_trains_it_again_as_a_new_generation(monkeypatch):
+    from kdx.cli import running
+
+    monkeypatch.setattr(running, "run_plan", lambda *_: 0)
+    three()
+    typed("invalidate", "1", "--why", "cut")
+    typed("retry", "1")
+    with open_database(DB, write=False) as database:
+        new = reading.inventory(database).runs[-1]
+    assert (new.seed, new.generation, new.state, new.invalidated) == (0, 1, RunState.PENDING, None)

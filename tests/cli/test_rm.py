@@ -1,0 +1,100 @@
+"""`kdx rm` removes a sweep; its results only where that is said, and agreed to."""
+
+import json
+
+import pytest
+from looked_after import DB, checkpoints, claimed, completed, names, planned, refused, typed
+from typer.testing import CliRunner
+
+from kdx.cli import rm
+from kdx.cli.app import app
+from kdx.run_files.files import files_beside
+from kdx.store import reading
+from kdx.store.database import open_database
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def inventory():
+    with open_database(DB, write=False) as database:
+        return [run.id for run in reading.inventory(database).runs], [one.name for one in reading.sweeps(database)]
+
+
+def test_results_stay_without_runs():
+    first, *_ = planned(3)
+    completed(first)
+    said = typed("rm", "tiny", "--yes")
+    assert "to be removed: sweep `tiny` with 1 plan, 2 runs that never started; 1 run stays" in said.stderr
+    assert inventory() == ([1], [])
+    assert names(first) == ["best.ckpt"]
+
+
+def test_with_runs_all_goes_and_is_told_before():
+    runs = planned(2)
+    for run in runs:
+        completed(run)
+    said = typed("rm", "tiny", "--runs", "--yes", "--json")
+    told, done = said.stderr.splitlines()
+    assert "2 runs with 0 seconds of computing, 2 files, " in told and done == "removed sweep `tiny`"
+    found = json.loads(said.stdout)
+    assert (found["sweep"], found["runs"], found["kept"], found["files"]) == ("tiny", [1, 2], 0, 2)
+    assert found["bytes"] > 0
+    assert inventory() == ([], [])
+    assert not [path for path in files_beside(DB).iterdir() if path.is_dir()]
+
+
+def test_runs_of_another_sweep_stay_with_their_files():
+    planned(2, name="one")
+    runs = planned(3, name="other")
+    for run in runs:
+        completed(run)
+    typed("rm", "other", "--runs", "--yes")
+    assert inventory() == ([1, 2], ["one"])
+    assert [names(run) for run in runs] == [["best.ckpt"], ["best.ckpt"], []]
+
+
+def test_nobody_there_to_ask_wants_yes():
+    planned(1)
+    error = refused("rm", "tiny", "--runs")
+    assert error.problem == "nothing was removed, since nobody can be asked"
+    assert error.hint == "say so: kdx rm tiny --runs --yes"
+    assert inventory() == ([1], ["tiny"])
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n\n", ["tiny"]), ("\n", ["tiny"]), ("y\n", [])])
+def test_somebody_at_a_terminal_is_asked(monkeypatch, answer, left):
+    planned(1)
+    monkeypatch.setattr(rm, "_somebody_is_there", lambda: True)
+    assert CliRunner().invoke(app, ["rm", "tiny"], input=answer).exit_code == 0
+    assert inventory()[1] == left
+
+
+def test_a_sweep_at_work_or_unknown_is_refused():
+    first, *_ = planned(2)
+    claimed(first)
+    error = refused("rm", "tiny", "--runs", "--yes")
+    assert error.problem == "run 1 of sweep `tiny` is at work" and "kdx cancel tiny" in error.hint
+    assert refused("rm", "tinny", "--yes").hint == "did you mean `tiny`?"
+    assert inventory() == ([1, 2], ["tiny"])
+
+
+def test_what_a_kill_leaves_of_the_files_is_found_by_gc(monkeypatch, tmp_path):
+    (run,) = planned(1)
+    completed(run)
+    checkpoints(run).write("step", 5, {})
+
+    def killed(*_, **__):
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr("kdx.run_files.files.remove", killed)
+    with pytest.raises(RuntimeError):
+        typed("rm", "tiny", "--runs", "--yes")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert inventory() == ([], [])
+    assert "kdx gc --unknown --apply" in typed("gc").stdout
+    typed("gc", "--unknown", "--apply")
+    assert names(run) == []

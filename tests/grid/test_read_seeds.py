@@ -1,0 +1,83 @@
+"""What a grid may say of its seeds."""
+
+import pytest
+
+from kdx.errors import Faults
+from kdx.grid.load import load_grid
+
+GRID = """
+name: g
+task: translation
+data: {corpus: synthetic-translation}
+"""
+RULE = "seeds: {min: 3, max: 12, until: decided}\n"
+BASELINE = "axes: {kernel: [rbf, linear]}\ntables: [{name: t, rows: [kernel], baseline: rbf}]\n"
+
+
+def read(tmp_path, text, **options):
+    (tmp_path / "grid.yaml").write_text(GRID + text)
+    return load_grid(tmp_path / "grid.yaml", **options)
+
+
+def told(tmp_path, text):
+    with pytest.raises(Faults) as refusal:
+        read(tmp_path, text)
+    (fault,) = refusal.value.faults
+    return str(fault).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("baseline", [BASELINE, "ablate: [{kernel: rbf}]\n"], ids=["of a table", "of an ablation"])
+def test_seeds_go_on_until_the_comparison_with_a_declared_baseline_is_decided(tmp_path, baseline):
+    plan = read(tmp_path, RULE + baseline)
+    assert plan.seeds == tuple(range(12)) and str(plan.seed_rule) == "3 to 12 seeds a cell, until decided"
+    assert plan.grid["seed_rule"] == {"min": 3, "max": 12, "until": "decided"}
+
+
+def test_the_rule_is_no_part_of_a_cell(tmp_path):
+    with_rule, without = (read(tmp_path, seeds + BASELINE) for seeds in (RULE, "seeds: 12\n"))
+    assert [run.key for run in with_rule.runs] == [run.key for run in without.runs]
+    assert "seed_rule" not in without.grid
+
+
+def test_seeds_of_the_command_line_replace_the_rule(tmp_path):
+    plan = read(tmp_path, RULE + BASELINE, seeds=(0, 1))
+    assert plan.seeds == (0, 1) and plan.seed_rule is None
+
+
+def test_a_rule_may_be_set_from_the_command_line(tmp_path):
+    plan = read(tmp_path, BASELINE, given=["seeds={min: 2, max: 4, until: {bleu: 1}}"])
+    assert str(plan.seed_rule) == "2 to 4 seeds a cell, until bleu ± 1"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ("{min: 1, max: 12, until: decided}", "5:14: `1` as min\n  allowed: greater than or equal to 2"),
+        ("{min: 3, max: 2, until: decided}", "5:22: `2` as max\n  allowed: from min on, which is 3"),
+        ("{min: 3, max: 12, until: {bleu: 0}}", "5:40: `0` as half-width of bleu\n  allowed: a number above 0"),
+        ("{min: 3, max: 12, until: {blue: 1}}", "5:34: until: unknown metric `blue`\n  allowed: bleu, "),
+        ("{min: 3, max: 12, until: sure}", "5:33: `sure` as until\n  allowed: decided, or a half-width"),
+        ("{min: 3, max: 12}", "5:8: `until` is missing"),
+        ("{min: 3, max: 12, until: decided, by: 1}", "5:42: unknown key `by`\n  allowed: min, max, until"),
+        ("-1", "5:8: `-1` are no seeds\n  allowed: a number of seeds, a list of different whole numbers from 0,"),
+    ],
+)
+def test_what_is_no_rule_is_refused_at_its_place(tmp_path, seeds, message):
+    assert told(tmp_path, f"seeds: {seeds}\n{BASELINE}").startswith(f"grid.yaml:{message}")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "axes: {kernel: [rbf, linear]}\n",
+        "axes: {kernel: [rbf, linear]}\ntables: [{name: t, rows: [kernel]}]\n",
+        # Evaluations are made of runs that have ended; which seeds run cannot wait for them.
+        "axes: {kernel: [rbf, linear]}\nevaluations: {wide: {beam: [2, 3]}}\n"
+        "tables: [{name: t, rows: [kernel], columns: [evaluation.beam], baseline: {kernel: rbf}}]\n",
+    ],
+    ids=["no table", "no baseline", "of evaluations"],
+)
+def test_until_decided_needs_a_baseline(tmp_path, tables):
+    fault = told(tmp_path, RULE + tables)
+    assert fault.startswith("grid.yaml:5:33: until: decided needs a baseline") and "write `baseline:`" in fault
+    assert read(tmp_path, RULE.replace("decided", "{bleu: 1}") + tables).seed_rule

@@ -1,0 +1,112 @@
+"""Sweeps are renamed and removed; results go only where somebody says so, and never those of another sweep."""
+
+import pytest
+from sqlalchemy import func, insert, select
+from stored import rows, start
+
+from kdx.store import invalidations, leases, reading, recording, sweeps
+from kdx.store.check import check
+from kdx.store.database import Database
+from kdx.store.remarks import annotate
+from kdx.store.schema import cell, cell_migration, metadata, metric, now, plan, run, sweep
+
+
+def ended(database: Database, run_id: int) -> None:
+    writer = start(database, run_id)
+    writer.record([("train/entropy", 1, 1.0)], 1)
+    writer.outputs("test/translations", ["a"])
+    writer.documents("article", {"targets": [1.0]})
+    writer.complete(1.0, 10, 1.0, {}, 10)
+
+
+def counts(database: Database) -> dict[str, int]:
+    with database.read() as connection:
+        found = {
+            name: connection.scalar(select(func.count()).select_from(one)) for name, one in metadata.tables.items()
+        }
+    return {name: count for name, count in found.items() if count}
+
+
+def test_a_renamed_sweep_keeps_all_that_it_has(database: Database, sweep_id: int):
+    before = reading.load_sweep(database, sweep_id)
+    sweeps.rename(database, sweep_id, "other")
+    after = reading.load_sweep(database, "other")
+    assert (after.id, after.cells, after.runs, after.grid) == (before.id, before.cells, before.runs, before.grid)
+
+
+def test_a_name_that_is_taken_is_refused(database: Database, sweep_id: int, plan_of):
+    recording.register(database, plan_of(name="other"), {})
+    with pytest.raises(sweeps.NameTaken):
+        sweeps.rename(database, sweep_id, "other")
+    assert {one.name for one in reading.sweeps(database)} == {"demo", "other"}
+
+
+def test_results_stay_and_what_never_started_goes_with_its_sweep(database: Database, sweep_id: int):
+    ended(database, 1)
+    annotate(database, sweep_id=sweep_id, text="gone", tags=["gone"])
+    shown = sweeps.removal(database, sweep_id, results=False)
+    assert (shown.run_ids, shown.never_started, shown.kept, shown.plans) == ((2, 3, 4), 3, 1, 1)
+    sweeps.remove(database, shown, results=False)
+    found = counts(database)
+    assert found.keys().isdisjoint({"sweep", "sweep_cell", "sweep_run", "plan", "plan_cell", "note", "tag"})
+    assert (found["run"], found["cell"], found["metric"], found["attempt"]) == (1, 1, 1, 1)
+    assert check(database).faults == ()
+
+
+def test_results_go_with_all_that_is_theirs_in_every_generation(database: Database, sweep_id: int):
+    ended(database, 1)
+    (again,) = recording.repeat(database, [1])
+    ended(database, again)
+    annotate(database, run_id=1, text="odd", tags=["odd"])
+    invalidations.invalidate(database, [1], "cut")
+    with database.write() as connection:
+        (cell_id,) = connection.scalars(select(run.c.cell_id).where(run.c.id == 1))
+        former = {"former_id": "a" * 32, "cell_id": cell_id, "former_spec": "{}", "change": "a → b", "made": now()}
+        connection.execute(insert(cell_migration).values(**former))
+    shown = sweeps.removal(database, sweep_id, results=True)
+    assert shown.run_ids == (1, 2, 3, 4, again) and shown.kept == 0 and shown.seconds > 0
+    sweeps.remove(database, shown, results=True)
+    assert counts(database).keys() <= {"identity", "environment", "part"}
+    assert check(database).faults == ()
+
+
+def test_runs_that_another_sweep_plans_or_has_planned_stay(database: Database, sweep_id: int, plan_of):
+    # Of the other sweep's two seeds one is planned, and one was planned once.
+    recording.register(database, plan_of(1, 2, "other"), {})
+    recording.register(database, plan_of(1, 1, "other"), {})
+    for run_id in (1, 2, 3, 4):
+        ended(database, run_id)
+    others = {one.id for one in rows(database, run)} - set(sweeps.removal(database, sweep_id, results=True).run_ids)
+    assert len(others) == 2
+    sweeps.remove(database, sweeps.removal(database, sweep_id, results=True), results=True)
+    assert {one.id for one in rows(database, run)} == others
+    assert {one.run_id for one in rows(database, metric)} == others
+    assert len(rows(database, cell)) == 1 and len(rows(database, sweep)) == 1 and len(rows(database, plan)) == 1
+
+
+def test_what_changed_since_somebody_agreed_is_not_removed(database: Database, sweep_id: int):
+    shown = sweeps.removal(database, sweep_id, results=True)
+    start(database, 1)
+    with pytest.raises(sweeps.Changed):
+        sweeps.remove(database, shown, results=True)
+    assert len(rows(database, run)) == 4 and len(rows(database, sweep)) == 1
+
+
+def test_a_cancelled_run_that_never_started_goes_with_its_sweep(database: Database, sweep_id: int):
+    start(database, 1)
+    leases.cancel(database, [1, 2])
+    shown = sweeps.removal(database, sweep_id, results=False)
+    assert (shown.run_ids, shown.never_started, shown.kept) == ((2, 3, 4), 3, 1)
+
+
+def test_a_sweep_that_was_renamed_since_somebody_agreed_is_not_removed(database: Database, sweep_id: int):
+    shown = sweeps.removal(database, sweep_id, results=False)
+    sweeps.rename(database, sweep_id, "other")
+    with pytest.raises(sweeps.Changed):
+        sweeps.remove(database, shown, results=False)
+    assert [one.name for one in reading.sweeps(database)] == ["other"]
+
+
+def test_a_run_at_work_is_told(database: Database, sweep_id: int):
+    start(database, 2)
+    assert sweeps.removal(database, sweep_id, results=False).running == (2,)
