@@ -44,6 +44,7 @@ def migrate_cells(
 
     Example: kdx db migrate-cells kernels.py:Cauchy=attention/kernels.py:Cauchy --dry-run
     """
+    from kdx.cli.wording import count_of
     from kdx.errors import KdxError
     from kdx.run_files import moves
     from kdx.run_files.folder_ownership import refuse_stranger
@@ -74,15 +75,17 @@ def migrate_cells(
     if json:
         out_json(_as_json(found, dry_run))
     for word, count in found.other_sources.items():
-        say(f"note: {_count(count, 'cell')} with another source of `{word}` stay as they are")
+        say(f"note: {count_of(count, 'cell')} with another source of `{word}` stay as they are")
     if finished is not None and not found.cells:
-        say(f"moved {_count(finished, 'folder')} of files, which a call before this one had left")
+        say(f"moved {count_of(finished, 'folder')} of files, which a call before this one had left")
         return
-    does = "would get" if dry_run else "have"
+    does = "would get" if dry_run else "has" if len(found.cells) == 1 else "have"
     moved = len({one.run_id for one in found.runs if one.former[0] != one.new[0]})
-    joined = f", {_count(len(found.merged), 'cell')} joined with one that was there" if found.merged else ""
-    files = "" if dry_run else f"; moved {_count(folders, 'folder')} of files"
-    say(f"{_count(len(found.cells), 'cell')} {does} other ids now, {_count(moved, 'run')} with them{joined}{files}")
+    joined = f", {count_of(len(found.merged), 'cell')} joined with one that was there" if found.merged else ""
+    files = "" if dry_run else f"; moved {count_of(folders, 'folder')} of files"
+    say(
+        f"{count_of(len(found.cells), 'cell')} {does} another id now, {count_of(moved, 'run')} with them{joined}{files}"
+    )
     if not dry_run:
         say("write the new words into your grids too; kdx plan GRID shows whether they find their runs")
 
@@ -191,7 +194,3 @@ def _as_json(found: "Migration", dry_run: bool) -> dict[str, Any]:
         "given_up": list(found.given_up),
         "other_sources": dict(found.other_sources),
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdx.cli.options import in_database
+from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.store.reading import contents, load_sweep, sweeps
@@ -45,7 +46,7 @@ def leaving(found: Difference, plan: "Plan", db: str) -> str | None:
     """The message on runs that leave a sweep because its grid was changed; None if no run does."""
     if not found.runs_gone:
         return None
-    runs, cells = _count(found.runs_gone, "run"), _count(len(found.cells_that_lose_runs), "cell")
+    runs, cells = count_of(found.runs_gone, "run"), count_of(len(found.cells_that_lose_runs), "cell")
     name = plan.name.replace("'", "''")
     query = f"SELECT * FROM former_runs WHERE sweep = '{name}'"
     # The shell would expand these inside double quotes.
@@ -86,7 +87,7 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     found = difference(before, now)
     if found.gone or found.new or found.seeds_new:
         only = {"the grid": found.new, "the sweep": found.gone}
-        differing = ", ".join(f"{_count(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
+        differing = ", ".join(f"{count_of(len(cells), 'cell')} in {side} only" for side, cells in only.items() if cells)
         if _are_others(found, before, now):
             run = f"{run}, under another `name:`,"
         raise KdxError(
@@ -107,7 +108,3 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
 def _are_others(found: Difference, before: Contents, now: Contents) -> bool:
     """Whether the sweep belongs to another grid of the same name, not to an earlier version of this one."""
     return bool(before.cells) and not found.shared and before.file != now.file
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -54,6 +54,7 @@ def retry(
     from kdx.cli.named_runs import named_runs
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, run_plan
+    from kdx.cli.wording import count_of
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.store import reading, recording
@@ -89,8 +90,8 @@ def retry(
             prepare_data(plan)
         again = recording.repeat(database, [run.id for run in wanted if run.state in FINAL])
         reset = recording.reset(database, [run.id for run in wanted], (RunState.FAILED, RunState.CANCELLED))
-        done = [_count(len(again), "new generation")] * bool(again)
-        done += [f"{_count(reset, 'run')} tried again"] * bool(reset)
+        done = [count_of(len(again), "new generation")] * bool(again)
+        done += [f"{count_of(reset, 'run')} tried again"] * bool(reset)
         if done:
             say(f"note: {', '.join(done)}")
         codes = []
@@ -145,13 +146,14 @@ def _say_changed(changed: Mapping[int, Sequence[str]]) -> None:
 
 def _without_running(runs: "list[RunRecord]", named: "NamedRuns") -> "list[RunRecord]":
     """Of a sweep, the runs at which nobody works."""
+    from kdx.cli.wording import count_of
     from kdx.store.records import RunState
 
     if named.sweep is None:
         return runs
     idle = [run for run in runs if run.state is not RunState.RUNNING]
     if len(idle) < len(runs):
-        say(f"note: {_count(len(runs) - len(idle), 'run')} left as they are, since a process works at them")
+        say(f"note: {count_of(len(runs) - len(idle), 'run')} left as they are, since a process works at them")
     return idle
 
 
@@ -183,7 +185,3 @@ def _only(plan: "Plan", runs: "Sequence[RunRecord]") -> "Plan":
         only=keys,
         seed_rule=None,
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -43,9 +43,9 @@ def what_is_left_out(budget: Budget, found: Covered, plan: Plan) -> str | None:
     if not found.to_do:
         return None
     if found.left_out is None or found.seconds is None:
-        like = f" like those of {_count(len(found.unknown), 'cell')}" if len(found.unknown) < cells else ""
+        like = f" like those of {count_of(len(found.unknown), 'cell')}" if len(found.unknown) < cells else ""
         return f"no run{like} has finished yet, so nobody can tell beforehand what {of} leaves out"
-    runs = _count(len(found.to_do), "run")
+    runs = count_of(len(found.to_do), "run")
     if not found.left_out:
         all_of = "the one run" if len(found.to_do) == 1 else f"all {runs}"
         return f"{of} is enough for {all_of} to do: about {in_words(found.seconds)}"
@@ -58,7 +58,7 @@ def what_is_left_out(budget: Budget, found: Covered, plan: Plan) -> str | None:
 
 def _missing(one: MissingSeeds, cells: int) -> str:
     all_cells = len(one.cells) == cells
-    which = "all cells" if all_cells else _count(len(one.cells), "cell")
+    which = "all cells" if all_cells else count_of(len(one.cells), "cell")
     names = "" if all_cells or len(one.cells) > _MOST_NAMED else f" ({', '.join(map(_choices, one.cells))})"
     if not one.seeds:
         return f"{which} not at all{names}"
@@ -77,7 +77,8 @@ def _ranges(seeds: Sequence[int]) -> str:
     return ", ".join(f"{one[0]}{dashes.get(len(one), '–')}{one[-1] if len(one) > 1 else ''}" for one in runs)
 
 
-def _count(number: int, what: str) -> str:
+def count_of(number: int, what: str) -> str:
+    """Such as `1 run` or `1,200 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

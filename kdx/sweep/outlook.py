@@ -10,8 +10,8 @@ from kdx.run_files.files import bytes_kept, files_beside
 from kdx.store import reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
-from kdx.store.records import RunState
-from kdx.sweep.budget import Budget, Covered, covered
+from kdx.store.records import FINAL, RunState
+from kdx.sweep.budget import Budget, Covered, covered, remaining
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
@@ -67,13 +67,6 @@ class PlannedDecision:
         """Whether this kdx would train it."""
         return self.decision.action in (Action.START, Action.CONTINUE)
 
-    @property
-    def steps(self) -> int:
-        """Optimiser steps that are left."""
-        done = (self.decision.record and self.decision.record.checkpoint_step) or 0
-        total = self.decision.run.cell.spec.training.steps
-        return max(total - done, 0) if self.decision.action is Action.CONTINUE else total
-
 
 @dataclass(frozen=True)
 class Outlook:
@@ -108,12 +101,13 @@ class Outlook:
 
     def seconds(self) -> list[float]:
         """Wall time of each run that is to be trained, in their order, as far as it is known."""
-        found = []
-        for each in self.runs:
-            cell = each.decision.run.cell
-            if each.trains and (forecast := self.forecasts.get(cell.id)) is not None:
-                found.append(forecast.seconds * each.steps / cell.spec.training.steps)
-        return found
+        whole = self._seconds_of_cells
+        left = (remaining(each.decision, whole) for each in self.runs if each.trains)
+        return [seconds for seconds in left if seconds is not None]
+
+    @property
+    def _seconds_of_cells(self) -> dict[str, float | None]:
+        return {cell: forecast.seconds for cell, forecast in self.forecasts.items()}
 
     def wall_time(self, at_a_time: int) -> float:
         """Until the last of those has ended, if so many are trained at a time."""
@@ -130,9 +124,8 @@ class Outlook:
 
     def within(self, budget: Budget, at_a_time: int) -> Covered:
         """What of it a budget is enough for, from the beginning of the command on."""
-        seconds = {cell: forecast.seconds for cell, forecast in self.forecasts.items()}
         left = budget.deadline(at_a_time) - budget.begun
-        return covered([each.decision for each in self.runs], seconds, at_a_time, left)
+        return covered([each.decision for each in self.runs], self._seconds_of_cells, at_a_time, left)
 
     def disk(self, at_a_time: int) -> int | None:
         """Bytes that the runs will take at most, while they are trained and once they are; None: not known."""
@@ -157,7 +150,7 @@ def outlook(database: Database | None, plan: Plan) -> Outlook:
         return Outlook(tuple(PlannedDecision(one, _standing(one)) for one in decisions), {})
     with database.read():
         decisions = decisions_in(database, plan)
-        finished = [one.record.id for one in decisions if one.record and one.record.state in _COMPUTED]
+        finished = [one.record.id for one in decisions if one.record and one.record.state in FINAL]
         modules = reading.modules(database, finished) if finished else {}
         trained = {one.run.cell.id: one.run.cell for one in decisions if one.action in (Action.START, Action.CONTINUE)}
         forecaster = Forecaster(costs(database, trained) if trained else ())
@@ -185,9 +178,6 @@ def _forecasts(forecaster: Forecaster, cells: Mapping[str, PlannedCell]) -> dict
         for key, cell in cells.items()
         if (forecast := forecaster.forecast(key, cell.spec.model_dump(mode="json", by_alias=True)))
     }
-
-
-_COMPUTED = frozenset({RunState.COMPLETED, RunState.DIVERGED, RunState.PRUNED})
 
 
 def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:

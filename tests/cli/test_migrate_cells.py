@@ -89,7 +89,7 @@ def test_cells_get_the_ids_that_a_grid_with_the_new_word_has(folder):
     after = load_grid("grid.yaml")
     assert after.cells[0].id != own.id and after.cells[1].id == other.id
     said = typed("db", "migrate-cells", RENAME)
-    assert "1 cell have other ids now, 2 runs with them; moved 1 folder of files" in said.stderr
+    assert "1 cell has another id now, 2 runs with them; moved 1 folder of files" in said.stderr
     with open_database("runs.db", write=False) as database:
         record = reading.load_sweep(database)
     assert {one.id for one in record.cells} == {one.id for one in after.cells}
