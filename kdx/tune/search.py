@@ -56,6 +56,8 @@ class Searching:
             if cell.search is not None:
                 self._cells.setdefault(cell.search.id, cell)
         self._ended: dict[str, list[_Ended]] = {key: [] for key in self._cells}
+        self._unrecorded: dict[tuple[str, int], tuple[TrialState, float | None]] = {}
+        """(search, number) → how a trial ended, where the database does not have it yet."""
         self._specs: dict[str, PlannedCell] = {}
         """Cell of a trial → what is run."""
 
@@ -123,7 +125,6 @@ class Searching:
         """Records trials that have ended, and returns the others."""
         fresh = self._fresh(recorded)
         still_open: list[_Open] = []
-        settled: dict[tuple[str, int], tuple[TrialState, float | None]] = {}
         stopped: set[str] = set()
         for key, one in fresh:
             cell = self._cells[key]
@@ -140,11 +141,12 @@ class Searching:
                 stopped.add(key)
                 continue
             if one.state is None:
-                settled[key, one.number] = ended.trial.state or TrialState.FAILED, ended.trial.value
+                self._unrecorded[key, one.number] = ended.trial.state or TrialState.FAILED, ended.trial.value
             if key not in stopped:
                 self._ended[key] = [*before, ended]
-        if settled and record:
-            searches.settle(self._database, settled)
+        if self._unrecorded and record:
+            searches.settle(self._database, self._unrecorded)
+            self._unrecorded = {}
         return still_open
 
     def _runs(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> "_Runs":

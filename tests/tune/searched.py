@@ -71,3 +71,4 @@ def search(database: Database, plan: Plan, order: random.Random, kills: float = 
         train(database, trials, order.choice(trials.runs))
         if order.random() < kills:
             found = Searching(database, plan)
+            found.look()  # as the command does when it begins again

@@ -26,9 +26,11 @@ def test_kills_and_the_order_of_runs_change_nothing(tmp_path, sampler, pruner):
     found = []
     for number, kills in enumerate((0.0, 0.5)):
         with open_database(tmp_path / f"{number}.db", write=True, create=True) as database:
-            found.append(outcome(search(database, plan, random.Random(number), kills), plan))
+            ended = outcome(search(database, plan, random.Random(number), kills), plan)
+            found.append((*ended, searches.trials(database, [cell.search.id for cell in plan.cells])))
     assert found[0] == found[1]
-    trials, winners = found[0]
+    trials, winners, recorded = found[0]
+    assert all(one.state for many in recorded.values() for one in many)
     assert [len(many) for many in trials] == [10, 10] and len(winners) == 2
     if pruner == "median":
         assert any(one.state is TrialState.PRUNED for many in trials for one in many)
