@@ -91,6 +91,7 @@ def plan(
         return
     gpus = visible_gpus()
     available = memory(gpus)
+    at_a_time = runs_at_a_time(workers, gpus)
     refuse_what_does_not_fit(wanted, available)
     # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
     unfit: Faults | None = None
@@ -108,11 +109,12 @@ def plan(
             except KdxError as fault:
                 raise unfit or fault from None
             found = outlook(database, wanted)
+            of_searches = list(search_lines(wanted, database, at_a_time))
     else:
         found = outlook(None, wanted)
+        of_searches = list(search_lines(wanted, None, at_a_time))
     if probe and unfit is None:
         found = _probed(wanted, found, notes)
-    at_a_time = runs_at_a_time(workers, gpus)
     free = free_bytes(db)
     if json:
         whole = plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free)
@@ -120,7 +122,7 @@ def plan(
     else:
         out_lines(plan_view.lines(found, every=every))
         notes += [
-            *search_lines(wanted),
+            *of_searches,
             *impossible_evaluations(wanted),
             *plan_view.costs(found, at_a_time, available, free),
         ]
@@ -153,6 +155,7 @@ def _limit(budget: str | None) -> "Budget | None":
 
 
 def _counts(wanted: "Plan", found: "Outlook") -> str:
+    from kdx.cli.wording import count_of
     from kdx.sweep.outlook import Standing
 
     actions = Counter(each.decision.action.value for each in found.runs)
@@ -160,8 +163,13 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
     seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds"
-    text = f"{len(found.runs)} runs of {len({cell.id for cell in wanted.cells})} cells × {seeds}"
-    text += f": {', '.join(words)}"
+    cells = len({cell.id for cell in wanted.trained})
+    searched = len(wanted.cells) - len(wanted.trained)
+    if not cells:
+        return f"{count_of(searched, 'cell')} to search"
+    text = f"{len(found.runs)} runs of {cells} cells × {seeds}: {', '.join(words)}"
+    if searched:
+        text += f"; {count_of(searched, 'more cell')} to search"
     to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
     return f"{text}; {to_make} evaluations to make" if to_make else text
 

@@ -5,15 +5,17 @@ import shlex
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
 from kdx.cli.options import in_database, retry_cancelled
 from kdx.cli.progress import progress
-from kdx.cli.wording import what_is_left_out
+from kdx.cli.wording import count_of, what_is_left_out
+from kdx.durations import in_words
 from kdx.errors import KdxError
-from kdx.grid.plan import Plan
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.grid.tuning import Tuning
 from kdx.machine import runs_at_a_time
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
@@ -22,6 +24,7 @@ from kdx.store.database import Database
 from kdx.store.recording import register
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
+from kdx.sweep.forecast import makespan
 from kdx.sweep.gpus import visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.outlook import expected_seconds
@@ -174,25 +177,49 @@ def with_winners(database: Database, plan: Plan) -> Plan:
     return search.with_winners()
 
 
-def search_lines(plan: Plan) -> Iterator[str]:
-    """What is searched before anything else is trained, in one line."""
+def search_lines(plan: Plan, database: Database | None, at_a_time: int) -> Iterator[str]:
+    """What is searched before winners are trained, and how long both will take, in one line each."""
     templates = {cell.search.id: cell for cell in plan.cells if cell.search and not cell.won}
     if not templates:
         return
-    runs = steps = 0
-    for cell in templates.values():
-        assert cell.search is not None
-        count = cell.search.tuning.trials * len(cell.search.tuning.seeds)
-        runs, steps = runs + count, steps + count * cell.spec.training.steps
-    some = next(iter(templates.values())).search
-    assert some is not None
-    tuning, cells = some.tuning, len({cell.ordinal for cell in plan.cells if cell.search and not cell.won})
-    seeds = f"{len(tuning.seeds)} tuning seed{'' if len(tuning.seeds) == 1 else 's'}"
+    ended = dict.fromkeys(templates, 0)
+    seconds: Mapping[str, float | None] = {}
+    if database is not None:
+        search = Searching(database, plan)
+        search.look()
+        ended = {key: len(search.trials(key)) for key in templates}
+        seconds = expected_seconds(database, plan)
+    cells = [cell for cell in plan.cells if cell.search and not cell.won]
+    trials = {key: (cell, _search_of(cell)) for key, cell in templates.items()}
+    left = [(cell, max(0, one.trials - ended[key]) * len(one.seeds)) for key, (cell, one) in trials.items()]
+    steps = sum(count * cell.spec.training.steps for cell, count in left)
+    tuning = _search_of(cells[0])
+    winners = len(cells) * len(plan.seeds)
+    done = f", of which {sum(ended.values())} have ended" if any(ended.values()) else ""
+    seeds = count_of(len(tuning.seeds), "tuning seed")
     yield (
-        f"first a search: {len(templates)} cells × {tuning.trials} trials × {seeds} = {runs:,} runs, "
-        f"{steps:,} steps at most by the grid's steps ({tuning.sampler}, pruner {tuning.pruner}); "
-        f"then the {cells} winners × {len(plan.seeds)} seeds = {cells * len(plan.seeds):,} runs"
+        f"first a search: {count_of(len(templates), 'cell')} × {tuning.trials} trials × {seeds}{done}; "
+        f"{sum(count for _, count in left):,} runs to train, {steps:,} steps at most by the grid's steps "
+        f"({tuning.sampler}, pruner {tuning.pruner})"
     )
+    yield f"then {count_of(len(cells), 'winner')} × {count_of(len(plan.seeds), 'seed')} = {count_of(winners, 'run')}"
+    known = {cell.id: found for cell in cells if (found := seconds.get(cell.id)) is not None}
+    if not known:
+        yield "time of both: unknown, for no like run has completed"
+        return
+    of_search = [known[cell.id] for cell, count in left if cell.id in known for _ in range(count)]
+    of_winners = [known[cell.id] for cell in cells if cell.id in known for _ in plan.seeds]
+    missing = len({cell.id for cell in cells}) - len(known)
+    yield (
+        f"time: the search {in_words(makespan(of_search, at_a_time))} at most, the winners "
+        f"{in_words(makespan(of_winners, at_a_time))}, with {count_of(at_a_time, 'run')} at a time"
+        + (f"; {missing} of {len(templates)} cells are not in it, for no like run has completed" if missing else "")
+    )
+
+
+def _search_of(cell: PlannedCell) -> Tuning:
+    assert cell.search is not None
+    return cell.search.tuning
 
 
 def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kdx.store.database import Database
     from kdx.store.records import RunRecord, SweepSummary
     from kdx.store.remarks import NoteRecord
+    from kdx.store.search_progress import SearchProgress
     from kdx.store.status import WorkRecord
 
 
@@ -61,6 +62,8 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     from kdx.store.reading import sweeps
     from kdx.store.records import OVER
     from kdx.store.remarks import remarks
+    from kdx.store.search_progress import progress
+    from kdx.store.search_progress import work as work_of_trials
     from kdx.store.status import times, work
     from kdx.sweep.forecast import seconds_left
 
@@ -73,16 +76,23 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     cells, working = defaultdict(list), defaultdict(list)
     for time in times(database, unfinished) if unfinished else ():
         cells[time.sweep_id].append(by_id[time.sweep_id].shortened(time) if time.sweep_id in by_id else time)
-    for one in work(database):
+    for one in (*work(database), *work_of_trials(database)):
         working[one.sweep_id].append(one)
+    searches = defaultdict(list)
+    for search in progress(database):
+        searches[search.sweep_id].append(search)
     rows: list[dict[str, Any]] = []
     for each in summaries:
         alive = [one for one in working[each.id] if _alive(one)]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
+        searched = searches[each.id]
+        if any(one.left for one in searched):
+            left = _seconds_of_trials(database, each.id, searched, len(alive))
         rows.append(
             {
                 "sweep": each.name,
                 "runs": {state.value: count for state, count in each.counts.items()},
+                "searches": [_search(one) for one in searched],
                 "working": [_worker(one) for one in working[each.id]],  # claimed, by whoever may be gone
                 "seconds_left": left,
                 "planned": each.updated,
@@ -101,6 +111,8 @@ def _all_sweeps(database: "Database", json: bool) -> None:
         workers = sum(map(_alive, working[each.id]))
         tags = " ".join(row["tags"])
         states = _states(row["runs"], at_most=each.name in spared)
+        if any(one.left for one in searches[each.id]):
+            states = f"search: {_trials(searches[each.id])}; then {states if row['runs'] else 'the winners'}"
         lines.append((each.name, _done(each), states, _time_left(row, workers), tags))
     out_lines(to_text(*_without_blanks(("sweep", "done", "states", "time left", "tags"), lines, "tags")))
     at_work = [(each.name, one) for each in summaries for one in working[each.id]]
@@ -116,10 +128,14 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     from kdx.store.find import sweep_named
     from kdx.store.reading import by_ids, former_ids, runs
     from kdx.store.remarks import remarks
+    from kdx.store.search_progress import progress
+    from kdx.store.search_progress import work as work_of_trials
     from kdx.store.status import labels_of, work
 
     sweep_id = sweep_named(database, name)
     working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
+    searches = [one for one in progress(database) if one.sweep_id == sweep_id]
+    trials = [one for one in work_of_trials(database) if one.sweep_id == sweep_id]
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
     records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
@@ -157,8 +173,11 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
     rows = chosen_runs(rows, chosen)
     if json:
-        out_json({"sweep": name, **own, "runs": rows})
+        of_searches = {"searches": [_search(one) for one in searches], "trials": [_worker(one) for one in trials]}
+        out_json({"sweep": name, **own, **of_searches, "runs": rows})
         return
+    if searches:
+        _write_searches(searches, trials)
     axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
     lines = []
     for row in rows:
@@ -167,13 +186,64 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         detail = _detail(row, working.get(row["run"]))
         tags = " ".join(row["tags"])
         lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, tags, detail))
-    out_lines(to_text(*_without_blanks(("run", *axes, "seed", "state", "step", "took", "tags", ""), lines, "tags")))
+    if lines or not searches:
+        header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
+        out_lines(to_text(*_without_blanks(header, lines, "tags")))
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
     _write_notes([(name, own["notes"]), *of_runs], own["tags"])
     counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
     states = _states(counts, at_most=bool(spared))
-    say(f"{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
+    searching = any(one.left for one in searches)
+    if searching:
+        counts["pending"] += 1  # to go on with, whatever the winners will be
+    of_trials = f"search: {_trials(searches)}; " if searching else ""
+    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
+
+
+def _search(one: "SearchProgress") -> dict[str, Any]:
+    return {
+        "choices": dict(one.labels),
+        "trials": one.trials,
+        "ended": {state.value: count for state, count in one.ended.items()},
+        "runs_of_a_trial": one.seeds,
+    }
+
+
+def _trials(searches: "Sequence[SearchProgress]") -> str:
+    """How many trials of them all have ended."""
+    asked = sum(one.trials for one in searches)
+    return f"{asked - sum(one.left for one in searches):,} of {asked:,} trials"
+
+
+def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[WorkRecord]") -> None:
+    from kdx.report.render.rows import to_text
+
+    axes = list(dict.fromkeys(axis for one in searches for axis in one.labels))
+    rows = [
+        (
+            *(one.labels.get(axis, "–") for axis in axes),
+            f"{one.trials - one.left:,} of {one.trials:,}",
+            ", ".join(f"{count:,} {state}" for state, count in one.ended.items()),
+        )
+        for one in searches
+    ]
+    out_lines(to_text((*axes, "trials", "ended"), rows))
+    if working:
+        out("")
+        claims = [(one.run_id, one.step, in_words(one.running), _where(one)) for one in working]
+        out_lines(to_text(("run of a trial", "step", "for", "worker"), claims))
+    out("")
+
+
+def _seconds_of_trials(
+    database: "Database", sweep_id: int, searches: "Sequence[SearchProgress]", workers: int
+) -> float | None:
+    """Until all trials have ended, if each takes as long as those that have; None: none has."""
+    from kdx.store.search_progress import seconds_of_trials
+
+    mean = seconds_of_trials(database).get(sweep_id)
+    return None if mean is None else mean * sum(one.left * one.seeds for one in searches) / max(1, workers)
 
 
 def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
@@ -253,9 +323,11 @@ def _states(counts: Any, *, at_most: bool) -> str:
 def _time_left(row: dict[str, Any], workers: int) -> str:
     if row["seconds_left"] is None:
         return "unknown: none is completed"
-    if not set(row["runs"]) & {"pending", "interrupted", "running"}:
+    searching = any(sum(one["ended"].values()) < one["trials"] for one in row["searches"])
+    if not searching and not set(row["runs"]) & {"pending", "interrupted", "running"}:
         return ""
-    return f"about {in_words(row['seconds_left'])}{'' if workers else ' once somebody works at it'}"
+    of_search = " for the search" if searching else ""
+    return f"about {in_words(row['seconds_left'])}{of_search}{'' if workers else ' once somebody works at it'}"
 
 
 def _next(counts: Any, name: str, db: str) -> str:

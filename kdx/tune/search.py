@@ -172,8 +172,12 @@ class Searching:
         rivals: dict[tuple[str, int], Rivals] = {}
         # Trial by trial, and each of every cell before the next: the searches come to their ends together, so that no
         # worker waits for the last rounds of one.
-        order = [(trial.record.number, place, seed, trial) for trial in still_open for place, seed in trial.to_run]
-        for _, place, seed, trial in sorted(order, key=lambda one: one[:2]):
+        order = [
+            (trial.record.number, place, trial.cell.ordinal, seed, trial)
+            for trial in still_open
+            for place, seed in trial.to_run
+        ]
+        for _, place, _, seed, trial in sorted(order, key=lambda one: one[:3]):
             planned = self._planned(trial)
             cell = cells.setdefault(planned.id, replace(planned, ordinal=len(cells)))
             run = PlannedRun(cell, seed)
@@ -198,7 +202,7 @@ class Searching:
         key = str(trial.record.cell_id)
         if key not in self._specs:
             spec = _search(trial.cell).cell(trial.record.parameters)
-            labels = {**trial.cell.labels, "trial": str(trial.record.number)}
+            labels = {**trial.cell.labels, "trial": f"trial {trial.record.number}"}
             self._specs[key] = PlannedCell(key, 0, labels, spec)
         return self._specs[key]
 

@@ -1,6 +1,7 @@
 """`kdx plan` says what would be done, run by run, and does none of it."""
 
 import json
+import random
 import re
 import shutil
 
@@ -15,6 +16,8 @@ from kdx.run_files.files import files_beside, folder_of
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.training.checkpoint import CheckpointFiles
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of, search, train
 
 GRID = TINY % {"steps": 10, "seeds": 2} + "axes: {kernel: [exponential, rbf]}\n"
 
@@ -242,3 +245,28 @@ def test_what_a_budget_leaves_out_is_told_and_the_command_has_it(folder):
     assert "note: the budget of 2m is enough for 1 of 3 runs to do; left out: seed 1 of all cells\n" in told
     dry = CliRunner().invoke(app, ["sweep", "grid.yaml", "--dry-run", "--budget", "2m", "--workers", "1"])
     assert dry.stderr == told
+
+
+def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
+    tuned = plan_of(tmp_path)
+    said = plan("grid.yaml", "--workers", "1")
+    assert said.stderr.splitlines() == [
+        "note: first a search: 2 cells × 10 trials × 1 tuning seed; 20 runs to train, 800 steps at most by the grid's "
+        "steps (random, pruner none)",
+        "note: then 2 winners × 1 seed = 2 runs",
+        "note: time of both: unknown, for no like run has completed",
+        "2 cells to search; next: kdx sweep grid.yaml --workers 1",
+    ]
+    with open_database("runs.db", write=True, create=True) as database:
+        recording.register(database, tuned, tuned.grid)
+        begun = Searching(database, tuned)
+        trials = begun.advance()
+        for run in trials.runs[:2]:
+            train(database, trials, run)
+    said = plan("grid.yaml", "--workers", "1").stderr
+    assert "1 tuning seed, of which 2 have ended; 18 runs to train" in said
+    assert re.search(r"time: the search .* at most, the winners .*, with 1 run at a time\n", said)
+    with open_database("runs.db", write=True) as database:
+        found = search(database, tuned, random.Random(0)).with_winners()
+        recording.register(database, found, found.grid)
+    assert "2 runs of 2 cells × 1 seeds: 2 to start" in plan("grid.yaml").stderr

@@ -1,13 +1,17 @@
 """`kdx status` says how far sweeps are."""
 
 import json
+import random
 
 import pytest
 from looked_after import DB, claimed, completed, planned, refused, typed
 
+from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.sweep.lease_holder import lease_holder
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of, search, train
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +72,32 @@ def test_nothing_recorded_is_said():
     with open_database(DB, write=True, create=True):
         pass
     assert "no sweep is recorded here yet" in typed("status").stderr
+
+
+def test_a_search_is_counted_in_trials(tmp_path):
+    plan = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, plan, plan.grid)
+        trials = Searching(database, plan).advance()
+        train(database, trials, trials.runs[0])
+        claimed_run = reading.recorded(database, [trials.runs[1].cell.id])[trials.runs[1].key]
+        Searching(database, plan).advance()
+    claimed(claimed_run)
+    said = typed("status").stdout
+    assert "search: 1 of 20 trials; then the winners" in said and "for the search" in said
+    assert said.splitlines()[-1].split()[:2] == ["tuned", str(claimed_run.id)]
+    (found,) = json.loads(typed("status", "--json").stdout)
+    assert [one["ended"] for one in found["searches"]] == [{"completed": 1}, {}]
+    said = typed("status", "tuned")
+    assert "exponential  1 of 10  1 completed" in said.stdout and said.stderr.startswith("search: 1 of 20 trials; ")
+    assert said.stderr.endswith("next: kdx resume tuned\n")
+
+
+def test_a_search_that_is_done_says_so_no_more(tmp_path):
+    plan = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        found = search(database, plan, random.Random(0)).with_winners()
+        recording.register(database, found, found.grid)
+    assert "search" not in typed("status").stdout
+    said = typed("status", "tuned")
+    assert "exponential  10 of 10" in said.stdout and "search" not in said.stderr
