@@ -26,15 +26,18 @@ def test_a_sound_database_is_counted():
         0,
         "runs.db: nothing is wrong; copy it with: kdx db backup FILE\n",
     )
-    assert [line.split() for line in done.stdout.splitlines()][-8:] == [
+    assert [line.split() for line in done.stdout.splitlines()][-11:] == [
         ["1", "plan"],
         ["1", "plan_cell"],
         ["2", "run"],
+        ["0", "search"],
         ["1", "sweep"],
         ["1", "sweep_cell"],
         ["2", "sweep_run"],
+        ["0", "sweep_search"],
         ["0", "tag"],
         ["0", "test_document"],
+        ["0", "trial"],
     ]
 
 

@@ -64,7 +64,7 @@ def test_a_sweep_whose_database_is_taken_away_ends_and_makes_no_other(terminal, 
 def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, undisturbed, figure):
     disk = terminal.folder / "disk"
     disk.mkdir()
-    small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=250k", "tmpfs", str(disk)], capture_output=True)
+    small = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=330k", "tmpfs", str(disk)], capture_output=True)
     if small.returncode:
         pytest.skip(f"no permission to mount a small disk: {small.stderr.decode().strip()}")
     try:
@@ -74,6 +74,7 @@ def test_on_a_full_disk_a_sweep_stops_and_goes_on_when_there_is_room(terminal, u
         assert stopped.stderr.endswith("hint: free some space, then kdx resume; what was recorded stands\n")
         wait_until(lambda: not terminal.workers())
         before = rows(disk / "runs.db")
+        assert before, "the disk was too small to begin"
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         resumed = terminal.type("kdx resume -w 2 --db disk/runs.db")
         assert resumed.returncode == 0, resumed.stderr
