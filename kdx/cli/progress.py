@@ -16,6 +16,7 @@ from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
+from kdx.tune.search import Searching
 
 EVERY = 60.0
 """Seconds between two lines on the whole sweep, where there is no display."""
@@ -26,8 +27,9 @@ MOST_NAMED = 4
 class Lines:
     """A listener that writes one line for each event."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, search: Searching | None = None) -> None:
         self.plan = plan
+        self.search = search
         self.counts: dict[str, int] = {}
         self.evaluations: dict[str, int] = {}
         """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
@@ -55,6 +57,9 @@ class Lines:
         }
         if self.first:
             self.first = False
+            if self.search is not None:
+                self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
+                return
             over = sum(states[state] for state in OVER)
             had = f", {over} of them over already" if over else ""
             to_make = self.evaluations.get("to make", 0)
@@ -74,9 +79,15 @@ class Lines:
             self.said = time.monotonic()
             self.note(self.now())
 
+    def whole_in_words(self) -> str:
+        """How far the sweep is, in runs or in trials."""
+        if self.search is not None:
+            return f"{self.search.asked:,} trials, {self.search.ended:,} of them over"
+        over = sum(self.counts.get(state.value, 0) for state in OVER)
+        return f"{over} of {len(self.plan.runs)} runs over"
+
     def now(self) -> str:
         """How far the sweep is, and its active runs, in one line."""
-        over = sum(self.counts.get(state.value, 0) for state in OVER)
         active = [
             f"{run_name(run)} at step {step:,} of {run.cell.spec.training.steps:,}, loss {loss:.3f}"
             for run, step, loss in self.steps.values()
@@ -85,7 +96,7 @@ class Lines:
             active[MOST_NAMED - 1 :] = [f"and {len(active) - MOST_NAMED + 1} more"]
         left = self.left(len(self.steps))
         time_left = f"; about {in_words(left)} left" if left is not None else ""
-        return f"{over} of {len(self.plan.runs)} runs over, {len(self.steps)} running{time_left}: {'; '.join(active)}"
+        return f"{self.whole_in_words()}, {len(self.steps)} running{time_left}: {'; '.join(active)}"
 
     def noted(self, run: PlannedRun, text: str) -> None:
         self.note(f"{run_name(run)} {text}")
@@ -97,9 +108,10 @@ class Lines:
         if record.state in FINAL:
             self.seconds.append(took)
         scores = ""
-        if record.valid_score is not None and record.test_score is not None:
+        if record.valid_score is not None:
             metric = run.cell.spec.selection[0].removeprefix("valid/")
-            scores = f": {metric} {record.valid_score:.2f} valid, {record.test_score:.2f} test"
+            tested = "" if record.test_score is None else f", {record.test_score:.2f} test"
+            scores = f": {metric} {record.valid_score:.2f} valid{tested}"
         reason = f": {record.error}" if record.error else ""
         self.note(f"{record.state.value} {run_name(run)}{reason or scores} ({took:.0f} s)")
 
@@ -130,6 +142,8 @@ class Lines:
     def left(self, workers: int) -> float | None:
         """Seconds to the end, from the mean duration of the ended runs; None before the first."""
         unfinished = sum(self.counts.get(state, 0) for state in ("pending", "running", "interrupted"))
+        if self.search is not None:
+            unfinished = self.search.runs_left
         if not self.seconds:
             return None
         return unfinished * sum(self.seconds) / len(self.seconds) / max(workers, 1)
@@ -138,8 +152,8 @@ class Lines:
 class Live(Lines):
     """A listener with a display at the foot of the terminal: the whole sweep, then a line for each active run."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, search: Searching | None = None) -> None:
+        super().__init__(plan, search)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.table import Column
@@ -156,12 +170,15 @@ class Live(Lines):
             refresh_per_second=4,
             expand=True,
         )
-        self.whole = self.bars.add_task(sanitize_lines(plan.name), total=len(plan.runs), status="")
+        self.whole = self.bars.add_task(
+            sanitize_lines(plan.name), total=search.asked if search else len(plan.runs), status=""
+        )
         self.tasks: dict[tuple[str, int], TaskID] = {}
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
         over = sum(self.counts.get(state, 0) for state in (*(one.value for one in OVER), NOT_NEEDED))
+        over = self.search.ended if self.search else over
         left = self.left(max(len(self.tasks), 1))
         status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
         self.bars.update(self.whole, completed=over, status=status)
@@ -209,12 +226,12 @@ def evaluation_counts(plan: Plan, decisions: tuple[Decision, ...]) -> dict[str, 
 
 
 @contextmanager
-def progress(plan: Plan) -> Iterator[Lines]:
-    """The listener that fits stderr."""
+def progress(plan: Plan, search: Searching | None = None) -> Iterator[Lines]:
+    """The listener that fits stderr; of a search it counts trials in place of runs."""
     if not sys.stderr.isatty():
-        yield Lines(plan)
+        yield Lines(plan, search)
         return
-    live = Live(plan)
+    live = Live(plan, search)
     with live.bars:
         yield live
 

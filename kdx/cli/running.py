@@ -59,6 +59,7 @@ def run_plan(
     trains: bool = True,
     budget: Budget | None = None,
     search: Searching | None = None,
+    again: str | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
@@ -68,6 +69,7 @@ def run_plan(
         trains: whether runs are trained; else only evaluations of completed runs are made.
         budget: after which active runs are interrupted; None: there is no end.
         search: the search whose trials are run, in place of the plan's runs.
+        again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
     """
     never_wait_for_readers()
     gpus = visible_gpus()
@@ -81,7 +83,7 @@ def run_plan(
         found = covered(decisions, expected_seconds(database, plan), count, deadline - time.monotonic())
         if note := what_is_left_out(budget, found, plan):
             say(f"note: {note}")
-    with progress(plan) as listener:
+    with progress(plan, search) as listener:
         host = ForkServer()
         supervisor = Supervisor(
             plan,
@@ -120,9 +122,13 @@ def run_plan(
         why = f"the budget of {budget.text} is used; "
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
-    if search is not None and stopped is None:
+    again = again or f"kdx {verb} {shlex.quote(plan.name)}{in_database(db)}"
+    if search is None:
+        return _close(listener.counts, listener.evaluations, stopped, plan.name, db, again, why)
+    if stopped is None:
         return 0
-    return _close(listener.counts, listener.evaluations, stopped, plan.name, db, verb, why)
+    say(f"{listener.whole_in_words()}; {why}go on with: {again}")
+    return 128 + stopped
 
 
 def search_and_run(
@@ -150,7 +156,8 @@ def search_and_run(
     register(database, search.with_winners(), plan.grid)
     trials = search.advance()
     while not search.done:
-        code = run_plan(trials, database, db, workers, options, budget=budget, search=search)
+        again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
+        code = run_plan(trials, database, db, workers, options, budget=budget, search=search, again=again)
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
         if code:
@@ -261,12 +268,13 @@ def _close(
     stopped: int | None,
     sweep: str,
     db: str,
-    verb: str,
+    again: str,
     why: str = "",
 ) -> int:
     """Writes the last line, with counts of runs and the next command, and returns the exit code.
 
     Args:
+        again: the command that goes on.
         why: it was stopped, where that was no signal.
     """
     summary = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
@@ -275,7 +283,7 @@ def _close(
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
     where = shlex.quote(sweep) + in_database(db)
     if stopped is not None:
-        say(f"{summary}; {why}go on with: kdx {verb} {where}")
+        say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
         say(f"{summary}; try them again with: kdx resume --failed {where}")

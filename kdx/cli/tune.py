@@ -82,7 +82,7 @@ def tune(
     if code:
         raise typer.Exit(code)
     if write is not None:
-        write_whole(write, tuned_grid(found, write))
+        write_whole(write, tuned_grid(found, write, given=set_ or (), seeds=seeds_of(seeds)))
         say(f"wrote {write}; next: kdx sweep {shlex.quote(str(write))}{in_database(db)}")
     else:
         say(f"next: kdx sweep {shlex.quote(grid)}{in_database(db)}")

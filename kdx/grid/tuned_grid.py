@@ -1,6 +1,7 @@
 """Writes the winners of a search as a grid that tunes nothing: what the grid says, with an override for each cell."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ from kdx.errors import FaultList, KdxError
 from kdx.grid.extends import extended
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.set_values import set_values
 from kdx.grid.settings import list_of
 
 
-def tuned_grid(plan: Plan, file: Path) -> bytes:
+def tuned_grid(plan: Plan, file: Path, *, given: Sequence[str] = (), seeds: Sequence[int] | None = None) -> bytes:
     """The text of such a grid, to be written to `file`; it extends the one that was searched.
 
     Args:
         plan: with its winners.
+        given: each `key=value` that was laid over what the searched grid says.
+        seeds: those that were asked for in place of the grid's.
 
     Raises:
         KdxError: the plan comes from no file, or two of its cells cannot be told apart by their axes.
@@ -25,6 +29,7 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
     if not plan.file:
         raise KdxError("the grid is of no file, and none can extend it")
     faults = FaultList()
+    of_grid, of_cells = set_values(given, faults)
     root = extended(Path(plan.file), faults, {})
     # A list of the extending grid replaces that of the other.
     overrides: list[dict[str, Any]] = [
@@ -33,10 +38,12 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     whole: dict[str, Any] = {}
     for cell in plan.trained:
-        if cell.search is None:
-            continue
         found = ResolvedSpec.of(cell.spec)
-        values = {name: found.value(name) for name in cell.search.space}
+        values = of_cells.plain() if of_cells else {}
+        for name in cell.search.space if cell.search else ():
+            _nest(values, name, found.value(name))
+        if not values:
+            continue
         when = tuple(cell.labels.items())
         if seen.setdefault(when, cell.id) != cell.id:
             raise KdxError(f"two winners stand for the same choice: {dict(when)}", hint="write them by hand")
@@ -47,13 +54,18 @@ def tuned_grid(plan: Plan, file: Path) -> bytes:
     text: dict[str, Any] = {
         "extends": os.path.relpath(plan.file, file.resolve().parent),
         "name": f"{plan.name}-tuned",
+        **{key: value for key, value in of_grid.plain().items() if key not in ("name", "tune", "overrides")},
         "tune": None,
+        **({"seeds": list(seeds)} if seeds is not None else {}),
         **({"overrides": overrides} if overrides else {}),
+        **whole,
     }
-    for name, value in whole.items():
-        inner = text
-        *path, last = name.split(".")
-        for step in path:
-            inner = inner.setdefault(step, {})
-        inner[last] = value
     return yaml.safe_dump(text, sort_keys=False, allow_unicode=True).encode()
+
+
+def _nest(values: dict[str, Any], factor: str, value: Any) -> None:
+    """Sets a factor, such as `training.learning_rate`, in nested settings."""
+    *path, last = factor.split(".")
+    for step in path:
+        values = values.setdefault(step, {})
+    values[last] = value

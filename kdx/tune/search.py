@@ -88,6 +88,22 @@ class Searching:
         """Whether every search has all its trials, as far as the last call of `advance` saw."""
         return all(len(self._ended[key]) >= _search(cell).tuning.trials for key, cell in self._cells.items())
 
+    @property
+    def ended(self) -> int:
+        """How many trials of all searches have ended."""
+        return sum(map(len, self._ended.values()))
+
+    @property
+    def asked(self) -> int:
+        """How many trials the plan asks for."""
+        return sum(_search(cell).tuning.trials for cell in self._cells.values())
+
+    @property
+    def runs_left(self) -> int:
+        """At most so many runs are still to be trained."""
+        tunings = {key: _search(cell).tuning for key, cell in self._cells.items()}
+        return sum((one.trials - len(self._ended[key])) * len(one.seeds) for key, one in tunings.items())
+
     def trials(self, search_id: str) -> tuple[KnownTrial, ...]:
         """The trials of a search that have ended, in the order of their numbers."""
         return tuple(one.trial for one in self._ended[search_id])

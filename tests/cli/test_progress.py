@@ -175,3 +175,28 @@ def test_the_display_appears_on_a_terminal_only(monkeypatch, terminal, kind):
         assert type(listener) is kind
     file.close()
     os.close(control)
+
+
+class _Search:
+    """As far as the display asks a search."""
+
+    asked, ended, runs_left = 50, 12, 76
+
+
+def test_a_search_is_counted_in_trials(capsys, monkeypatch):
+    monkeypatch.setattr(shown, "EVERY", 0.0)
+    listener = Lines(PLAN, _Search())  # type: ignore[arg-type]
+    listener.decided(decided())
+    listener.started(FIRST, 1)
+    listener.progressed(FIRST, 400, 1.25)
+    trial = record(FIRST, RunState.COMPLETED, valid_score=31.237)
+    listener.ended(FIRST, trial)
+    first, _, now, ended = capsys.readouterr().err.splitlines()
+    assert first.endswith(": a search of 50 trials, 12 of them over")
+    assert now.startswith("50 trials, 12 of them over, 1 running")
+    assert ": bleu 31.24 valid (" in ended, "a trial has no test score"
+    assert listener.left(1) == pytest.approx(76 * listener.seconds[0])
+    live = Live(PLAN, _Search())  # type: ignore[arg-type]
+    live.decided(decided())
+    (task,) = live.bars.tasks
+    assert (task.completed, task.total) == (12, 50)
