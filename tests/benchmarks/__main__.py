@@ -7,7 +7,19 @@ import argparse
 import json
 import sys
 
-from tests.benchmarks import attention, decoding, looking, overhead, peers, report, run_cost, startup, text, throughput
+from tests.benchmarks import (
+    attention,
+    decoding,
+    looking,
+    overhead,
+    peers,
+    report,
+    run_cost,
+    searching,
+    startup,
+    text,
+    throughput,
+)
 
 PARTS = {
     "startup": startup.measure,
@@ -20,6 +32,7 @@ PARTS = {
     "overhead": overhead.measure,
     "report": report.measure,
     "looking": looking.measure,
+    "searching": searching.measure,
 }
 
 
