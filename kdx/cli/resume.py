@@ -66,7 +66,7 @@ def resume(
                     cancelled[name] = stopped
                 continue
             plan = plan_of(record, parts)
-            plan = with_searches(plan, asked_for) if searching else plan
+            plan = with_searches(plan, asked_for, parts) if searching else plan
             announce(plan)
             prepare_data(plan)
             codes.append(search_and_run(plan, database, db, workers, options, budget=limit)[1])

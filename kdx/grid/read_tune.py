@@ -20,6 +20,7 @@ from kdx.grid.settings import at_path, check_keys, list_of
 from kdx.grid.source import Node, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import FIRST_SEED, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
+from kdx.own_parts.registry import at_hand
 from kdx.vocabulary import Split
 
 KEYS = {
@@ -294,7 +295,12 @@ def _search(
         found.extend(_without_effect(cell, settings, name, distribution, nodes[name][0]))
     said = {str(fault) for fault in faults}
     faults.extend(fault for fault in found if str(fault) not in said)
-    return None if found else Search(cell.id, json.dumps(settings.plain(), sort_keys=True), dict(space), tuning)
+    if found:
+        return None
+    words = {value for one in space.values() if isinstance(one, Choice) for value in one.values if type(value) is str}
+    words |= set(cell.spec.parts)
+    parts = {(part.axis, part.word): part.sha256 for part in at_hand() if part.word in words}
+    return Search(cell.id, json.dumps(settings.plain(), sort_keys=True), dict(space), tuning, parts)
 
 
 def _without_grid(space: dict[str, Distribution], tuning: Tuning, node: Node, nodes: _Read) -> list[KdxError]:

@@ -7,7 +7,7 @@ cell takes the template's place.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -169,6 +169,8 @@ class Search:
     what a cell derives from other settings then follows them."""
     space: Space
     tuning: Tuning
+    parts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(axis, word) → hash of the source of each part from outside kdx that the cell or a distribution names."""
 
     @cached_property
     def id(self) -> str:
@@ -203,10 +205,13 @@ class Search:
             "settings": json.loads(self.settings),
             "space": {name: one.plain for name, one in self.space.items()},
             "tuning": self.tuning.plain,
+            **({"parts": [[*part, sha256] for part, sha256 in self.parts.items()]} if self.parts else {}),
         }
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Search":
         """From its JSON, which was checked before it was recorded."""
         space = {name: distribution_of(one) for name, one in plain["space"].items()}
-        return cls(plain["cell"], json.dumps(plain["settings"], sort_keys=True), space, Tuning.of(plain["tuning"]))
+        settings = json.dumps(plain["settings"], sort_keys=True)
+        parts = {(axis, word): sha256 for axis, word, sha256 in plain.get("parts", ())}
+        return cls(plain["cell"], settings, space, Tuning.of(plain["tuning"]), parts)

@@ -13,6 +13,7 @@ from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.own_parts.needed import bring
+from kdx.own_parts.registry import at_hand
 from kdx.store.records import SweepRecord
 from kdx.store.searches import SearchRecord
 
@@ -45,16 +46,27 @@ def plan_to_decide_with(sweep: SweepRecord) -> Plan:
     return _planned(sweep, {cell.id: cell.spec.without_parts for cell in sweep.cells})
 
 
-def with_searches(plan: Plan, searches: Sequence[SearchRecord]) -> Plan:
-    """A plan that was rebuilt, with a template for each of its searches, which finds its winner again from records."""
-    tuned = {one.ordinal: _template(one) for one in searches}
+def with_searches(plan: Plan, searches: Sequence[SearchRecord], parts: Path | None = None) -> Plan:
+    """A plan that was rebuilt, with a template for each of its searches, which finds its winner again from records.
+
+    Args:
+        parts: as of `plan_of`.
+
+    Raises:
+        KdxError: a part that a search needs is not there, or has another source.
+    """
+    known = {(part.axis, part.word): part.sha256 for part in at_hand()}
+    found = {one.ordinal: Search.of(one.search) for one in searches}
+    needed = {part: sha256 for one in found.values() for part, sha256 in one.parts.items()}
+    missing = {part: sha256 for part, sha256 in needed.items() if known.get(part) != sha256}
+    bring(missing, parts, f"sweep {plan.name}")
+    tuned = {one.ordinal: _template(one, found[one.ordinal]) for one in searches}
     others = [cell for cell in plan.cells if cell.ordinal not in tuned]
     cells = sorted([*others, *tuned.values()], key=lambda cell: cell.ordinal)
     return replace(plan, cells=tuple(cells))
 
 
-def _template(record: SearchRecord) -> PlannedCell:
-    search = Search.of(record.search)
+def _template(record: SearchRecord, search: Search) -> PlannedCell:
     return PlannedCell(search.cell_id, record.ordinal, record.labels, search.cell({}), search=search)
 
 

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from kdx import definitions
 from kdx.errors import KdxError
 from kdx.grid import shipped
 from kdx.grid.load import load_grid
-from kdx.store import recording
+from kdx.own_parts.registry import FAMILY_OF
+from kdx.store import recording, searches
 from kdx.store.database import Database, open_database
-from kdx.store.plan_from_records import plan_of
+from kdx.store.plan_from_records import plan_of, with_searches
 from kdx.store.reading import load_sweep
 
 SHARING = """
@@ -107,3 +109,43 @@ def test_a_plan_that_lacks_a_part_is_told(database):
     recording.register(database, plan, {"seeds": [0], "axes": []})
     with pytest.raises(KdxError, match="its plan has no tables, description"):
         plan_of(load_sweep(database))
+
+
+def forget_parts() -> None:
+    """As another process, which has read no grid."""
+    for family in FAMILY_OF.values():
+        for word in list(family.outside):
+            del family._outside[word], family._known[word]
+    for forget in definitions._OVER_WORDS:
+        forget()
+
+
+TUNED = """\
+name: tuned
+task: translation
+data: {corpus: synthetic-translation}
+seeds: 2
+KERNEL
+tune: {parameters: {PARAMETERS}, trials: 3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameters"),
+    [
+        ("axes: {kernel: [rbf, 'my_kernels.py:Cauchy']}", "model.dropout: [0.0, 0.1]"),
+        ("kernel: rbf", "kernel: [rbf, 'my_kernels.py:Cauchy']"),
+    ],
+)
+def test_a_search_over_a_part_of_ones_own_needs_its_source_to_go_on(database, own_kernel, kernel, parameters):
+    grid = own_kernel / "tuned.yaml"
+    grid.write_text(TUNED.replace("KERNEL", kernel).replace("PARAMETERS", parameters))
+    planned = load_grid(grid)
+    recording.register(database, planned, planned.grid)
+    forget_parts()
+    record = load_sweep(database)
+    found = searches.of_sweep(database, record.id)
+    with pytest.raises(KdxError, match=r"`my_kernels\.py:Cauchy`, whose code this command would run"):
+        with_searches(plan_of(record), found)
+    again = with_searches(plan_of(record), found, own_kernel)
+    assert again.cells == planned.cells
