@@ -13,7 +13,7 @@ def row(run: int, **more):
 ROWS = [
     row(1, tags=["odd", "late"], former_cells=["f" * 32]),
     row(2, choices={"kernel": "linear"}, state="failed"),
-    row(3, tags=["odd"]),
+    row(3, tags=["odd"], invalidated="a bad disk"),
 ]
 
 
@@ -27,6 +27,8 @@ ROWS = [
         (["cell=c"], [1, 2, 3]),
         (["kernel=rbf", "seed=3"], [3]),
         (["state=failed"], [2]),
+        (["state=completed"], [1, 3]),
+        (["state=invalidated"], [3]),
     ],
 )
 def test_runs_fulfil_all_conditions(conditions, runs):
