@@ -279,6 +279,7 @@ def test_every_module_has_its_tests():
         ["gc", "--help"],
         ["db", "--help"],
         ["db", "backup", "--help"],
+        ["db", "copy", "--help"],
     ],
     ids=" ".join,
 )

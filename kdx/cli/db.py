@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli import migrate_cells
+from kdx.cli import copy, migrate_cells
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Json, in_database
@@ -95,6 +95,7 @@ def upgrade(db: Db = DATABASE) -> None:
     say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")
 
 
+app.command("copy")(copy.copy)
 app.command("migrate-cells")(migrate_cells.migrate_cells)
 
 
