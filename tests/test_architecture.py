@@ -280,6 +280,7 @@ def test_every_module_has_its_tests():
         ["db", "--help"],
         ["db", "backup", "--help"],
         ["db", "copy", "--help"],
+        ["db", "merge", "--help"],
     ],
     ids=" ".join,
 )

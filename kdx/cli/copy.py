@@ -33,7 +33,7 @@ def copy(
     from kdx.cli.wording import count_of
     from kdx.store import copying
 
-    with _progress("copying") as progress:
+    with progress_bar("copying") as progress:
         copied = copying.copy(source, target, progress)
     rows = sum(copied.rows.values())
     if json:
@@ -58,8 +58,8 @@ def _by_hand(former: Path, new: Path) -> str:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal, nothing elsewhere; it is told how many rows are done, of how many, if that is known."""
     if not sys.stderr.isatty():
         yield lambda done, of: None
         return

@@ -69,3 +69,35 @@ def contents(database: Database) -> dict[str, list[str]]:
             columns = [one.name for one in table.c if one.name not in ("value", "valid_score", "test_score")]
             found[table.name] = sorted(json.dumps([repr(row[name]) for name in columns]) for row in rows)
     return found
+
+
+def natural(database: Database) -> dict[str, list[str]]:
+    """Table → its rows as text, sorted, in which what a number refers to stands in place of the number."""
+    with database.read() as connection:
+        rows = {
+            table.name: [dict(row) for row in connection.execute(table.select()).mappings()]
+            for table in metadata.sorted_tables
+            if table.name != "identity"
+        }
+    names: dict[str, dict[int, Any]] = {"run": {}, "sweep": {}, "plan": {}, "evaluation": {}}
+    for row in rows["run"]:
+        names["run"][row["id"]] = (row["cell_id"], row["seed"], row["generation"])
+    for row in rows["sweep"]:
+        names["sweep"][row["id"]] = row["name"]
+    for row in rows["evaluation"]:
+        names["evaluation"][row["id"]] = (names["run"][row["run_id"]], row["settings_id"])
+    last = {row["sweep_id"]: row["id"] for row in sorted(rows["plan"], key=lambda row: row["id"])}
+    for row in rows["plan"]:
+        names["plan"][row["id"]] = (row["sweep_id"], row["made"], str(row["grid"]), row["id"] in last.values())
+        row["followed"] = row["id"] in last.values()
+    found = {}
+    for name, its in rows.items():
+        for row in its:
+            for table, known in names.items():
+                column = f"{table}_id"
+                if row.get(column) in known:
+                    row[column] = known[row[column]]
+            if metadata.tables[name].autoincrement_column is not None:
+                del row["id"]
+        found[name] = sorted(repr(sorted(row.items(), key=lambda item: item[0])) for row in its)
+    return found
