@@ -22,9 +22,9 @@ def database(tmp_path):
         yield opened
 
 
-def wrote(tmp_path: Path, kind: str, content: object = 1) -> str:
+def wrote(tmp_path: Path, kind: str) -> str:
     """A file of the run beside the source; its hash."""
-    CheckpointFiles(tmp_path / "a.files" / FORMER).write(kind, 5, content)
+    CheckpointFiles(tmp_path / "a.files" / FORMER).write(kind, 5, {"anything": 1})
     found = listing_of(tmp_path / "a.files", FORMER)
     return next(each.sha256 for each in found if each.name.startswith(kind) and each.sha256)
 
