@@ -124,10 +124,10 @@ def _closing(merged: "Merged", brought: "Brought | None", dry_run: bool, files: 
     would, take = ("would come", "would take") if dry_run else ("came", "took")
     yield (
         f"{merged.target}: {count_of(merged.came, 'run')} and {count_of(merged.sweeps, 'sweep')} {would}, "
-        f"{merged.replaced} {take} the place of a run that waited here, {merged.same} brought nothing new"
+        f"{merged.replaced:,} {take} the place of a run that waited here, {merged.same:,} brought nothing new"
     )
     if merged.added:
-        yield f"{merged.added} of them as further generations, out of tables; kdx invalidate RUN --undo puts one in"
+        yield f"{merged.added:,} of them as further generations, out of tables; kdx invalidate RUN --undo puts one in"
     if not dry_run and not merged.rows:
         yield "nothing was changed"
     if merged.conflicts:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,9 +102,10 @@ class Side:
         self.sweeps = self._sweeps()
 
     def check_cells(self) -> None:
-        """Raises UnexpectedValueError for a cell whose id is not its hash, which would join what differs."""
-        for row in self.rows["cell"]:
-            whole_cell(row["id"].decode(), row["spec"].decode(errors="surrogateescape"))
+        """Raises DatabaseError for a cell whose id is not its hash, which would join what differs."""
+        with nullcontext() if self.database is None else self.database.translate_errors():
+            for row in self.rows["cell"]:
+                whole_cell(row["id"].decode(), row["spec"].decode(errors="surrogateescape"))
 
     def read(self, table: Table, column: str = "", ids: Collection[int] = ()) -> Iterator[Row]:
         """The rows of a table; with a column, those in which it has one of these values."""

@@ -184,8 +184,8 @@ def _runs(union: Union, sides: Sequence[Side], as_generation: bool) -> None:
             elif _comes_before(sides, mine, there):
                 place(key, mine)
         if running:
-            text = f"{running} runs are running in {side.name}: they are planned here, and come once they are over"
-            union.left.append(f"{text} and merged again")
+            runs = f"{running} runs are" if running > 1 else "1 run is"
+            union.left.append(f"{runs} running in {side.name}, and only planned here; merge again once that is over")
 
 
 def _results(sides: Sequence[Side]) -> list[dict[int, dict[str, int]]]:
@@ -332,6 +332,7 @@ def _evaluations(union: Union, sides: Sequence[Side]) -> None:
 
 
 def _trials(union: Union, sides: Sequence[Side]) -> None:
+    first_of: dict[bytes, str] = {}
     for side in sides:
         of_search: dict[bytes, dict[int, Row]] = defaultdict(dict)
         for row in side.rows["trial"]:
@@ -342,9 +343,10 @@ def _trials(union: Union, sides: Sequence[Side]) -> None:
             other = [number for number in its.keys() & there.keys() if not _same_trial(its[number], there[number])]
             if other:
                 first, name = min(other), search_id.decode()
-                here, mine = _trial(there[first], sides[0].name), _trial(its[first], side.name)
+                here, mine = _trial(there[first], first_of[search_id]), _trial(its[first], side.name)
                 union.conflicts.append(Conflict("search", f"search {name}", (f"other trial {first}",), here, mine))
                 continue
+            first_of.setdefault(search_id, side.name)
             for number, row in its.items():
                 if number not in there or (there[number]["state"] is None and row["state"] is not None):
                     there[number] = row
@@ -369,6 +371,7 @@ def _trial(row: Row, database: str) -> dict[str, Any]:
 def _sweeps(union: Union, sides: Sequence[Side], rename: bool) -> dict[tuple[int, bytes], bytes]:
     """(side, name there) → name here, of the sweeps that are in the union."""
     states: dict[bytes, list[SweepState]] = defaultdict(list)
+    first: dict[bytes, str] = {}
     names: dict[tuple[int, bytes], bytes] = {}
     for number, side in enumerate(sides):
         for name, state in side.sweeps.items():
@@ -380,10 +383,11 @@ def _sweeps(union: Union, sides: Sequence[Side], rename: bool) -> dict[tuple[int
                     differences = _other_plan(states[own][0], state) if states[own] else ()
                 if differences:
                     what = f"sweep {name.decode(errors='replace')}"
-                    here, there = ({"database": each} for each in (sides[0].name, side.name))
+                    here, there = ({"database": each} for each in (first[own], side.name))
                     union.conflicts.append(Conflict("sweep", what, differences, here, there))
                     continue
             states[own].append(state)
+            first.setdefault(own, side.name)
             names[number, name] = own
     union.sweeps = {name: _joined(its) for name, its in states.items() if its}
     return names
@@ -492,5 +496,6 @@ def _moved_cells(union: Union, sides: Sequence[Side]) -> None:
     former = {row[1] for row in union.migrations}
     for side in sides:
         if stale := [row["id"] for row in side.rows["cell"] if row["id"] in former]:
-            text = f"{len(stale)} cells of {side.name} have another id in another database, where a word was renamed"
+            cells = f"{len(stale)} cells of {side.name} have" if len(stale) > 1 else f"1 cell of {side.name} has"
+            text = f"{cells} another id in another database, where a word was renamed"
             union.left.append(f"{text}; kdx db migrate-cells does the same there")

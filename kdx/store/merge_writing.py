@@ -204,8 +204,8 @@ def _write_remarks(
             "run_id": run_ids[of] if of_run else None,  # type: ignore[index]
         }
 
-    def off(row: Row) -> RunKey | bytes:
-        return here.sweep_names[row["sweep_id"]] if row["run_id"] is None else here.key_of[row["run_id"]]
+    def off(row: Row) -> RunKey | bytes | None:
+        return here.sweep_names.get(row["sweep_id"]) if row["run_id"] is None else here.key_of[row["run_id"]]
 
     notes = union.notes - {(off(row), row["made"], row["text"]) for row in here.rows["note"]}
     tags = union.tags.keys() - {(off(row), row["word"]) for row in here.rows["tag"]}

@@ -90,28 +90,28 @@ def merge(
             refuse_same(one.backend, before)
             for other in opened[:number]:
                 refuse_same(one.backend, other.backend)
-        sides = [_source(one, stack.enter_context(one.read())) for one in opened]
+        sides = [_side(one, stack.enter_context(one.read())) for one in opened]
+        for side in sides:
+            side.check_cells()
         if dry_run and not before.exists():
             here = Side(None, None, before.name, before.location)
             union = unite([here, *sides], as_generation=as_generation, rename=rename)
             return _merged(union, [here, *sides], {})
         database = stack.enter_context(open_database(target, write=not dry_run, create=not dry_run, upgrade=False))
         with database.read() if dry_run else database.write() as connection:
-            here = Side(database, connection, database.name, database.location)
+            here = _side(database, connection)
             union = unite([here, *sides], as_generation=as_generation, rename=rename)
             rows = {} if dry_run else write(connection, [here, *sides], union, progress)
         return _merged(union, [here, *sides], rows)
 
 
-def _source(database: Database, connection: Connection) -> Side:
-    """What a database brings that may come from somebody else."""
+def _side(database: Database, connection: Connection) -> Side:
+    """What a database has, which may come from somebody else."""
     with database.translate_errors():
         for fault in database.backend.faults(connection, 1):
             hint = f"nothing was changed; kdx db check --db {shlex.quote(database.name)} says all that is wrong with it"
             raise DatabaseError(fault, place=database.name, hint=hint)
-        side = Side(database, connection, database.name, database.location)
-        side.check_cells()
-    return side
+        return Side(database, connection, database.name, database.location)
 
 
 def _merged(union: Union, sides: Sequence[Side], rows: Mapping[str, int]) -> Merged:

@@ -226,9 +226,7 @@ def test_what_is_running_elsewhere_is_planned_here_and_comes_later(two, backend)
     (target,) = [two[0]]
     merged = merge([two[1]], target)
     assert merged.replaced == 0
-    assert merged.left == (
-        f"1 runs are running in {two[1]}: they are planned here, and come once they are over and merged again",
-    )
+    assert merged.left == (f"1 run is running in {two[1]}, and only planned here; merge again once that is over",)
     assert set(of(target, states).values()) == {"pending"}
     with open_database(two[1], write=True) as opened, opened.write() as connection:
         connection.execute(update(run).where(run.c.owner == "b").values(state="failed", error="no"))
@@ -359,6 +357,7 @@ def test_another_series_of_trials_is_a_conflict(two):
     drawn(two[0], 0.1, 0.2)
     drawn(two[1], 0.1, 0.5, 0.3)
     (conflict,) = merge([two[1]], two[0]).conflicts
+    assert (conflict.here["database"], conflict.there["database"]) == (two[0], two[1])
     assert (conflict.kind, conflict.differences) == ("search", ("other trial 1",))
     assert (conflict.here["parameters"], conflict.there["parameters"]) == ({"lr": 0.2}, {"lr": 0.5})
     assert len(of(two[0])["trial"]) == 2
@@ -370,7 +369,10 @@ def test_a_cell_that_was_renamed_in_one_is_named(two, backend):
         moved = {"made": 1.0, "former_id": cell_id, "cell_id": cell_id, "former_spec": "{}", "change": "a → b"}
         connection.execute(insert(metadata.tables["cell_migration"]).values(moved))
     (left, *_) = merge([two[0]], two[1]).left
-    assert "have another id in another database, where a word was renamed; kdx db migrate-cells does the same" in left
+    assert left.startswith("1 cell of ")
+    assert left.endswith(
+        " has another id in another database, where a word was renamed; kdx db migrate-cells does the same there"
+    )
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(two, backend, new):
@@ -421,6 +423,24 @@ def test_a_database_that_was_made_up_is_refused_before_anything_is_written(two, 
         merge([two[1]], two[0])
     assert caught.value.place == two[1]
     assert backend.content(two[0]) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE sweep_run SET sweep_id = 77", "INSERT INTO note (made, run_id, text) VALUES (1, 77, 'x')"],
+)
+def test_a_target_that_contradicts_itself_is_refused(two, backend, statement):
+    backend.execute(two[0], statement)
+    before = backend.content(two[0])
+    with pytest.raises(DatabaseError) as caught:
+        merge([two[1]], two[0])
+    assert (caught.value.place, backend.content(two[0])) == (two[0], before)
+
+
+def test_a_remark_on_nothing_stays(two, backend):
+    backend.execute(two[0], "INSERT INTO note (made, text) VALUES (1, 'x')")
+    merge([two[1]], two[0])
+    assert len(of(two[0])["note"]) == 1
 
 
 def test_a_merge_that_is_killed_changes_nothing_and_is_done_again(two, new, in_processes):
