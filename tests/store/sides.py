@@ -4,6 +4,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -12,6 +13,14 @@ from kdx.store.database import Database
 from kdx.store.recording import register, repeat
 from kdx.store.records import RunState
 from kdx.store.schema import attempt, bits_of, environment, metric, output, plan, run, sweep
+
+
+def made(backend: Any, folder: Path) -> str:
+    """Makes a database without a sweep in a folder of its own, and returns its address."""
+    folder.mkdir(parents=True)
+    address = backend.nowhere(folder)
+    backend.make(address)
+    return str(address)
 
 
 def plan_at(database: Database, plan_of: Any, seeds: list[int], made: float, name: str = "demo", cells: int = 2) -> int:

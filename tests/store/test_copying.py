@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from filled import contents, fill
+from sides import made
 from sqlalchemy import func, select, update
 
 from kdx.errors import DatabaseError
@@ -82,8 +83,8 @@ def test_many_rows_come_in_batches(database: Database, address, other, sweep_id,
     assert len([one for one in sent if one.startswith("INSERT INTO metric")]) == 10
 
 
-def test_an_empty_database_takes_a_copy(full: Database, backend, address, other):
-    backend.make(other)
+def test_an_empty_database_takes_a_copy(full: Database, backend, address, tmp_path):
+    other = made(backend, tmp_path / "empty")
     copy(address, other)
     with open_database(other, write=False) as new:
         assert contents(new) == contents(full)
@@ -113,8 +114,8 @@ def test_without_a_source_there_is_no_copy(backend, nowhere, other):
 
 
 @pytest.mark.parametrize("older", ["source", "target"])
-def test_another_schema_is_refused_and_named(full: Database, backend, address, other, older):
-    backend.make(other)
+def test_another_schema_is_refused_and_named(full: Database, backend, address, tmp_path, older):
+    other = made(backend, tmp_path / "empty")
     which = address if older == "source" else other
     backend.execute(which, "UPDATE kdx_alembic_version SET version_num = '0001'")
     before = backend.content(other)

@@ -2,7 +2,7 @@
 
 import pytest
 from filled import fill
-from sides import came_to, plan_at, run_of
+from sides import came_to, made, plan_at, run_of
 
 from kdx.store import verbatim
 from kdx.store.database import Database, open_database
@@ -14,9 +14,7 @@ from kdx.store.schema import metric
 
 @pytest.fixture
 def other(backend, tmp_path):
-    (tmp_path / "other").mkdir()
-    backend.make(backend.nowhere(tmp_path / "other"))
-    with open_database(backend.nowhere(tmp_path / "other"), write=True) as opened:
+    with open_database(made(backend, tmp_path / "other"), write=True) as opened:
         yield opened
 
 

@@ -2,13 +2,15 @@
 
 import os
 import signal
+import tempfile
+from itertools import count
 from pathlib import Path
 
 import pytest
 from filled import contents, fill, natural
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sides import again, came_to, plan_at, run_of, states
+from sides import again, came_to, made, plan_at, run_of, states
 from sqlalchemy import func, insert, select, update
 
 from kdx.errors import DatabaseError
@@ -23,23 +25,19 @@ from kdx.store.schema import attempt, bits_of, evaluation, evaluation_metric, me
 @pytest.fixture
 def make(backend, tmp_path):
     """Makes a database of a name."""
-
-    def make(name: str) -> str:
-        (tmp_path / name).mkdir(exist_ok=True)
-        address = backend.nowhere(tmp_path / name)
-        backend.make(address)
-        return address
-
-    return make
+    return lambda name: made(backend, tmp_path / name)
 
 
 @pytest.fixture
 def new(backend, tmp_path):
-    """An address of a name, at which there is nothing."""
+    """An address at which there is nothing, the same for the same name."""
+    addresses: dict[str, str] = {}
 
     def new(name: str) -> str:
-        (tmp_path / name).mkdir(exist_ok=True)
-        return backend.nowhere(tmp_path / name)
+        if name not in addresses:
+            (tmp_path / name).mkdir()
+            addresses[name] = backend.nowhere(tmp_path / name)
+        return addresses[name]
 
     return new
 
@@ -134,8 +132,8 @@ def test_of_two_that_came_equally_far_the_one_of_the_target_stays(two):
 def test_the_same_results_are_one_run_whoever_computed_them(two, new, backend):
     written(two[0], (0, 0, "completed", {"host": "a", "at": 200.0}))
     written(two[1], (0, 0, "completed", {"host": "b", "at": 100.0}))
-    for order in (two, two[::-1]):
-        target = new("-".join(order).replace("/", ""))
+    for number, order in enumerate((two, two[::-1])):
+        target = new(f"target {number}")
         merged = merge(order, target)
         assert (merged.came, merged.same, merged.conflicts) == (4, 4, ())
         with open_database(target, write=False) as opened, opened.read() as connection:
@@ -246,12 +244,14 @@ def test_what_is_running_here_is_left_alone(two):
 
 
 def test_seeds_of_one_plan_are_joined(make, new, plan_of, backend):
-    for name, seeds, made in (("a", [0, 1], 10.0), ("b", [1, 5], 20.0)):
-        with open_database(make(name), write=True) as opened:
-            plan_at(opened, plan_of, seeds, made)
-    for order in (["a", "b"], ["b", "a"]):
-        target = new("to" + "".join(order))
-        sources = [new(name) for name in order]
+    addresses = {}
+    for name, seeds, at in (("a", [0, 1], 10.0), ("b", [1, 5], 20.0)):
+        addresses[name] = make(name)
+        with open_database(addresses[name], write=True) as opened:
+            plan_at(opened, plan_of, seeds, at)
+    for order in ("ab", "ba"):
+        target = new(f"to-{order}")
+        sources = [addresses[name] for name in order]
         assert merge(sources, target).conflicts == ()
         with open_database(target, write=False) as opened, opened.read() as connection:
             row = connection.execute(select(sweep)).one()
@@ -261,14 +261,14 @@ def test_seeds_of_one_plan_are_joined(make, new, plan_of, backend):
             assert connection.scalar(select(func.count()).select_from(plan)) == 3
             assert connection.scalar(select(func.count()).select_from(run)) == 6
         assert_repeatable(sources, target, backend)
-    assert of(new("toab")) == of(new("toba"))
+    assert of(new("to-ab")) == of(new("to-ba"))
 
 
 def test_another_plan_of_the_same_name_is_a_conflict_and_its_runs_come(make, plan_of, backend):
-    for name, cells, made in (("a", 2, 10.0), ("b", 3, 20.0)):
-        with open_database(make(name), write=True) as opened:
-            plan_at(opened, plan_of, [0], made, cells=cells)
-    a, b = (str(Path(make("c")).parent.parent / name / "runs.db") for name in "ab")
+    a, b = make("a"), make("b")
+    for address, cells, at in ((a, 2, 10.0), (b, 3, 20.0)):
+        with open_database(address, write=True) as opened:
+            plan_at(opened, plan_of, [0], at, cells=cells)
     before = of(a)
     merged = merge([b], a)
     assert [(one.kind, one.what, one.differences) for one in merged.conflicts] == [
@@ -483,14 +483,12 @@ def _side(draw, number: int):
 
 
 @pytest.fixture
-def made(backend, plan_of, tmp_path):
-    counter = iter(range(10**6))
+def written_side(backend, plan_of, tmp_path):
+    counter = count()
 
-    def made(side) -> str:
+    def written_side(side) -> str:
         seeds, runs, words, number = side
-        (tmp_path / f"side-{(count := next(counter))}").mkdir()
-        address = backend.nowhere(tmp_path / f"side-{count}")
-        backend.make(address)
+        address = made(backend, tmp_path / f"side-{next(counter)}")
         host = "abc"[number]
         with open_database(address, write=True) as opened:
             plan_at(opened, plan_of, seeds, 10.0 + number)
@@ -511,20 +509,19 @@ def made(backend, plan_of, tmp_path):
                     connection.exec_driver_sql(f"UPDATE {table} SET made = {5 + number}")
         return address
 
-    return made
+    return written_side
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=_side(0), other=_side(1), third=_side(2))
-def test_the_order_of_databases_does_not_matter_and_again_changes_nothing(made, tmp_path, backend, one, other, third):
-    sources = [made(side) for side in (one, other, third)]
-    names = [f"{Path(source).parent.name}" for source in sources]
+def test_the_order_of_databases_does_not_matter_and_again_changes_nothing(
+    written_side, tmp_path, backend, one, other, third
+):
+    sources = [written_side(side) for side in (one, other, third)]
+    folders = Path(tempfile.mkdtemp(dir=tmp_path))
     found = []
     for order in ([0, 1, 2], [2, 0, 1]):
-        folder = tmp_path / "-".join(["to", *(names[each] for each in order)])
-        folder.mkdir()
-        target = backend.nowhere(folder)
-        backend.make(target)  # faster than the merge would
+        target = made(backend, folders / str(len(found)))
         merged = merge([sources[each] for each in order], target)
         assert merged.conflicts == ()
         assert_repeatable([sources[each] for each in reversed(order)], target, backend)

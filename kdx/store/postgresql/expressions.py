@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy.ext.compiler import compiles
 
+from kdx.store.columns import Json
 from kdx.store.schema import now
 from kdx.store.verbatim import FromUtf8, KeysGoOn, Utf8
 
@@ -21,8 +22,8 @@ def _utf8(element: Utf8, compiler: Any, **options: Any) -> str:
 
 @compiles(FromUtf8, "postgresql")
 def _from_utf8(element: FromUtf8, compiler: Any, **options: Any) -> str:
-    kind = compiler.dialect.type_compiler_instance.process(element.type)
-    return f"CAST(convert_from({compiler.process(element.bytes, **options)}, 'UTF8') AS {kind})"
+    text = f"convert_from({compiler.process(element.bytes, **options)}, 'UTF8')"
+    return f"CAST({text} AS JSON)" if isinstance(element.type, Json) else text
 
 
 @compiles(KeysGoOn, "postgresql")
