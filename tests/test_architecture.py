@@ -279,6 +279,8 @@ def test_every_module_has_its_tests():
         ["gc", "--help"],
         ["db", "--help"],
         ["db", "backup", "--help"],
+        ["db", "copy", "--help"],
+        ["db", "merge", "--help"],
     ],
     ids=" ".join,
 )

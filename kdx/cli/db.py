@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdx.cli import migrate_cells
+from kdx.cli import copy, merge, migrate_cells
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
 from kdx.cli.options import DATABASE, Db, Json, in_database
@@ -19,7 +19,7 @@ FOUND = 5
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Look after the results database: check it, copy it, bring it up to date.",
+    help="Look after the results database: check it, copy it, join it with others, bring it up to date.",
     epilog="For the files of runs too: kdx doctor, kdx gc.",
     no_args_is_help=True,
 )
@@ -95,6 +95,8 @@ def upgrade(db: Db = DATABASE) -> None:
     say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")
 
 
+app.command("copy")(copy.copy)
+app.command("merge")(merge.merge)
 app.command("migrate-cells")(migrate_cells.migrate_cells)
 
 

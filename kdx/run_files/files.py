@@ -25,6 +25,8 @@ FOLDER = re.compile(r"[0-9a-f]{32}-\d+-\d+", re.ASCII)
 _FOR_RESUMING = frozenset({CheckpointKind.STEP, CheckpointKind.WEIGHTS, CheckpointKind.COPY})
 _LOG = "log.txt"
 _REMOVED = "weights-removed.txt"
+ELSEWHERE = "weights-elsewhere.txt"
+"""The note of a run that was merged from another database, beside which its weights lie."""
 
 
 class Kind(StrEnum):
@@ -40,6 +42,8 @@ class Kind(StrEnum):
     LOG = "log"
     REMOVED = "removed"
     """A note that the weights were removed on purpose."""
+    ELSEWHERE = "elsewhere"
+    """A note that the run was merged from another database, beside which its weights lie."""
     OTHER = "other"
     """A file that is not of kdx."""
 
@@ -79,7 +83,7 @@ class RunFile:
             return Kind.SET_ASIDE
         if is_half_written(self.name):
             return Kind.HALF_WRITTEN
-        return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED}.get(self.name, Kind.OTHER)
+        return {_LOG: Kind.LOG, _REMOVED: Kind.REMOVED, ELSEWHERE: Kind.ELSEWHERE}.get(self.name, Kind.OTHER)
 
 
 def files_beside(database: Path) -> Path:

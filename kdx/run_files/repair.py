@@ -66,7 +66,8 @@ def diagnose(
             findings.append(Finding(_name(run), f"running, but {why_lost(run)}", Repair.GIVE_BACK, run=run))
     files = list(listed or ())
     whole = [file for file in files if file.folder in runs and file not in damaged]
-    kept = {file.folder for file in whole if file.kind is Kind.REMOVED or is_of(file, runs[file.folder])}
+    noted = (Kind.REMOVED, Kind.ELSEWHERE)
+    kept = {file.folder for file in whole if file.kind in noted or is_of(file, runs[file.folder])}
     resumable = {file.folder for file in whole if file.resume_step is not None}
     newest = {(run.cell_id, run.seed): name for name, run in runs.items() if run.state is RunState.COMPLETED}
     lost = [runs[name] for key, name in newest.items() if key in inventory.planned and name not in kept]

@@ -63,7 +63,7 @@ def _rule(kind: Kind, run: RunRecord | None, planned: bool, selected: bool) -> R
         return None
     if run is None:
         return RetentionRule.UNKNOWN
-    if run.state is RunState.RUNNING or kind is Kind.REMOVED:
+    if run.state is RunState.RUNNING or kind in (Kind.REMOVED, Kind.ELSEWHERE):
         return None
     if not planned:
         return RetentionRule.UNPLANNED

@@ -135,7 +135,9 @@ class Database:
             raise translated from error
 
 
-def open_database(address: str | Path, *, write: bool, create: bool = False, patient: bool = False) -> Database:
+def open_database(
+    address: str | Path, *, write: bool, create: bool = False, patient: bool = False, upgrade: bool = True
+) -> Database:
     """Opens a results database, and migrates it to the newest schema if it is opened to write.
 
     An older database is copied before; a copy of a file lies beside it, with the name of the new schema, such as
@@ -146,6 +148,7 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         write: without it nothing is written, with one exception: the half transaction of a killed writer is undone,
             where that is permitted.
         create: creates the database where there is none.
+        upgrade: without it an older database is refused, even if it is to be written.
         patient: opening too waits `PATIENT_SECONDS` for other processes, since no user is waiting.
 
     Raises:
@@ -165,7 +168,7 @@ def open_database(address: str | Path, *, write: bool, create: bool = False, pat
         raise DatabaseError(
             "there is nothing in it, so it is no results database", place=before.name, hint=OTHER_DATABASE
         )
-    if revision != REVISION and not write:
+    if revision not in (None, REVISION) and not (write and upgrade):
         raise DatabaseError(
             f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
             place=before.name,

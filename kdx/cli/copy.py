@@ -1,0 +1,72 @@
+"""`kdx db copy`: copies the results database into another one, of the same or another kind."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdx.cli.console import out_json, say
+from kdx.cli.options import Json
+
+if TYPE_CHECKING:
+    from kdx.store.copying import Copied
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="The database to copy, a file or an address.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="The copy: nothing is there yet, or an empty database.")],
+    json: Json = False,
+) -> None:
+    """Copy the whole database into another one, of the same or another kind, and compare every row.
+
+    It may be in use meanwhile. All is written at once: a call that is
+    killed leaves an empty database, into which it can be made again.
+    The copy has the same identity, so that files of runs that are copied
+    too are its own; checkpoints and weights are not copied.
+
+    Example: kdx db copy runs.db copies/runs.db
+    """
+    from kdx.cli.wording import count_of
+    from kdx.store import copying
+
+    with progress_bar("copying") as progress:
+        copied = copying.copy(source, target, progress)
+    rows = sum(copied.rows.values())
+    if json:
+        out_json({"source": copied.source, "target": copied.target, "rows": dict(copied.rows), "equal": True})
+    say(f"copied {count_of(rows, 'row')} of {len(copied.rows)} tables, and compared them: every row is equal")
+    say(_files(copied))
+    say(f"read it with: kdx report --db {shlex.quote(copied.target)}")
+
+
+def _files(copied: "Copied") -> str:
+    from kdx.run_files.files import files_beside
+
+    former, new = files_beside(copied.former_location), files_beside(copied.location)
+    if not former.is_dir():
+        return f"checkpoints and weights are none of it: there are none at {former}"
+    return f"checkpoints and weights were not copied; bring them with: {_by_hand(former, new)}"
+
+
+def _by_hand(former: Path, new: Path) -> str:
+    # With the point the content goes into the folder, whether it is there or not.
+    return f"cp -r {shlex.quote(f'{former}/.')} {shlex.quote(str(new))}"
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal, nothing elsewhere; it is told how many rows are done, of how many, if that is known."""
+    if not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(what, total=None)
+        yield lambda done, of: bars.update(bar, completed=done, total=of)

@@ -1,0 +1,546 @@
+"""Databases that are joined have everything once; what contradicts is named and never overwritten."""
+
+import os
+import signal
+import tempfile
+from itertools import count
+from pathlib import Path
+
+import pytest
+from filled import contents, fill, natural
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sides import again, came_to, made, plan_at, run_of, states
+from sqlalchemy import func, insert, select, update
+
+from kdx.errors import DatabaseError
+from kdx.store import leases, remarks
+from kdx.store.check import check
+from kdx.store.database import Database, open_database
+from kdx.store.invalidations import invalidate, reasons, withdraw
+from kdx.store.merging import Merged, merge
+from kdx.store.schema import attempt, bits_of, evaluation, evaluation_metric, metadata, metric, plan, run, sweep, trial
+
+
+@pytest.fixture
+def make(backend, tmp_path):
+    """Makes a database of a name."""
+    return lambda name: made(backend, tmp_path / name)
+
+
+@pytest.fixture
+def new(backend, tmp_path):
+    """An address at which there is nothing, the same for the same name."""
+    addresses: dict[str, str] = {}
+
+    def new(name: str) -> str:
+        if name not in addresses:
+            (tmp_path / name).mkdir()
+            addresses[name] = backend.nowhere(tmp_path / name)
+        return addresses[name]
+
+    return new
+
+
+@pytest.fixture
+def two(make, plan_of):
+    """Two databases with the same sweep: runs 1 to 4, of which none has begun."""
+    found = []
+    for number, name in enumerate("ab"):
+        address = make(name)
+        # Each database has an id of its own, which copies of one have not.
+        with open_database(address, write=True) as opened:
+            with opened.write() as connection:
+                connection.exec_driver_sql(f"UPDATE identity SET id = '{name * 32}'")
+            opened.backend.id = name * 32
+            plan_at(opened, plan_of, [0, 1], 10.0 + number)
+        found.append(address)
+    return found
+
+
+def of(address: str, read=natural):
+    with open_database(address, write=False) as opened:
+        return read(opened)
+
+
+def written(address: str, *ends: tuple) -> None:
+    """Lets runs of a database end: cell, seed, state, and whatever `came_to` takes."""
+    with open_database(address, write=True) as opened:
+        for cell, seed, state, *more in ends:
+            came_to(opened, run_of(opened, cell, seed), state, **(more[0] if more else {}))
+
+
+def assert_repeatable(sources: list[str], target: str, backend, **options: bool) -> None:
+    before = repr(backend.content(target))  # NaN is not equal to itself
+    assert merge(sources, target, **options).rows == {}
+    assert repr(backend.content(target)) == before
+
+
+def test_all_that_a_database_has_comes_into_a_new_one(address, database, plan_of, new, backend):
+    fill(database, plan_of())
+    merged = merge([address], new("target"))
+    assert of(new("target")) == natural(database)
+    assert {name for name in metadata.tables if name not in merged.rows} == {"identity"}
+    assert len(of(new("target"), check).faults) == len(check(database).faults)
+    assert of(new("target"), lambda opened: opened.id) != database.id
+    assert_repeatable([address], new("target"), backend)
+
+
+def test_runs_of_both_are_there_once(two, new, backend):
+    written(two[0], (0, 0, "completed"), (0, 1, "failed", {"step": 3}))
+    written(two[1], (1, 0, "completed", {"host": "b"}), (1, 1, "interrupted", {"step": 4, "host": "b"}))
+    merged = merge(two, new("target"))
+    assert (merged.came, merged.replaced, merged.conflicts) == (4, 0, ())
+    assert sorted(of(new("target"), states).values()) == ["completed", "completed", "failed", "interrupted"]
+    assert {name for name, rows in of(new("target")).items() if len(rows) == 1} == {"sweep"}
+    assert_repeatable(two, new("target"), backend)
+    assert of(new("target"), check).faults == ()
+
+
+def test_what_is_done_elsewhere_replaces_what_waits(two, backend):
+    written(two[0], (0, 1, "interrupted", {"step": 4, "host": "a"}))
+    written(two[1], (0, 0, "completed"), (0, 1, "completed", {"host": "b"}))
+    with open_database(two[0], write=True) as opened:
+        remarks.annotate(opened, run_id=run_of(opened, 0, 1), text="see here", tags=["odd"])
+    merged = merge([two[1]], two[0])
+    assert (merged.came, merged.replaced) == (0, 2)
+    assert sorted(of(two[0], states).values()) == ["completed", "completed", "pending", "pending"]
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert sorted(connection.scalars(select(attempt.c.owner))) == ["a", "b"]
+        assert len(remarks.remarks(opened).of_runs) == 1
+    assert_repeatable([two[1]], two[0], backend)
+
+
+def test_what_is_done_here_is_not_replaced_by_what_waits_there(two, backend):
+    written(two[0], (0, 0, "completed"), (0, 1, "failed", {"step": 5}))
+    written(two[1], (0, 0, "interrupted", {"step": 4}), (0, 1, "interrupted", {"step": 4}))
+    before = of(two[0])
+    merge([two[1]], two[0])
+    after = of(two[0])
+    assert {name for name in before if before[name] != after[name]} <= {"sweep", "plan", "plan_cell", "environment"}
+
+
+def test_of_two_that_came_equally_far_the_one_of_the_target_stays(two):
+    for address, host in zip(two, "ab", strict=True):
+        written(address, (0, 0, "failed", {"step": 5, "host": host}))
+    for source, target, host in ((two[1], two[0], "a"), (two[0], two[1], "b")):
+        assert merge([source], target).replaced == 0
+        with open_database(target, write=False) as opened, opened.read() as connection:
+            assert connection.scalars(select(attempt.c.owner)).all() == [host]
+
+
+def test_the_same_results_are_one_run_whoever_computed_them(two, new, backend):
+    written(two[0], (0, 0, "completed", {"host": "a", "at": 200.0}))
+    written(two[1], (0, 0, "completed", {"host": "b", "at": 100.0}))
+    for number, order in enumerate((two, two[::-1])):
+        target = new(f"target {number}")
+        merged = merge(order, target)
+        assert (merged.came, merged.same, merged.conflicts) == (4, 4, ())
+        with open_database(target, write=False) as opened, opened.read() as connection:
+            assert connection.scalars(select(attempt.c.owner)).all() == ["b"], "the first that was done stands"
+
+
+def test_what_is_in_the_target_stands(two, backend):
+    written(two[0], (0, 0, "completed", {"host": "a", "at": 200.0}))
+    written(two[1], (0, 0, "completed", {"host": "b", "at": 100.0}))
+    merge([two[1]], two[0])
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert connection.scalars(select(attempt.c.owner)).all() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "differences"),
+    [
+        ({"value": 2.0}, ("other valid_score", "other metrics", "other texts")),
+        ({"state": "diverged"}, ("other state",)),
+        ({"step": 11}, ("other valid_step", "other metrics")),
+    ],
+)
+def test_other_results_are_a_conflict_and_nothing_of_the_run_changes(two, backend, change, differences):
+    written(two[0], (0, 0, "completed", {"host": "a"}))
+    written(two[1], (0, 0, change.pop("state", "completed"), {"host": "b", **change}), (1, 1, "completed"))
+    before = of(two[0])
+    merged = merge([two[1]], two[0])
+    (conflict,) = merged.conflicts
+    assert (conflict.kind, conflict.differences) == ("run", differences)
+    assert (conflict.here["database"], conflict.there["database"]) == (two[0], two[1])
+    assert (conflict.here["owner"], conflict.there["owner"]) == ("a", "b")
+    assert conflict.there["environment"] == {"processor": "b"}
+    assert merged.replaced == 1
+    after = of(two[0])
+    assert set(before["metric"]) < set(after["metric"])
+    assert len(after["metric"]) == 2
+    assert before["run"][0] in after["run"] or before["run"][1] in after["run"]
+    again = merge([two[1]], two[0])
+    assert (again.rows, again.conflicts) == ({}, merged.conflicts)
+
+
+def test_what_is_written_on_a_run_in_conflict_is_left_with_it(two):
+    written(two[0], (0, 0, "completed"))
+    written(two[1], (0, 0, "completed", {"value": 2.0}))
+    with open_database(two[1], write=True) as opened:
+        remarks.annotate(opened, run_id=run_of(opened, 0, 0), text="of the other", tags=["other"])
+        invalidate(opened, [run_of(opened, 0, 0)], "odd")
+    merge([two[1]], two[0])
+    assert [of(two[0])[name] for name in ("note", "tag", "invalidation")] == [[], [], []]
+
+
+def test_a_run_with_other_results_may_come_as_a_further_generation(two, backend):
+    written(two[0], (0, 0, "completed"))
+    written(two[1], (0, 0, "completed", {"value": 2.0}))
+    before = of(two[0])
+    merged = merge([two[1]], two[0], as_generation=True)
+    assert (merged.conflicts, merged.added, merged.came) == ((), 1, 1)
+    with open_database(two[0], write=True) as opened:
+        further = run_of(opened, 0, 0, generation=1)
+        with opened.read() as connection:
+            values = connection.execute(select(metric.c.run_id, metric.c.value).order_by(metric.c.value)).all()
+            assert [tuple(row) for row in values] == [(run_of(opened, 0, 0), 1.0), (further, 2.0)]
+            why = reasons(connection)[further]
+        assert (
+            why
+            == f"generation 0 of {two[1]}, where it has other results: other valid_score; other metrics; other texts"
+        )
+        assert set(before["run"]) < set(natural(opened)["run"])
+        withdraw(opened, [further])  # somebody wants it in tables
+    assert_repeatable([two[1]], two[0], backend, as_generation=True)
+    # It is known again without the option, too.
+    assert merge([two[1]], two[0]).conflicts == ()
+
+
+def test_generations_of_both_are_joined(two, backend):
+    for address, value in zip(two, (1.0, 1.0), strict=True):
+        written(address, (0, 0, "completed", {"value": value}))
+    with open_database(two[1], write=True) as opened:
+        came_to(opened, again(opened, run_of(opened, 0, 0)), "completed", value=3.0)
+    merged = merge([two[1]], two[0])
+    assert (merged.came, merged.conflicts) == (1, ())
+    assert_repeatable([two[1]], two[0], backend)
+
+
+def test_what_is_running_elsewhere_is_planned_here_and_comes_later(two, backend):
+    with open_database(two[1], write=True) as opened:
+        leases.claim(opened, run_of(opened, 0, 0), "b", 60)
+    (target,) = [two[0]]
+    merged = merge([two[1]], target)
+    assert merged.replaced == 0
+    assert merged.left == (f"1 run is running in {two[1]}, and only planned here; merge again once that is over",)
+    assert set(of(target, states).values()) == {"pending"}
+    with open_database(two[1], write=True) as opened, opened.write() as connection:
+        connection.execute(update(run).where(run.c.owner == "b").values(state="failed", error="no"))
+    assert merge([two[1]], target).replaced == 1
+
+
+def test_what_is_running_here_is_left_alone(two):
+    with open_database(two[0], write=True) as opened:
+        number = run_of(opened, 0, 0)
+        leases.claim(opened, number, "a", 60)
+    written(two[1], (0, 0, "completed"))
+    merged = merge([two[1]], two[0])
+    text = f"run {number} is running here, and completed in {two[1]}; merge again once it is over"
+    assert (merged.left, merged.replaced) == ((text,), 0)
+    with open_database(two[0], write=True) as opened:
+        assert leases.renew(opened, "a", 60) == 1
+
+
+def test_seeds_of_one_plan_are_joined(make, new, plan_of, backend):
+    addresses = {}
+    for name, seeds, at in (("a", [0, 1], 10.0), ("b", [1, 5], 20.0)):
+        addresses[name] = make(name)
+        with open_database(addresses[name], write=True) as opened:
+            plan_at(opened, plan_of, seeds, at)
+    for order in ("ab", "ba"):
+        target = new(f"to-{order}")
+        sources = [addresses[name] for name in order]
+        assert merge(sources, target).conflicts == ()
+        with open_database(target, write=False) as opened, opened.read() as connection:
+            row = connection.execute(select(sweep)).one()
+            last = connection.execute(select(plan).order_by(plan.c.id.desc()).limit(1)).one()
+            assert row.grid["seeds"] == last.grid["seeds"] == [0, 1, 5]
+            assert (row.created, row.updated, last.made) == (10.0, 20.0, 20.0)
+            assert connection.scalar(select(func.count()).select_from(plan)) == 3
+            assert connection.scalar(select(func.count()).select_from(run)) == 6
+        assert_repeatable(sources, target, backend)
+    assert of(new("to-ab")) == of(new("to-ba"))
+
+
+def test_another_plan_of_the_same_name_is_a_conflict_and_its_runs_come(make, plan_of, backend):
+    a, b = make("a"), make("b")
+    for address, cells, at in ((a, 2, 10.0), (b, 3, 20.0)):
+        with open_database(address, write=True) as opened:
+            plan_at(opened, plan_of, [0], at, cells=cells)
+    before = of(a)
+    merged = merge([b], a)
+    assert [(one.kind, one.what, one.differences) for one in merged.conflicts] == [
+        ("sweep", "sweep demo", ("2 cells and 3, 2 of them the same",))
+    ]
+    assert merged.came == 1
+    assert [of(a)[name] for name in ("sweep", "plan")] == [before[name] for name in ("sweep", "plan")]
+
+
+def test_it_can_come_under_a_name_of_its_own(two, plan_of, backend):
+    with open_database(two[1], write=True) as opened:
+        plan_at(opened, plan_of, [0], 30.0, cells=3)
+        remarks.annotate(opened, sweep_id=1, text="the larger one", tags=())
+    merged = merge([two[1]], two[0], rename=True)
+    assert (merged.conflicts, merged.sweeps) == ((), 1)
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert sorted(connection.scalars(select(sweep.c.name))) == ["demo", "demo-of-bbbbbbbb"]
+        assert len(remarks.remarks(opened).of_sweeps) == 1
+    assert_repeatable([two[1]], two[0], backend, rename=True)
+
+
+def reading_of(opened: Database, run_id: int, value: float | None, made: float = 1.0) -> None:
+    with opened.write() as connection:
+        error = "no room" if value is None else None
+        row = {"run_id": run_id, "settings_id": "a" * 32, "settings": {"length": 9}, "made": made, "error": error}
+        key = connection.execute(insert(evaluation).values(row).returning(evaluation.c.id)).scalar_one()
+        if value is not None:
+            number = {"evaluation_id": key, "name": "loss", "value": value, "bits": bits_of(value)}
+            connection.execute(insert(evaluation_metric), number)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "stands", "conflicts"),
+    [(None, 2.0, [2.0], 0), (2.0, None, [2.0], 0), (2.0, 2.0, [2.0], 0), (2.0, 3.0, [2.0], 1), (None, None, [], 0)],
+)
+def test_an_evaluation_that_was_made_stands(two, backend, here, there, stands, conflicts):
+    for address, value in zip(two, (here, there), strict=True):
+        written(address, (0, 0, "completed"))
+        with open_database(address, write=True) as opened:
+            reading_of(opened, run_of(opened, 0, 0), value)
+    merged = merge([two[1]], two[0])
+    assert [one.kind for one in merged.conflicts] == ["evaluation"] * conflicts
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert connection.scalars(select(evaluation_metric.c.value)).all() == stands
+        assert connection.scalar(select(func.count()).select_from(evaluation)) == 1
+    assert_repeatable([two[1]], two[0], backend)
+
+
+def test_a_reason_that_was_withdrawn_anywhere_is_withdrawn(two, backend):
+    for address in two:
+        written(address, (0, 0, "completed"))
+        with open_database(address, write=True) as opened:
+            number = run_of(opened, 0, 0)
+            invalidate(opened, [number], "odd")
+            with opened.write() as connection:
+                connection.exec_driver_sql("UPDATE invalidation SET made = 7")
+            if address == two[1]:
+                withdraw(opened, [number])
+    merge([two[1]], two[0])
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert reasons(connection) == {}
+    assert_repeatable([two[1]], two[0], backend)
+
+
+def drawn(address: str, *rates: float, ended: int = 0) -> None:
+    from kdx.store.schema import search
+
+    with open_database(address, write=True) as opened, opened.write() as connection:
+        connection.execute(insert(search).values(id="5" * 32, made=1.0, search={"tuning": {"seeds": [0]}}))
+        for number, rate in enumerate(rates):
+            end = {"state": "completed", "value": 1.0, "bits": bits_of(1.0)} if number < ended else {}
+            row = {"search_id": "5" * 32, "number": number, "parameters": {"lr": rate}, "attributes": {}}
+            connection.execute(insert(trial).values(**row, **end))
+
+
+def test_trials_of_one_series_are_joined(two, backend):
+    drawn(two[0], 0.1, 0.2, ended=1)
+    drawn(two[1], 0.1, 0.2, 0.3, ended=2)
+    assert merge([two[1]], two[0]).conflicts == ()
+    with open_database(two[0], write=False) as opened, opened.read() as connection:
+        assert connection.scalars(select(trial.c.state).order_by(trial.c.number)).all() == ["completed"] * 2 + [None]
+    assert_repeatable([two[1]], two[0], backend)
+
+
+def test_another_series_of_trials_is_a_conflict(two):
+    drawn(two[0], 0.1, 0.2)
+    drawn(two[1], 0.1, 0.5, 0.3)
+    (conflict,) = merge([two[1]], two[0]).conflicts
+    assert (conflict.here["database"], conflict.there["database"]) == (two[0], two[1])
+    assert (conflict.kind, conflict.differences) == ("search", ("other trial 1",))
+    assert (conflict.here["parameters"], conflict.there["parameters"]) == ({"lr": 0.2}, {"lr": 0.5})
+    assert len(of(two[0])["trial"]) == 2
+
+
+def test_a_cell_that_was_renamed_in_one_is_named(two, backend):
+    with open_database(two[0], write=True) as opened, opened.write() as connection:
+        cell_id = connection.scalar(select(run.c.cell_id).limit(1))
+        moved = {"made": 1.0, "former_id": cell_id, "cell_id": cell_id, "former_spec": "{}", "change": "a → b"}
+        connection.execute(insert(metadata.tables["cell_migration"]).values(moved))
+    (left, *_) = merge([two[0]], two[1]).left
+    assert left.startswith("1 cell of ")
+    assert left.endswith(
+        " has another id in another database, where a word was renamed; kdx db migrate-cells does the same there"
+    )
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(two, backend, new):
+    written(two[1], (0, 0, "completed"), (0, 1, "completed", {"value": 2.0}))
+    written(two[0], (0, 1, "completed", {"value": 3.0}))
+    before = backend.content(two[0])
+    dry = merge([two[1]], two[0], dry_run=True)
+    assert backend.content(two[0]) == before
+    done = merge([two[1]], two[0])
+    assert dry == Merged(**{**vars(done), "rows": {}})
+    assert merge([two[1]], new("absent"), dry_run=True).came == 4
+    assert backend.content(new("absent")) is None
+
+
+def test_a_database_is_not_merged_into_itself(two, backend):
+    before = backend.content(two[0])
+    for sources, target in (([two[0]], two[0]), ([two[1], two[1]], two[0])):
+        with pytest.raises(DatabaseError, match="this is one database under both names"):
+            merge(sources, target)
+    assert backend.content(two[0]) == before
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_another_schema_is_refused_and_named(two, backend, older):
+    backend.execute(two[older], "UPDATE kdx_alembic_version SET version_num = '0001'")
+    before = backend.content(two[0])
+    with pytest.raises(DatabaseError, match="written by an older kdx: its schema is 0001") as caught:
+        merge([two[1]], two[0])
+    assert caught.value.place == two[older]
+    assert backend.content(two[0]) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE cell SET spec = '{}'",
+        "UPDATE run SET seed = -1 WHERE id = 1",
+        "UPDATE run SET cell_id = 'ffffffffffffffffffffffffffffffff' WHERE id = 1",
+        "UPDATE sweep_run SET sweep_id = 77",
+        "UPDATE run SET state = 'nonsense' WHERE id = 1",
+        "UPDATE sweep SET grid = '[]'",
+    ],
+)
+def test_a_database_that_was_made_up_is_refused_before_anything_is_written(two, backend, statement):
+    backend.execute(two[1], statement)
+    before = backend.content(two[0])
+    with pytest.raises(DatabaseError) as caught:
+        merge([two[1]], two[0])
+    assert caught.value.place == two[1]
+    assert backend.content(two[0]) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE sweep_run SET sweep_id = 77", "INSERT INTO note (made, run_id, text) VALUES (1, 77, 'x')"],
+)
+def test_a_target_that_contradicts_itself_is_refused(two, backend, statement):
+    backend.execute(two[0], statement)
+    before = backend.content(two[0])
+    with pytest.raises(DatabaseError) as caught:
+        merge([two[1]], two[0])
+    assert (caught.value.place, backend.content(two[0])) == (two[0], before)
+
+
+def test_a_remark_on_nothing_stays(two, backend):
+    backend.execute(two[0], "INSERT INTO note (made, text) VALUES (1, 'x')")
+    merge([two[1]], two[0])
+    assert len(of(two[0])["note"]) == 1
+
+
+def test_a_merge_that_is_killed_changes_nothing_and_is_done_again(two, new, in_processes):
+    written(two[1], (0, 0, "completed"), (1, 0, "completed"))
+    before = of(two[0])
+    for number in range(1, 8, 2):
+
+        def merge_until(number: int = number) -> int:
+            seen = []
+
+            def progress(rows: int) -> None:
+                seen.append(rows)
+                if len(seen) == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            child = os.fork()
+            if not child:
+                merge([two[1]], two[0], progress=progress)
+                os._exit(0)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        (code,) = in_processes(merge_until)
+        if code == "0":
+            break
+        assert of(two[0]) == before
+    merge([two[1]], two[0])
+    assert of(two[0]) != before
+
+
+ENDS = st.sampled_from(["pending", "interrupted", "failed", "cancelled", "completed", "diverged"])
+
+
+@st.composite
+def _side(draw, number: int):
+    """What became of each run of (cell, seed), its attempts being this side's own."""
+    seeds = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
+    runs = {(cell, seed): (draw(ENDS), draw(st.integers(1, 3))) for cell in range(2) for seed in seeds}
+    words = draw(st.lists(st.sampled_from(["x", "y"]), unique=True))
+    return sorted(seeds), runs, words, number
+
+
+@pytest.fixture
+def written_side(backend, plan_of, tmp_path):
+    counter = count()
+
+    def written_side(side) -> str:
+        seeds, runs, words, number = side
+        address = made(backend, tmp_path / f"side-{next(counter)}")
+        host = "abc"[number]
+        with open_database(address, write=True) as opened:
+            plan_at(opened, plan_of, seeds, 10.0 + number)
+            for (cell, seed), (state, step) in runs.items():
+                # A finished run is the same bits wherever it was computed; the value stands for them.
+                final = state in ("completed", "diverged")
+                end, value = (
+                    ("completed" if (cell + seed) % 2 else "diverged", 1.0) if final else (state, float(number))
+                )
+                if state != "pending":
+                    reached = 10 if final else step
+                    which = run_of(opened, cell, seed)
+                    came_to(opened, which, end, value=value, step=reached, host=host, at=100.0 + 7 * number)
+            for word in words:
+                remarks.annotate(opened, sweep_id=1, text=f"{word} of {host}", tags=[word])
+            with opened.write() as connection:
+                for table in ("note", "tag"):
+                    connection.exec_driver_sql(f"UPDATE {table} SET made = {5 + number}")
+        return address
+
+    return written_side
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=_side(0), other=_side(1), third=_side(2))
+def test_the_order_of_databases_does_not_matter_and_again_changes_nothing(
+    written_side, tmp_path, backend, one, other, third
+):
+    sources = [written_side(side) for side in (one, other, third)]
+    folders = Path(tempfile.mkdtemp(dir=tmp_path))
+    found = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        target = made(backend, folders / str(len(found)))
+        merged = merge([sources[each] for each in order], target)
+        assert merged.conflicts == ()
+        assert_repeatable([sources[each] for each in reversed(order)], target, backend)
+        found.append(of(target))
+        # All that is final anywhere is final here, and every run is there once.
+        ends = [of(source, states) for source in sources]
+        here = of(target, states)
+        assert here.keys() == {key for each in ends for key in each}
+        for key, state in here.items():
+            finals = {each[key] for each in ends if each.get(key) in ("completed", "diverged")}
+            assert not finals or finals == {state}
+        assert of(target, check).faults == ()
+    assert found[0] == found[1]
+
+
+def test_contents_of_a_target_with_everything_stay(address, database, plan_of, two, backend):
+    fill(database, plan_of())
+    before = contents(database)
+    assert [one.differences for one in merge([two[0]], address).conflicts] == [("other searches",)]
+    after = contents(database)
+    for name in metadata.tables.keys() - {"sweep", "plan", "plan_cell", "sweep_run", "run"}:
+        assert set(before[name]) <= set(after[name]), name
