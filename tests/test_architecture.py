@@ -237,6 +237,13 @@ def test_torch_is_imported_only_where_runs_are_trained(path):
         assert place(path) in LEADS_TO_TRAINING
 
 
+@pytest.mark.parametrize("path", [path for path in sources() if not set(path.parts) & set(BACKENDS_ROOMS)], ids=place)
+def test_what_one_kind_of_database_understands_stands_in_its_room(path):
+    # Each says which dialect it chooses where it is asked to choose.
+    assert not {name for name in imports(path) for driver in DRIVERS if f"{name}.".startswith(f"{driver}.")}
+    assert not [word for word in DIALECT if word in path.read_text()]
+
+
 def test_every_module_has_its_tests():
     """tests/ mirrors kdx/; a package's parts may be tested together under the package's own name."""
     bare = []

@@ -526,9 +526,7 @@ for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
-            _check = CheckConstraint(Holds(_column.name, _column.type), name=_column.name)
-            # Other databases enforce the types of columns themselves.
-            _table.append_constraint(_check.ddl_if(dialect="sqlite"))
+            _table.append_constraint(CheckConstraint(Holds(_column.name, _column.type), name=_column.name))
 
 
 @dataclass(frozen=True)

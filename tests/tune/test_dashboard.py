@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdx.cli.running import copy_to_dashboard
+from kdx.store.backends import backend_of
 from kdx.store.check import check
 from kdx.store.database import open_database
 from kdx.tune.dashboard import Dashboard
@@ -55,7 +56,7 @@ def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(sea
     arguments = ("again", cell.spec.selection[1], cell.search.space)
     trials = found.trials(cell.search.id)
     for count, added in ((3, 3), (10, 7), (10, 0)):
-        dashboard = Dashboard(f"sqlite:///{path}")
+        dashboard = Dashboard(*backend_of(path).url())
         assert dashboard.copy(*arguments, trials[:count]) == added
         dashboard.close()
     assert [trial.number for trial in studies(path)["again"].trials] == list(range(10))
