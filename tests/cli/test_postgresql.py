@@ -66,7 +66,7 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     assert rows(postgresql_server, "SELECT count(*) FROM run WHERE attempt > 1")[0][0] >= 1
     for command, code in {
         "kdx report tiny": 0,
-        "kdx report tiny --format html --to page.html": 0,
+        "kdx report tiny --format html": 0,
         "kdx status": 0,
         "kdx status tiny --json": 0,
         "kdx show 1 --json": 0,
@@ -82,9 +82,9 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
         "kdx db upgrade": 0,
         "kdx db backup copy.db": 2,
         "kdx note tiny 'a note'": 0,
-        "kdx retry 1": 0,
+        "kdx diff 1 2": 0,
         "kdx cancel tiny": 0,
-        "kdx invalidate 1 --because wrong": 0,
+        "kdx invalidate 1 --why wrong": 0,
         "kdx rename tiny small": 0,
         "kdx query 'SELECT nothing'": 2,
         f"kdx status --db {address.replace('study', 'stud')}": 3,

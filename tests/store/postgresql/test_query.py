@@ -74,7 +74,6 @@ def test_a_table_is_named_that_was_meant(address: str):
 def test_an_endless_query_ends_by_ctrl_c(address: str, connected):
     code = f"""
         from kdx.store.query import query
-from kdx.store.recording import register
         print("asks", flush=True)
         query({address!r}, "SELECT count(*) FROM generate_series(1, 10000000000)")
     """

@@ -56,7 +56,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.JSON, nullable=False),
         sa.Column("attributes", sa.JSON, nullable=False),
         sa.Column("cell_id", sa.String(32), sa.ForeignKey("cell.id")),
-        sa.Column("state", sa.String().with_variant(sa.String(16), "postgresql")),
+        sa.Column("state", sa.String(16)),
         sa.Column("value", sa.Double),
         sa.Column("bits", sa.BigInteger),
         *checks(
