@@ -68,24 +68,18 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
         "kdx report tiny": 0,
         "kdx report tiny --format html": 0,
         "kdx status": 0,
-        "kdx status tiny --json": 0,
         "kdx show 1 --json": 0,
         "kdx logs 1": 0,
         "kdx plan tiny.yaml": 0,
         "kdx export tiny --to exported --weights --outputs": 0,
         "kdx query 'SELECT * FROM runs' --json": 0,
-        "kdx query --schema": 0,
-        "kdx doctor": 0,
         "kdx doctor --fix --json": 0,
         "kdx gc": 0,
         "kdx db check": 0,
         "kdx db upgrade": 0,
         "kdx db backup copy.db": 2,
         "kdx note tiny 'a note'": 0,
-        "kdx diff 1 2": 0,
-        "kdx cancel tiny": 0,
         "kdx invalidate 1 --why wrong": 0,
-        "kdx rename tiny small": 0,
         "kdx query 'SELECT nothing'": 2,
         f"kdx status --db {address.replace('study', 'stud')}": 3,
     }.items():
@@ -97,9 +91,9 @@ def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
     assert SECRET not in terminal.messages()
     for path in terminal.folder.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
-    names = rows(
-        postgresql_server, "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relname !~ '^(pg|sql)_'"
-    )
+    ours = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = 'public'::regnamespace"
+    names = rows(postgresql_server, ours)
+    assert len(names) > 20
     for (name,) in names:
         assert SECRET not in str(rows(postgresql_server, f"TABLE {name}")), name
 
