@@ -114,7 +114,7 @@ BACKENDS_ROOMS = ("sqlite", "postgresql", "migrations")
 DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
 DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
 
-NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
+NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy psycopg pydantic numpy optuna alembic scipy yaml"
 
 
 def sources() -> list[Path]:

@@ -315,7 +315,12 @@ metric = Table(
     Column("step", Whole(small=True), comment="optimiser step, from 0"),
     Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
     Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
-    Column("writes", _count(), nullable=False, comment="times recorded; above 1 after a resumed run replayed the step"),
+    Column(
+        "writes",
+        _count(),
+        nullable=False,
+        comment="times recorded; above 1 after a resumed run replayed the step, or a write whose connection was lost",
+    ),
     Column("differs", _count(), nullable=False, comment="times that a replay gave other bits than stood here"),
     PrimaryKeyConstraint("run_id", "name", "step"),
     comment="every number that a run recorded",

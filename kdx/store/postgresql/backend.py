@@ -13,7 +13,7 @@ from kdx.errors import DatabaseError, KdxError
 from kdx.store.backend import OTHER_DATABASE, Software
 from kdx.store.postgresql import errors
 from kdx.store.postgresql.address import address_of
-from kdx.store.postgresql.connecting import connect
+from kdx.store.postgresql.connecting import NoDatabaseError, connect
 from kdx.store.postgresql.files import place_of_files
 from kdx.store.postgresql.objects import objects, refuse_foreign_objects
 from kdx.store.postgresql.query import query
@@ -67,10 +67,8 @@ class Postgresql:
         try:
             with closing(self._connect()) as connection:
                 return bool(objects(connection))
-        except DatabaseError as error:
-            if "there is no database" in error.problem:
-                return False
-            raise
+        except NoDatabaseError:
+            return False
 
     def prepare(self, *, write: bool, create: bool) -> None:
         with closing(self._connect()) as connection:

@@ -30,6 +30,10 @@ _CUT = ("closed the connection unexpectedly", "Connection reset", "No route to h
 _UNKNOWN_HOST = ("could not translate host name", "Name or service not known", "failed to resolve host")
 
 
+class NoDatabaseError(DatabaseError):
+    """The server has no database of this name."""
+
+
 class _Text(Loader):
     """Any value as the server writes it."""
 
@@ -136,7 +140,8 @@ def refused(address: ServerAddress, error: psycopg.Error, *, reconnects: bool) -
         return fault(f"the server refused {user}: {given}", hint), False
     if says("database ") and says("does not exist"):
         hint = f"make it, as a user who may: createdb --encoding=UTF8 {address.database}"
-        return fault(f"there is no database `{address.database}` on {where}", hint), False
+        problem = f"there is no database `{address.database}` on {where}"
+        return NoDatabaseError(problem, place=address.shown, hint=hint), False
     if says("role ") and says("does not exist"):
         return fault(f"there is no user `{user}` on {where}", "name another before the @ of the address"), False
     if says("no pg_hba.conf entry", "permission denied for database"):

@@ -15,6 +15,7 @@ from postgresql_server import PostgresqlServer
 from stored import refusal
 
 from kdx.errors import DatabaseError
+from kdx.store.backends import backend_of
 from kdx.store.database import open_database
 
 SECRET = "s3cret-p%C3%A4ss"
@@ -60,6 +61,7 @@ def test_an_unknown_host():
 
 def test_no_such_database(postgresql_server: PostgresqlServer):
     address = postgresql_server.address("nowhere_at_all")
+    assert not backend_of(address).exists()
     for options in ({"write": False}, {"write": True, "create": True}):
         assert refusal(address, **options) == (
             f"{address}: there is no database `nowhere_at_all` on 127.0.0.1:{postgresql_server.port}\n"
@@ -154,7 +156,8 @@ def test_a_server_that_stays_away_is_told_once_patience_ends(postgresql_server: 
 
 def test_a_wait_for_a_lock_can_be_broken_off(address: str, database):
     code = f"""
-        from kdx.store.database import open_database
+        from kdx.store.backends import backend_of
+from kdx.store.database import open_database
         database = open_database({address!r}, write=True, patient=True)
         print("waits", flush=True)
         with database.write():

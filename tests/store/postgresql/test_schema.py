@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from alembic import command
 from postgresql_server import PostgresqlServer
 from sqlalchemy import create_engine
 from sqlalchemy.dialects import postgresql as dialects
@@ -57,14 +56,3 @@ def test_migrations_make_what_the_metadata_says(postgresql_server: PostgresqlSer
 def test_every_table_is_made_without_words_of_another_dialect(table):
     made = str(CreateTable(table).compile(dialect=dialects.dialect()))
     assert "ROWID" not in made and "typeof(" not in made.replace("json_typeof(", "")
-
-
-def test_workers_never_migrate(address: str, monkeypatch):
-    """One that opens the newest schema runs no migration, so that a thousand of them hold no table."""
-    from kdx.store.database import open_database
-
-    def fail(*_: object) -> None:
-        raise AssertionError("migrated")
-
-    monkeypatch.setattr(command, "upgrade", fail)
-    open_database(address, write=True, patient=True).close()
