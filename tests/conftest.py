@@ -8,14 +8,19 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 # Makes the small grids importable; last, so that it hides nothing.
 sys.path.append(str(Path(__file__).parent))
+
+from postgresql_server import PostgresqlServer, start_server
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +44,20 @@ def data_home(tmp_path_factory, monkeypatch) -> Path:
     home = tmp_path_factory.getbasetemp() / "data-home"
     monkeypatch.setenv("KDX_DATA", str(home))
     return home
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """A server of PostgreSQL, started for this session; without one the test is skipped, and in CI it fails."""
+    # Another user has to reach it, and a socket's path has to be short.
+    home = Path(tempfile.mkdtemp(prefix="kdx-pg-"))
+    home.chmod(0o755)
+    try:
+        server = start_server(home)
+        yield server
+        server.stop()
+    finally:
+        shutil.rmtree(home)
 
 
 @pytest.fixture

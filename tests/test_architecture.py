@@ -114,7 +114,7 @@ BACKENDS_ROOMS = ("sqlite", "postgresql", "migrations")
 DRIVERS = {"sqlite3", "psycopg", "sqlalchemy.dialects"}
 DIALECT = ("PRAGMA", "json_each", "json_extract", "sqlite_master", "jsonb", "pg_")
 
-NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy pydantic numpy optuna alembic scipy yaml"
+NOT_FOR_HELP = "torch pytorch_lightning sqlalchemy psycopg pydantic numpy optuna alembic scipy yaml"
 
 
 def sources() -> list[Path]:
@@ -235,6 +235,13 @@ def test_torch_is_imported_only_where_runs_are_trained(path):
         assert package(path) in HEAVY or place(path) in HEAVY_FILES
     if any(name.startswith("kdx.training") for name in imports(path)) and package(path) != "training":
         assert place(path) in LEADS_TO_TRAINING
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if not set(path.parts) & set(BACKENDS_ROOMS)], ids=place)
+def test_what_one_kind_of_database_understands_stands_in_its_room(path):
+    # Each says which dialect it chooses where it is asked to choose.
+    assert not {name for name in imports(path) for driver in DRIVERS if f"{name}.".startswith(f"{driver}.")}
+    assert not [word for word in DIALECT if word in path.read_text()]
 
 
 def test_every_module_has_its_tests():

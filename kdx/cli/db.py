@@ -87,9 +87,12 @@ def upgrade(db: Db = DATABASE) -> None:
     from kdx.store.version import REVISION
 
     with open_database(db, write=True) as database:
-        copy = database.backup
-    if copy is None:
+        before, copy = database.upgraded_from, database.backup
+    if before is None:
         say(f"{db} has schema {REVISION} already; nothing was to be done")
+        return
+    if copy is None:
+        say(f"{db} has schema {REVISION} now; it was {before}")
         return
     out(str(copy))
     say(f"{db} has schema {REVISION} now; the file above is a copy of it as it was")

@@ -161,7 +161,7 @@ def _free(files: "Path") -> tuple[int, str | None]:
 
     from kdx.store.filesystem import filesystem
 
-    folder = files if files.is_dir() else files.absolute().parent
+    folder = next(one for one in (files.absolute(), *files.absolute().parents) if one.is_dir())
     return shutil.disk_usage(folder).free, filesystem(folder)
 
 

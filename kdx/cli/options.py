@@ -15,8 +15,26 @@ from kdx.cli import completion
 from kdx.run_options import RunOptions
 from kdx.vocabulary import IfChanged
 
+
+def without_password(address: str) -> str:
+    """The address of a database as commands show it, pass it on and open it."""
+    # Imported where there may be a password, since help and completion must be quick.
+    if "://" not in address:
+        return address
+    from kdx.store.backends import set_password_apart
+
+    return set_password_apart(address)
+
+
 Db = Annotated[
-    str, typer.Option("--db", envvar="KDX_DB", metavar="PATH", help="The results database, a file or an address.")
+    str,
+    typer.Option(
+        "--db",
+        envvar="KDX_DB",
+        metavar="PATH",
+        callback=without_password,
+        help="The results database, a file or an address.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on stdout, for programs.")]
 
@@ -182,8 +200,14 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def in_database(db: str) -> str:
-    """The option of a suggested command that names the database; empty for the default."""
-    return "" if db == DATABASE else f" --db {shlex.quote(db)}"
+    """The option of a suggested command that names the database; empty for the default.
+
+    It is empty too where KDX_DB has the password that such an option would lack.
+    """
+    given = os.environ.get("KDX_DB", "")
+    if db == DATABASE or (given != db and "://" in given and without_password(given) == db):
+        return ""
+    return f" --db {shlex.quote(db)}"
 
 
 def retry_cancelled(sweep: str, db: str) -> str:

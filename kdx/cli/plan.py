@@ -115,7 +115,7 @@ def plan(
         of_searches = list(search_lines(wanted, None, at_a_time))
     if probe and unfit is None:
         found = _probed(wanted, found, notes)
-    free = free_bytes(db)
+    free = free_bytes(backend_of(db).location)
     if json:
         whole = plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free)
         out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, at_a_time))})

@@ -233,7 +233,7 @@ def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None
     """Copies the trials that have ended to where optuna-dashboard finds them."""
     from kdx.tune.dashboard import Dashboard
 
-    dashboard = Dashboard(f"sqlite:///{database.location}")
+    dashboard = Dashboard(*database.backend.url())
     try:
         for cell in {cell.search.id: cell for cell in plan.cells if cell.search}.values():
             assert cell.search is not None

@@ -96,9 +96,13 @@ def files_beside(database: Path) -> Path:
     return database.with_suffix(".files") if database.suffix == ".db" else database.with_name(f"{database.name}-files")
 
 
-def free_bytes(database: str | Path) -> int | None:
-    """Bytes that are free on the disk for the files of a database's runs; None where the system does not say it."""
-    folder = files_beside(Path(database)).absolute()
+def free_bytes(database: Path) -> int | None:
+    """Bytes that are free on the disk for the files of a database's runs; None where the system does not say it.
+
+    Args:
+        database: `kdx.store.backend.Backend.location`.
+    """
+    folder = files_beside(database).absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     with contextlib.suppress(OSError):

@@ -54,7 +54,7 @@ def take(database: Database) -> str | None:
             aside = next(name for name in names if not os.path.lexists(name))
             files.rename(aside)
             message = f"{files} held files of another database that was here before; they are in {aside} now"
-        files.mkdir(exist_ok=True)
+        files.mkdir(parents=True, exist_ok=True)
         write_whole(files / NOTE, json.dumps({"id": own.id, "path": str(own.path)}).encode())
     return message
 

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 OTHER_DATABASE = "nothing was changed; name the results database with --db or KDX_DB"
 
-ADDRESSES = "a file, sqlite:///FILE"
+POSTGRESQL = "postgresql+psycopg://USER@HOST/DATABASE"
+
+ADDRESSES = f"a file, sqlite:///FILE, {POSTGRESQL}"
 """The addresses that `backend_of` understands, in words."""
 
 
 class DamagedDatabaseError(DatabaseError):
     """The file is a database, but its parts contradict each other."""
+
+
+class TransactionLostError(DatabaseError):
+    """A transaction was broken off from outside: nothing of it stands, or, at its commit, all of it may."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +51,30 @@ class Backend(Protocol):
     """One results database of some kind. Making a backend neither opens nor changes anything.
 
     Methods let errors of the driver pass, and the caller turns them into messages with `translate`. Only `prepare`,
-    `refuse_foreign`, `query`, `rows` and `back_up` raise errors of kdx, as their docstrings say.
+    `exists`, `refuse_foreign`, `query`, `rows`, `software` and `back_up` raise errors of kdx, as their docstrings say,
+    and so does a transaction where a server refuses to connect.
     """
 
     name: str
     """The name in messages: the address as it was given, without a password."""
-    location: Path
-    """The path beside which the folder of run files lies, and after which it is named: the same for every process."""
     writable: bool
     patience: float
     """Seconds that a transaction waits for those of other processes."""
+    reconnects: bool
+    """Whether a transaction waits as long for a server that cannot be reached, since it was there before."""
+    keeps_copies: bool
+    """Whether `keep_copy` copies the database."""
     id: str | None
     """Once it is set, a transaction begins only in the database whose `identity.id` it is."""
     recovery: str
     """A shell command that saves what is left of a damaged database."""
+
+    @property
+    def location(self) -> Path:
+        """The path beside which the folder of run files lies, and after which it is named; the same for every process.
+
+        A server's database is at no path; then it is one of this machine, or of a folder that machines share.
+        """
 
     @property
     def reading(self) -> "Engine":
@@ -72,11 +88,22 @@ class Backend(Protocol):
         transaction waits for others.
         """
 
+    @property
+    def writing_beside(self) -> "Engine":
+        """An engine for writing whose transactions run beside each other where the database can, never beside others.
+
+        Locks of rows alone keep them apart, so each begins with an UPDATE of the row that decides whether it may write.
+        """
+
     def close(self) -> None:
         """Releases the database."""
 
     def exists(self) -> bool:
-        """Whether there is anything at the address; `prepare` checks what it is."""
+        """Whether there is anything at the address; `prepare` checks what it is.
+
+        Raises:
+            DatabaseError: nobody can tell, since the server cannot be used.
+        """
 
     def prepare(self, *, write: bool, create: bool) -> None:
         """Refuses a database that cannot be opened in this way, before anything is touched, or creates one.
@@ -168,6 +195,12 @@ class Backend(Protocol):
             DamagedDatabaseError: the database is damaged, and so would be the copy.
         """
 
+    def url(self) -> tuple[str, Mapping[str, Any]]:
+        """SQLAlchemy's address, and arguments of its engine, for a library that keeps tables of its own beside ours.
+
+        The address has the password in it, so it must not be shown.
+        """
+
     def peek_id(self) -> str | None:
         """Reads `identity.id` without a lock while another process may be writing; None if it cannot be read."""
 
@@ -177,7 +210,8 @@ def without_password(address: str | Path) -> str:
     import re
 
     # Not by a URL parser, since text that is no URL may have a password too.
-    return re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
+    hidden = re.sub(r"(://[^:/@]*:).*(?=@)", r"\1***", str(address))
+    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
 def another_application(name: str) -> DatabaseError:

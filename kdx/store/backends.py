@@ -1,5 +1,6 @@
 """Chooses the backend for an address."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,20 @@ def _sqlite(address: str | Path, write: bool) -> Backend:
     return Sqlite(address, write=write)
 
 
-BACKENDS: dict[str, Callable[[str | Path, bool], Backend]] = {"sqlite": _sqlite}
+def _postgresql(address: str | Path, write: bool) -> Backend:
+    try:
+        from kdx.store.postgresql.backend import Postgresql
+    except ModuleNotFoundError as missing:
+        raise DatabaseError(
+            f"the driver of PostgreSQL is not installed ({missing})",
+            place=without_password(address),
+            hint="pip install 'kdx[postgres]'",
+        ) from missing
+
+    return Postgresql(address, write=write)
+
+
+BACKENDS: dict[str, Callable[[str | Path, bool], Backend]] = {"sqlite": _sqlite, "postgresql": _postgresql}
 """Scheme of an address, without a driver → its backend, which imports the database driver when it is created."""
 
 
@@ -29,6 +43,15 @@ def backend_of(address: str | Path, *, write: bool = False) -> Backend:
     return BACKENDS[scheme](address, write)
 
 
+def set_password_apart(address: str) -> str:
+    """An address that can be shown and opened: its password goes where the driver finds it, also in child processes."""
+    if "@" not in address or not address.startswith("postgresql"):
+        return address
+    from kdx.store.postgresql.address import set_password_apart
+
+    return set_password_apart(address)
+
+
 def is_database_file(path: Path) -> bool:
     """Whether a file is a database of any application; an empty file is none."""
     from kdx.store.sqlite.header import application_of
@@ -40,11 +63,8 @@ def is_database_file(path: Path) -> bool:
 
 
 def _scheme(address: str) -> str:
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        return make_url(address).get_backend_name()
-    except (ArgumentError, ValueError):  # ValueError: the port is no number, or a bracket is not closed
-        place = without_password(address)
-        raise DatabaseError("this is not a database URL", place=place, allowed=ADDRESSES) from None
+    # Not by SQLAlchemy, which takes longer to import than a query takes.
+    scheme = re.match(r"([A-Za-z][\w.-]*)(?:\+[\w.-]+)?://", address, re.ASCII)
+    if scheme is None:
+        raise DatabaseError("this is not a database URL", place=without_password(address), allowed=ADDRESSES)
+    return scheme[1]

@@ -154,7 +154,8 @@ class ShortText(Strict):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         # Texts sort by bytes on every database, so that a prefix is a range of the key.
         collated = self.bytewise and dialect.name == "postgresql"
-        return dialect.type_descriptor(Text(collation="C") if collated else Text())
+        # As it is: some dialects would make a VARCHAR of it.
+        return Text(collation="C" if collated else None)
 
     def check(self, value: Any) -> Any:
         return value if type(value) is str and len(value) <= self.most else self.refuse(value)

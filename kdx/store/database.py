@@ -9,18 +9,20 @@ an error, and `PATIENT_SECONDS` once a database is open to write, or while a wor
 program that locks the database for a while.
 """
 
+import random
 import shlex
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, select
 
 from kdx.errors import DatabaseError
-from kdx.store.backend import OTHER_DATABASE, Backend, another_application
+from kdx.store.backend import OTHER_DATABASE, Backend, TransactionLostError, another_application
 from kdx.store.backends import backend_of
 from kdx.store.columns import UnexpectedValueError
 from kdx.store.migrating import migrate, revision_of
@@ -34,6 +36,9 @@ PATIENT_SECONDS = 600
 """Seconds that a transaction waits in a database that is open to write."""
 
 
+_T = TypeVar("_T")
+
+
 class Database:
     """An open results database; `open_database` makes one.
 
@@ -42,6 +47,8 @@ class Database:
 
     def __init__(self, backend: Backend, patience: float) -> None:
         self.backend = backend
+        self.upgraded_from: str | None = None
+        """The schema that the database had before opening migrated it; None: it was not migrated."""
         self.backup: Path | None = None
         """The copy that opening made before it migrated."""
         self.patience = patience
@@ -99,17 +106,42 @@ class Database:
                 self._reading.connection = None
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, alone: bool = True) -> Iterator[Connection]:
         """One transaction that holds the write lock from its start; committed at the end, rolled back on an exception.
 
+        Args:
+            alone: whether no other transaction writes meanwhile. Without it the database may run other such
+                transactions beside this one, so that a thousand workers do not wait for each other; see
+                `kdx.store.backend.Backend.writing_beside`.
+
         Raises:
+            TransactionLostError: the connection was lost; see `persist`.
             DatabaseError: the database cannot be written, is damaged, is no longer the one that was opened, or stayed
                 locked all the while that `patience` gives.
             StorageError: the disk is full or failed; nothing of this transaction stands.
         """
         assert self.backend.writable, "opened to read"
-        with self.translate_errors(), self.backend.writing.begin() as connection:
+        engine = self.backend.writing if alone else self.backend.writing_beside
+        with self.translate_errors(), engine.begin() as connection:
             yield connection
+
+    def persist(self, transaction: Callable[[], _T]) -> _T:
+        """What a transaction returns, which is done again for `patience` seconds while its connection is lost.
+
+        When a connection is lost at a commit, nobody can know whether the transaction stands. So it must do no harm
+        when it is done twice.
+        """
+        # The enclosing transaction is lost too, and cannot be done again from here.
+        within = getattr(self._reading, "connection", None) is not None
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                return transaction()
+            except TransactionLostError:
+                if within or time.monotonic() > deadline:
+                    raise
+            # Not all at once, where a server ended the transactions of many.
+            time.sleep(random.uniform(0.05, 0.5))
 
     def back_up(self, target: Path) -> None:
         """Copies one state of the database to a new file; see `kdx.store.backend.Backend.back_up`."""
@@ -144,7 +176,7 @@ def open_database(
     `runs.db.before-0002.bak`.
 
     Args:
-        address: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`.
+        address: a file, or an SQLAlchemy URL such as `sqlite:///runs.db`, see `kdx.store.backend.ADDRESSES`.
         write: without it nothing is written, with one exception: the half transaction of a killed writer is undone,
             where that is permitted.
         create: creates the database where there is none.
@@ -161,6 +193,7 @@ def open_database(
     patience = PATIENT_SECONDS if patient else BUSY_SECONDS
     # The first look writes nothing.
     with Database(backend_of(address), patience) as before:
+        before.backend.reconnects = patient
         before.backend.prepare(write=write, create=create)
         with before.read() as connection:
             revision = revision_of(connection, before.backend)
@@ -172,11 +205,14 @@ def open_database(
         raise DatabaseError(
             f"written by an older kdx: its schema is {revision}, this kdx reads {REVISION}",
             place=before.name,
-            hint=f"kdx db upgrade --db {shlex.quote(before.name)} brings it up to date, and keeps a copy",
+            hint=f"kdx db upgrade --db {shlex.quote(before.name)} brings it up to date"
+            + (", and keeps a copy" if before.backend.keeps_copies else "; copy it before"),
         )
     database = Database(backend_of(address, write=write), patience)
+    database.backend.reconnects = patient
     try:
         if revision != REVISION:
+            database.upgraded_from = revision
             with database.translate_errors():
                 database.backup = migrate(database.backend)
         with database.write() if write else database.read() as connection:
@@ -184,8 +220,9 @@ def open_database(
             database.backend.id = connection.scalar(select(identity.c.id))
             if database.id is None:
                 raise another_application(database.name)
+            # One that is locked or cannot be reached has raised an error by now; from here on there is time.
+            database.backend.reconnects = True
             if write:
-                # A locked database has raised an error by now; from here on there is time.
                 database.patience = PATIENT_SECONDS
     except BaseException:
         database.close()

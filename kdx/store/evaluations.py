@@ -62,7 +62,12 @@ def record(database: Database, run_id: int, made: Made) -> bool:
         "definitions": None if made.definitions is None else dict(made.definitions),
         "error": None if made.error is None else made.error[:LINE],
     }
-    with database.write() as connection:
+    return database.persist(lambda: _record(database, run_id, made, columns))
+
+
+def _record(database: Database, run_id: int, made: Made, columns: Mapping[str, Any]) -> bool:
+    # The key of the evaluation keeps it apart from others; the run is final, and stays so.
+    with database.write(alone=False) as connection:
         if connection.scalar(select(run.c.state).where(run.c.id == run_id)) != RunState.COMPLETED:
             return False
         where = made.environment and keep_environment(connection, database, made.environment)

@@ -5,7 +5,10 @@ then begins with an UPDATE that matches (owner, attempt), see `held`; when it ma
 run, and `Fenced` stops the worker before it writes anything. So a worker that hung past its lease cannot spoil the run
 that another one took over.
 
-Each of `claim`, `renew`, `abandon` and `cancel` is one transaction.
+Each of `claim`, `renew`, `abandon` and `cancel` is one transaction. All but `cancel` run beside those of other
+processes, since the row of the run keeps them apart: each begins with an UPDATE of it, which waits for whoever else
+changes it and then looks at what stands there. They do no harm when they are done twice, see
+`kdx.store.database.Database.persist`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,41 +41,73 @@ def claim(
     """Claims a run for `owner` and returns the number of the attempt, or None when the run cannot be claimed.
 
     Pending and interrupted runs can be claimed, and running ones whose lease has lapsed or whose owner is known to be
-    dead. Their lost attempt is closed first.
+    dead. Their lost attempt is closed first. A run whose row another process is changing cannot be claimed now.
     """
     available = or_(_lapsed(), run.c.owner.is_(None), run.c.owner.in_(list(dead_owners)))
-    with database.write() as connection:
-        _lose(connection, run_id, available, "the process of the run died without a word", stalled=False)
-        number = connection.scalar(
-            update(run)
-            .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
-            .values(
-                state=RunState.RUNNING,
-                owner=owner,
-                attempt=run.c.attempt + 1,
-                lease_until=now() + lease_seconds,
-                error=None,
-            )
-            .returning(run.c.attempt)
+    again = False
+
+    def once() -> int | None:
+        nonlocal again
+        before, again = again, True
+        with database.write(alone=False) as connection:
+            # Whoever changes the row now is likely to claim the run; but it may be the first try of this process, of
+            # which the connection was lost, and which may stand.
+            number = _claim(connection, run_id, owner, lease_seconds, available, waits=before)
+            if number is None and before:
+                mine = (run.c.id == run_id) & (run.c.owner == owner) & (run.c.state == RunState.RUNNING)
+                number = connection.scalar(select(run.c.attempt).where(mine))
+            return number
+
+    return database.persist(once)
+
+
+def _claim(
+    connection: Connection,
+    run_id: int,
+    owner: str,
+    lease_seconds: float,
+    available: ColumnElement[bool],
+    *,
+    waits: bool,
+) -> int | None:
+    row = select(run.c.id).where(run.c.id == run_id).with_for_update(skip_locked=not waits, key_share=True)
+    if connection.scalar(row) is None:
+        return None
+    _lose(connection, run_id, available, "the process of the run died without a word", stalled=False)
+    number = connection.scalar(
+        update(run)
+        .where(run.c.id == run_id, run.c.state.in_([RunState.PENDING, RunState.INTERRUPTED]))
+        .values(
+            state=RunState.RUNNING,
+            owner=owner,
+            attempt=run.c.attempt + 1,
+            lease_until=now() + lease_seconds,
+            error=None,
         )
-        if number is None:
-            return None
-        before = select(run.c.progress_step).where(run.c.id == run_id).scalar_subquery()
-        connection.execute(
-            insert(attempt).values(run_id=run_id, number=number, owner=owner, started=now(), first_step=before)
-        )
-        return int(number)
+        .returning(run.c.attempt)
+    )
+    if number is None:
+        return None
+    before = select(run.c.progress_step).where(run.c.id == run_id).scalar_subquery()
+    connection.execute(
+        insert(attempt).values(run_id=run_id, number=number, owner=owner, started=now(), first_step=before)
+    )
+    return int(number)
 
 
 def renew(database: Database, owner: str, lease_seconds: float) -> int:
     """Extends the lease of every run of `owner` to `lease_seconds` from now and returns the number of runs."""
-    with database.write() as connection:
-        renewed = connection.execute(
-            update(run)
-            .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
-            .values(lease_until=now() + lease_seconds)
-        )
-        return renewed.rowcount
+    extended = (
+        update(run)
+        .where(run.c.owner == owner, run.c.state == RunState.RUNNING)
+        .values(lease_until=now() + lease_seconds)
+    )
+
+    def once() -> int:
+        with database.write(alone=False) as connection:
+            return connection.execute(extended).rowcount
+
+    return database.persist(once)
 
 
 def abandon(
@@ -98,8 +133,12 @@ def abandon(
     which = (run.c.owner == owner) & (run.c.attempt == number)
     if only_lapsed:
         which &= _lapsed()
-    with database.write() as connection:
-        return _lose(connection, run_id, which, reason, stalled=stalled)
+
+    def once() -> RunState | None:
+        with database.write(alone=False) as connection:
+            return _lose(connection, run_id, which, reason, stalled=stalled)
+
+    return database.persist(once)
 
 
 def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
@@ -133,6 +172,8 @@ def cancel(database: Database, run_ids: Iterable[int]) -> dict[int, bool]:
 def held(database: Database, run_id: int, owner: str, number: int, **columns: Any) -> Iterator[Connection]:
     """A transaction of an attempt that begins by checking the claim, and during which nobody else can claim the run.
 
+    It runs beside those of other attempts.
+
     Args:
         columns: columns of the run to set.
 
@@ -145,7 +186,7 @@ def held(database: Database, run_id: int, owner: str, number: int, **columns: An
         run.c.attempt == number,
         run.c.state == RunState.RUNNING,
     )
-    with database.write() as connection:
+    with database.write(alone=False) as connection:
         if connection.execute(fence.values(columns or {"owner": owner})).rowcount != 1:
             raise Fenced(f"attempt {number} of {owner} no longer has run {run_id}")
         yield connection

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdx.store.backend import Backend
 from kdx.store.backends import backend_of
 from kdx.store.rows import Rows
 
@@ -31,7 +30,7 @@ def query(address: str | Path, statement: str, values: tuple[Any, ...] = ()) -> 
         StorageError: there is no room for the answer.
     """
     backend = backend_of(address)
-    return backend.query(statement, values, partial(_mended, backend))
+    return backend.query(statement, values, partial(_mended, address))
 
 
 def query_within(database: "Database", statement: str, values: Mapping[str, Any]) -> Rows:
@@ -48,9 +47,9 @@ def query_within(database: "Database", statement: str, values: Mapping[str, Any]
 
 
 @contextmanager
-def _mended(backend: Backend) -> Iterator[None]:
+def _mended(address: str | Path) -> Iterator[None]:
     """Repairs a database by opening it, or raises what is wrong with it."""
     from kdx.store.database import open_database  # slow to import, and seldom needed
 
-    with open_database(backend.location, write=False) as opened, opened.translate_errors():
+    with open_database(address, write=False) as opened, opened.translate_errors():
         yield

@@ -1,4 +1,8 @@
-"""Records plans, and the progress and results of attempts. Each function and method is one transaction."""
+"""Records plans, and the progress and results of attempts. Each function and method is one transaction.
+
+Those of an attempt do no harm when they are done twice: rows are overwritten with what they hold, and whoever finds
+that the attempt has ended as it was to end is content. So they are done again when a connection is lost.
+"""
 
 import hashlib
 import json
@@ -6,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Table, case, delete, func, insert, literal, select, update
 
@@ -16,7 +20,7 @@ from kdx.grid.plan import Plan
 from kdx.own_parts.registry import parts_of
 from kdx.store import plans, searches
 from kdx.store.database import Database
-from kdx.store.leases import held, progress_of, stalls_after
+from kdx.store.leases import Fenced, held, progress_of, stalls_after
 from kdx.store.parts import keep
 from kdx.store.records import FINAL, RunState
 from kdx.store.schema import (
@@ -187,6 +191,22 @@ class ComeTo(NamedTuple):
     """The step of the newest recorded checkpoint; None if there is none."""
 
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _persistent(
+    write: "Callable[Concatenate[RunWriter, _Given], _Result]",
+) -> "Callable[Concatenate[RunWriter, _Given], _Result]":
+    """Does a transaction again when its connection is lost."""
+
+    def persist(writer: "RunWriter", /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
+        return writer.database.persist(lambda: write(writer, *given, **named))
+
+    persist.__doc__ = write.__doc__
+    return persist
+
+
 class RunWriter:
     """Writes for one attempt; each method is one transaction, and raises `Fenced` when the attempt lost the run."""
 
@@ -202,11 +222,12 @@ class RunWriter:
         self.run_id = run_id
         self.owner = owner
         self.attempt = attempt
-        self._database = database
+        self.database = database
         self._peak_memory = peak_memory
         self._names: set[str] = set()
         """Known names of recorded metrics."""
 
+    @_persistent
     def begin(
         self,
         environment_facts: Mapping[str, Any],
@@ -225,7 +246,7 @@ class RunWriter:
             data_facts: facts on the prepared data and the evaluation; any JSON.
         """
         with self._writing() as connection:
-            key = keep_environment(connection, self._database, environment_facts)
+            key = keep_environment(connection, self.database, environment_facts)
             before = select(attempt.c.resumed_step).where(
                 attempt.c.run_id == self.run_id, attempt.c.number < self.attempt, attempt.c.resumed_step.is_not(None)
             )
@@ -249,6 +270,7 @@ class RunWriter:
                 .values(environment_id=key, resumed_step=resumed_step, changes=changes)
             )
 
+    @_persistent
     def checkpoint(self, step: int) -> None:
         """Records that the run can be resumed from `step`, so that a lost checkpoint is noticed."""
         with self._writing(checkpoint_step=step):
@@ -256,11 +278,15 @@ class RunWriter:
 
     @contextmanager
     def holding(self) -> Iterator[ComeTo]:
-        """A transaction in which nobody else can claim the run; it gives the progress of the run."""
+        """A transaction in which nobody else can claim the run; it gives the progress of the run.
+
+        Whoever holds it so may have to do all of it again, see `kdx.store.database.Database.persist`.
+        """
         with self._writing() as connection:
             steps = select(run.c.progress_step, run.c.checkpoint_step).where(run.c.id == self.run_id)
             yield ComeTo(*connection.execute(steps).one())
 
+    @_persistent
     def record(self, rows: Sequence[tuple[str, int, float]], progress_step: int) -> None:
         """Records numbers, and the progress of the run up to `progress_step`.
 
@@ -279,7 +305,7 @@ class RunWriter:
             if not rows:
                 return
             self._refuse_too_many(connection, {name for name, _, _ in rows})
-            added = self._database.backend.insert(metric)
+            added = self.database.backend.insert(metric)
             changed = case((metric.c.bits != added.excluded.bits, 1), else_=0)
             added = added.on_conflict_do_update(
                 index_elements=["run_id", "name", "step"],
@@ -317,15 +343,17 @@ class RunWriter:
                 hint="a metric is a name with a value at each step; keep steps and items out of the name",
             )
 
+    @_persistent
     def outputs(self, name: str, lines: Sequence[str]) -> None:
         """Records texts that the run produced, such as `test/translations`, and replaces any of that name."""
         # JSON instead of lines, since a text may hold any character, line breaks included.
         text = json.dumps(list(lines)).encode()
         kept = {"lines": zlib.compress(text), "count": len(lines), "sha256": hashlib.sha256(text).hexdigest()}
         with self._writing() as connection:
-            put = self._database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
+            put = self.database.backend.insert(output).values(run_id=self.run_id, name=name, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id", "name"], set_=kept))
 
+    @_persistent
     def documents(self, unit: str, sums: Mapping[str, Sequence[float]]) -> None:
         """Records what the test measured by document, and replaces what an earlier attempt recorded.
 
@@ -335,7 +363,7 @@ class RunWriter:
         """
         kept = {"unit": unit, "sums": dict(sums)}
         with self._writing() as connection:
-            put = self._database.backend.insert(test_document).values(run_id=self.run_id, **kept)
+            put = self.database.backend.insert(test_document).values(run_id=self.run_id, **kept)
             connection.execute(put.on_conflict_do_update(index_elements=["run_id"], set_=kept))
 
     def complete(
@@ -375,7 +403,7 @@ class RunWriter:
     ) -> None:
         """Ends the run as diverged, with the scores that it has, in a final state."""
         scores = _scores(valid_score, valid_step, test_score, definitions)
-        self._end(RunState.DIVERGED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
+        self._end(RunState.DIVERGED, last_step, error=_storable(reason)[:LINE], weights_sha256=weights_sha256, **scores)
 
     def prune(
         self,
@@ -396,10 +424,32 @@ class RunWriter:
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
-        self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
+        whole = _storable(traceback)[-TEXT:]
+        self._end(RunState.FAILED, last_step, traceback=whole, error=_storable(error)[:LINE])
 
     def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
+        again = False
+
+        def once() -> None:
+            nonlocal again
+            before, again = again, True
+            try:
+                self._write_end(state, last_step, traceback, columns)
+            except Fenced:
+                # The first try may stand, though its connection was lost.
+                holes = (RunState.FAILED,) if state is RunState.COMPLETED else ()
+                if not before or self._outcome() not in (state, *holes):
+                    raise
+
+        self.database.persist(once)
+
+    def _outcome(self) -> RunState | None:
+        mine = (attempt.c.run_id == self.run_id) & (attempt.c.number == self.attempt) & (attempt.c.owner == self.owner)
+        with self.database.read() as connection:
+            return connection.scalar(select(attempt.c.outcome).where(mine))
+
+    def _write_end(self, state: RunState, last_step: int, traceback: str | None, columns: dict[str, Any]) -> None:
         with self._writing() as connection:
             if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
                 state, columns["error"] = RunState.FAILED, hole
@@ -417,7 +467,7 @@ class RunWriter:
             )
 
     def _writing(self, **columns: Any) -> AbstractContextManager[Connection]:
-        return held(self._database, self.run_id, self.owner, self.attempt, **columns)
+        return held(self.database, self.run_id, self.owner, self.attempt, **columns)
 
 
 def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
@@ -442,6 +492,11 @@ def _hole(connection: Connection, run_id: int, last_step: int) -> str | None:
         if recorded and (missing := scheduled - recorded):
             return f"incomplete metrics: {len(missing)} of {len(scheduled)} rows of {name} are missing"
     return None
+
+
+def _storable(text: str) -> str:
+    """A text of an exception without what some databases do not keep: NUL, and surrogates without their other half."""
+    return text.replace("\0", "\\x00").encode(errors="backslashreplace").decode()
 
 
 def _pattern(name: str, step: int, value: float) -> int:

@@ -37,7 +37,7 @@ class Cursor(Protocol):
     """A driver's cursor [PEP 249] that has rows."""
 
     @property
-    def description(self) -> Sequence[Any]: ...
+    def description(self) -> Sequence[Any] | None: ...
 
     def fetchmany(self, size: int = ..., /) -> Sequence[Any]: ...
 
@@ -66,7 +66,7 @@ def kept(cursor: Cursor) -> Rows:
         kept.close()
         raise
     names: list[str] = []
-    for name, *_ in cursor.description:
+    for name, *_ in cursor.description or ():
         before = sum(other == name or other.startswith(f"{name}:") for other in names)
         names.append(f"{name}:{before + 1}" if before else name)
     return Rows(tuple(names), kept, count)

@@ -315,7 +315,12 @@ metric = Table(
     Column("step", Whole(small=True), comment="optimiser step, from 0"),
     Column("value", Number(), comment="the number; on SQLite NULL when it is not one"),
     Column("bits", _bits(), nullable=False, comment="the number as the bits of a double"),
-    Column("writes", _count(), nullable=False, comment="times recorded; above 1 after a resumed run replayed the step"),
+    Column(
+        "writes",
+        _count(),
+        nullable=False,
+        comment="times recorded; above 1 after a resumed run replayed the step, or a write whose connection was lost",
+    ),
     Column("differs", _count(), nullable=False, comment="times that a replay gave other bits than stood here"),
     PrimaryKeyConstraint("run_id", "name", "step"),
     comment="every number that a run recorded",
@@ -526,9 +531,7 @@ for _table in metadata.tables.values():
     for _column in _table.c:
         if isinstance(_column.type, Strict):
             _column.type.column, _column.type.nullable = f"{_table.name}.{_column.name}", bool(_column.nullable)
-            _check = CheckConstraint(Holds(_column.name, _column.type), name=_column.name)
-            # Other databases enforce the types of columns themselves.
-            _table.append_constraint(_check.ddl_if(dialect="sqlite"))
+            _table.append_constraint(CheckConstraint(Holds(_column.name, _column.type), name=_column.name))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -212,7 +213,7 @@ class Supervisor:
     def _seconds(self) -> Mapping[str, float | None]:
         """What is predicted, asked for again once a run has ended."""
         if self._predicted is None:
-            self._predicted = self.predict()
+            self._predicted = self.database.persist(self.predict)
         return self._predicted
 
     def _may_go_on(self, decisions: tuple[Decision, ...]) -> bool:
@@ -227,21 +228,24 @@ class Supervisor:
 
     def _decide(self) -> tuple[Decision, ...]:
         if self.trials is not None:
-            self.plan = self.trials()
-        decisions = decisions_in(self.database, self.plan, self.files, self._needed)
+            self.plan = self.database.persist(self.trials)
+        decisions = self._decisions()
         again = [one.record.id for one in decisions if one.action is Action.REPEAT and one.record is not None]
-        if again and self.trains and recording.repeat(self.database, again):
-            decisions = decisions_in(self.database, self.plan, self.files, self._needed)
+        if again and self.trains and self.database.persist(lambda: recording.repeat(self.database, again)):
+            decisions = self._decisions()
         for decision in decisions:
             if decision.record is None:
                 cell, seed = decision.run.key
                 raise DatabaseError(
                     f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
-                    place=str(self.database.location),
+                    place=self.database.name,
                     hint="kdx sweep GRID adds what is missing",
                 )
         self.listener.decided(decisions)
         return decisions
+
+    def _decisions(self) -> tuple[Decision, ...]:
+        return self.database.persist(lambda: decisions_in(self.database, self.plan, self.files, self._needed))
 
     def _start(self, decisions: tuple[Decision, ...]) -> None:
         seconds = self._seconds() if self.deadline is not None else {}
@@ -279,7 +283,7 @@ class Supervisor:
                 parts=texts_of(run.cell.spec.parts),
                 tests=not isinstance(self.plan, TrialPlan),
                 rivals=rivals.text() if (rivals := self._rivals(run)) else None,
-                formerly=reading.former_ids(self.database).get(run.cell.id, ()),
+                formerly=self.database.persist(partial(reading.former_ids, self.database)).get(run.cell.id, ()),
             )
             running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
@@ -360,7 +364,8 @@ class Supervisor:
         reason = describe_exit(code) if running.hung_since is None else hung
         # Of a worker that recorded its own end the run is `running` no more; then this changes nothing.
         if running.attempt is None:
-            there = evaluations.recorded(self.database, [running.run.cell.id]).get(run_id, {})
+            made = self.database.persist(lambda: evaluations.recorded(self.database, [running.run.cell.id]))
+            there = made.get(run_id, {})
             missing = {one.id for one in self.plan.evaluations_of(running.run.cell.id)} - there.keys()
             self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
             self._hosts_lost = 0
@@ -371,7 +376,8 @@ class Supervisor:
         """What is recorded of the run now."""
         assert running.attempt is not None
         self._leases.abandon(run_id, running.attempt, reason, stalled=stalled)
-        record = reading.recorded(self.database, [running.run.cell.id])[running.run.key]
+        found = self.database.persist(lambda: reading.recorded(self.database, [running.run.cell.id]))
+        record = found[running.run.key]
         self.listener.ended(running.run, record)
         return record
 

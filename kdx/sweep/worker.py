@@ -21,7 +21,7 @@ from kdx.own_parts.registry import take
 from kdx.store import reading
 from kdx.store.database import Database, open_database
 from kdx.store.leases import Fenced
-from kdx.store.recording import RunWriter
+from kdx.store.recording import ComeTo, RunWriter
 from kdx.sweep.evaluating import make_evaluations
 from kdx.sweep.messages import (
     CRASHED,
@@ -83,20 +83,7 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
     writer = RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt, peak_memory)
     recorder = DatabaseRecorder(writer, claimed.run_id, channel)
     try:
-        # The message may come late, when another attempt already has the run and its files.
-        with writer.holding() as come_to:
-            if folder.is_symlink():
-                raise KdxError(
-                    "the folder of the run is a symbolic link; kdx writes through none",
-                    place=str(folder),
-                    hint="remove the link, then kdx resume --failed",
-                )
-            if claimed.attempt == 1 and folder.exists():
-                # Left by a run of a lost database; resuming from it would give curves without a beginning.
-                shutil.rmtree(folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            for above in (folder.parent, folder.parent.parent):
-                fsync_directory(above)
+        come_to = database.persist(lambda: _take_folder(writer, folder, claimed.attempt))
         _log_to(folder / "log.txt")
         spec = CellSpec.model_validate(json.loads(claimed.spec))
         if claimed.rivals is not None:
@@ -155,6 +142,25 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
             recorder.flush(recorder.step)
         writer.fail(describe_error(error), trace, recorder.step)
         return CRASHED
+
+
+def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
+    """Makes the folder of a run, and returns the progress of the run."""
+    # The message may come late, when another attempt already has the run and its files.
+    with writer.holding() as come_to:
+        if folder.is_symlink():
+            raise KdxError(
+                "the folder of the run is a symbolic link; kdx writes through none",
+                place=str(folder),
+                hint="remove the link, then kdx resume --failed",
+            )
+        if attempt == 1 and folder.exists():
+            # Left by a run of a lost database; resuming from it would give curves without a beginning.
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for above in (folder.parent, folder.parent.parent):
+            fsync_directory(above)
+    return come_to
 
 
 class DatabaseRecorder:

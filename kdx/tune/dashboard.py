@@ -4,7 +4,8 @@ They are copies: kdx reads none of it. A trial that has ended is added once, by 
 broken off is made good the next time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from optuna.storages import RDBStorage
 from optuna.study import create_study
@@ -14,17 +15,14 @@ from kdx.tune.known_trial import KnownTrial
 from kdx.tune.study import frozen, silently
 from kdx.vocabulary import Direction
 
-PATIENCE = 60.0
-"""Seconds to wait while somebody else writes the database."""
-
 
 class Dashboard:
     """Optuna's tables of one database."""
 
-    def __init__(self, url: str) -> None:
-        """Takes SQLAlchemy's address of the database; makes the tables where they are missing."""
+    def __init__(self, url: str, engine_arguments: Mapping[str, Any]) -> None:
+        """Takes what `kdx.store.backend.Backend.url` gives; makes the tables where they are missing."""
         with silently():
-            self._storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
+            self._storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))
         self._copied: dict[str, int] = {}
 
     def copy(self, name: str, direction: Direction, space: Space, trials: Sequence[KnownTrial]) -> int:

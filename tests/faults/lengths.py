@@ -12,6 +12,7 @@ SHARES = {
     "RUNS": 0.6,
     "WORKER_KILLS": 0.12,
     "STOPS": 0.04,
+    "DROPS": 0.04,
     "OCCURRENCES": 0.01,
     "FLIPS": 0.6,
     "DAMAGES": 0.1,

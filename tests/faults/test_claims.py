@@ -4,12 +4,15 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from lengths import count
 
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording, schema
+from kdx.store.check import check
 from kdx.store.database import open_database
 from kdx.store.leases import Fenced
 from kdx.store.recording import RunWriter
@@ -25,13 +28,14 @@ data: {corpus: synthetic-language}
 """
 
 
-def work(path: Path, seed: int) -> None:
+def work(address: str, folder: Path, seed: int) -> None:
     """Claims what there is and does it, step by step, until all is done."""
     random_ = random.Random(seed)
     owner = f"worker {os.getpid()}"
-    with open_database(path, write=True) as database:
+    with open_database(address, write=True, patient=True) as database:
         while True:
-            open_runs = [run.id for run in reading.load_sweep(database).runs if run.state not in FINAL]
+            found = database.persist(lambda: reading.load_sweep(database))
+            open_runs = [run.id for run in found.runs if run.state not in FINAL]
             if not open_runs:
                 os._exit(0)
             run_id = random_.choice(open_runs[: 2 * WORKERS])
@@ -39,6 +43,7 @@ def work(path: Path, seed: int) -> None:
             if number is None:
                 time.sleep(0.01)
                 continue
+            (folder / "claimed").touch()
             hand = RunWriter(database, run_id, owner, number)
             try:
                 for step in range(1, STEPS + 1):
@@ -47,22 +52,52 @@ def work(path: Path, seed: int) -> None:
                     hand.record([("train/loss", step, run_id + 1 / step)], step)
                 hand.complete(1.0, STEPS, 1.0, {}, STEPS)
             except Fenced:
-                (path.parent / f"fenced-{run_id}-{number}").touch()
+                (folder / f"fenced-{run_id}-{number}").touch()
 
 
-def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch):
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request, tmp_path) -> Iterator[str]:
+    """An address at which there is no database yet."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "runs.db")
+        return
+    server = request.getfixturevalue("postgresql_server")
+    server.execute("CREATE DATABASE many")
+    yield server.address("many")
+    server.execute("DROP DATABASE many WITH (FORCE)")
+
+
+@pytest.fixture
+def drop(request, address) -> Callable[[], bool] | None:
+    """Cuts a connection of some worker, if one is there just now; None: there are no connections to cut."""
+    if not address.startswith("postgresql"):
+        return None
+    server = request.getfixturevalue("postgresql_server")
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = 'many' AND state <> 'idle' ORDER BY random() LIMIT 1"
+    )
+
+    def drop() -> bool:
+        with server.connected() as connection:
+            return connection.execute(cut).fetchone() == (True,)
+
+    return drop
+
+
+def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch, address, drop):
     runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
+    drops = count("DROPS", 5) if drop else 0
     monkeypatch.setattr(leases, "STALLS", 10**6)
-    path = tmp_path / "runs.db"
     (tmp_path / "grid.yaml").write_text(GRID)
     plan = load_grid(tmp_path / "grid.yaml", seeds=range(runs))
-    with open_database(path, write=True, create=True) as database:
+    with open_database(address, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
 
-    workers = {start(path, series.random()) for _ in range(WORKERS)}
+    workers = {start(address, tmp_path, series.random()) for _ in range(WORKERS)}
     asleep: dict[int, float] = {}
-    done = {"kills": 0, "stops": 0}
-    faults = ["kills"] * kills + ["stops"] * stops
+    done = {"kills": 0, "stops": 0, "drops": 0}
+    faults = ["kills"] * kills + ["stops"] * stops + ["drops"] * drops
     series.shuffle(faults)
     while workers:
         time.sleep(0.05)
@@ -73,41 +108,45 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
             if pid not in asleep and os.waitpid(pid, os.WNOHANG)[0]:
                 workers.remove(pid)
         awake = sorted(workers - set(asleep))
-        if not faults or not awake:
+        if not faults or not awake or not (tmp_path / "claimed").exists():
             continue
-        pid, fault = series.choice(awake), faults.pop()
+        pid, fault = series.choice(awake), faults[-1]
+        if fault == "drops" and drop and not drop():
+            continue
+        faults.pop()
         done[fault] += 1
         if fault == "stops":
             os.kill(pid, signal.SIGSTOP)
             asleep[pid] = time.monotonic()
-        else:
+        elif fault == "kills":
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             workers.remove(pid)
-            workers.add(start(path, series.random()))
+            workers.add(start(address, tmp_path, series.random()))
 
-    with open_database(path, write=False) as database:
+    with open_database(address, write=False) as database:
         found = reading.load_sweep(database).runs
         with database.read() as connection:
             ends = connection.execute(schema.attempt.select().where(schema.attempt.c.outcome == "completed")).all()
             rows = {(row.run_id, row.step): row.value for row in connection.execute(schema.metric.select())}
-            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+        assert check(database).faults == ()
     again = sum(run.attempt > 1 for run in found)
     fenced = len(list(tmp_path.glob("fenced-*")))
     assert all(run.state == "completed" for run in found)
     assert sorted(end.run_id for end in ends) == sorted(run.id for run in found), "each completed once"
     assert rows == {(run.id, step): run.id + 1 / step for run in found for step in range(1, STEPS + 1)}
     figure(
-        f"{runs} runs by {WORKERS} workers, {done['kills']} kills, {done['stops']} stops longer than the lease: "
+        f"{runs} runs by {WORKERS} workers, {done['kills']} kills, {done['stops']} stops longer than the lease, "
+        f"{done['drops']} connections cut: "
         f"{len(ends)} completed once, {again} tried again, {fenced} late writes refused"
     )
 
 
-def start(path: Path, seed: float) -> int:
+def start(address: str, folder: Path, seed: float) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            work(path, int(seed * 2**32))
+            work(address, folder, int(seed * 2**32))
         finally:
             os._exit(1)
     return pid

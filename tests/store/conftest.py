@@ -1,5 +1,6 @@
 """The contract of the store: what every backend keeps, and what its tests may use."""
 
+import hashlib
 import multiprocessing
 import os
 import shutil
@@ -11,6 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from postgresql_server import PostgresqlServer
 from sqlalchemy import Engine, event
 
 from kdx.grid.identity import cell_id
@@ -39,9 +41,9 @@ class SqliteFiles:
         """An address at which there is no database, of which each folder has one."""
         return str(folder / "runs.db")
 
-    def make(self, address: str) -> None:
-        """Makes a database without a sweep."""
-        shutil.copy(self._empty, address)
+    def make(self, folder: Path) -> str:
+        """Makes a database without a sweep, and returns its address."""
+        return shutil.copy(self._empty, self.nowhere(folder))
 
     def execute(self, address: str, *statements: str) -> None:
         """As another program might, which heeds no CHECK and no reference."""
@@ -55,29 +57,89 @@ class SqliteFiles:
         return Path(address).read_bytes() if Path(address).exists() else None
 
 
-KINDS = {"sqlite": SqliteFiles}
+class PostgresqlDatabases:
+    """The same of PostgreSQL."""
+
+    def __init__(self, server: PostgresqlServer, empty: str = "kdx_empty") -> None:
+        self._server, self._empty = server, empty
+        self._made: list[str] = []
+        server.execute(f"CREATE DATABASE {empty}")
+        open_database(server.address(empty), write=True, create=True).close()
+
+    def nowhere(self, folder: Path) -> str:
+        return self._create(folder, "template1")
+
+    def make(self, folder: Path) -> str:
+        return self._create(folder, self._empty)
+
+    def _create(self, folder: Path, template: str) -> str:
+        name = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}"
+        self._server.execute(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name} TEMPLATE {template}")
+        self._made.append(name)
+        return self._server.address(name)
+
+    def execute(self, address: str, *statements: str) -> None:
+        with self._server.connected(address.rpartition("/")[2]) as connection:
+            # Without references; conditions of columns cannot be suspended.
+            connection.execute("SET session_replication_role = replica")
+            checks = connection.execute(
+                "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype = 'c'"
+                " AND connamespace = 'public'::regnamespace"
+            )
+            for table, name in checks.fetchall():
+                connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+            for statement in statements:
+                connection.execute(statement)
+
+    def content(self, address: str) -> object:
+        with self._server.connected(address.rpartition("/")[2]) as connection:
+            names = connection.execute(
+                "SELECT relname FROM pg_class"
+                " WHERE relkind IN ('r', 'v', 'S') AND relnamespace = 'public'::regnamespace"
+            ).fetchall()
+            if not names:
+                return None
+            return {name: connection.execute(f"TABLE {name}").fetchall() for (name,) in sorted(names)}
+
+    def forget(self) -> None:
+        """Removes the databases that a test made."""
+        if self._made:
+            self._server.execute(*(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)" for name in self._made))
+            self._made.clear()
+
+
+Databases = SqliteFiles | PostgresqlDatabases
 
 
 @pytest.fixture(scope="session", params=sorted(BACKENDS))
-def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
-    """The databases of one backend. Whoever adds a backend adds its own to KINDS, and its own tests to a folder here.
-
-    All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
-    """
-    return KINDS[request.param](tmp_path_factory.mktemp("store"))
+def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Databases:
+    """The databases of one backend, for the whole session."""
+    if request.param == "postgresql":
+        return PostgresqlDatabases(request.getfixturevalue("postgresql_server"))
+    return SqliteFiles(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
-def nowhere(backend: SqliteFiles, tmp_path: Path) -> str:
+def backend(databases: Databases) -> Iterator[Databases]:
+    """The databases of one backend; whoever adds a backend has its own here, and its own tests in a folder here.
+
+    All tests in this folder, but for those in the folders of backends, are what every backend has to keep.
+    """
+    yield databases
+    if isinstance(databases, PostgresqlDatabases):
+        databases.forget()
+
+
+@pytest.fixture
+def nowhere(backend: Databases, tmp_path: Path) -> str:
     """An address at which there is no database yet."""
     return backend.nowhere(tmp_path)
 
 
 @pytest.fixture
-def address(backend: SqliteFiles, nowhere: str) -> str:
+def address(backend: Databases, tmp_path: Path) -> str:
     """An address of a database without a sweep."""
-    backend.make(nowhere)
-    return nowhere
+    return backend.make(tmp_path)
 
 
 @pytest.fixture

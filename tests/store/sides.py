@@ -18,9 +18,7 @@ from kdx.store.schema import attempt, bits_of, environment, metric, output, plan
 def made(backend: Any, folder: Path) -> str:
     """Makes a database without a sweep in a folder of its own, and returns its address."""
     folder.mkdir(parents=True)
-    address = backend.nowhere(folder)
-    backend.make(address)
-    return str(address)
+    return str(backend.make(folder))
 
 
 def plan_at(database: Database, plan_of: Any, seeds: list[int], made: float, name: str = "demo", cells: int = 2) -> int:

@@ -42,7 +42,7 @@ def refusal(address: str | Path, **options: bool) -> str:
 
 def rows(database: Database, table: Any) -> list[Any]:
     with database.read() as connection:
-        return list(connection.execute(select(table)).all())
+        return list(connection.execute(select(table).order_by(*table.primary_key)).all())
 
 
 def record(database: Database, run_id: int = 1) -> RunRecord:

@@ -53,8 +53,7 @@ a_run = st.tuples(a_cell, st.integers(0, 1), st.integers(0, 2), st.sampled_from(
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_every_result_is_there_afterwards_under_the_new_id_or_nothing_is_done(backend, tmp_path_factory, runs, choices):
-    address = backend.nowhere(tmp_path_factory.mktemp("migrations"))
-    backend.make(address)
+    address = backend.make(tmp_path_factory.mktemp("migrations"))
     with open_database(address, write=True) as database:
         with database.write() as connection:
             texts = {text_of(*one) for one, *_ in (*runs, *choices)}

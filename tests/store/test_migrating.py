@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import inspect
 from stored import add_cell, cells, refusal
 
+from kdx.store.backends import backend_of
 from kdx.store.database import Database, open_database
 from kdx.store.version import REVISION
 
@@ -26,7 +27,7 @@ def test_eight_processes_make_one_database_at_once(nowhere: str, in_processes):
 
 def test_a_failed_creation_leaves_what_can_become_a_database(nowhere: str, monkeypatch: pytest.MonkeyPatch):
     def fail(config: object, revision: str) -> None:
-        config.attributes["connection"].exec_driver_sql("CREATE TABLE half (x)")
+        config.attributes["connection"].exec_driver_sql("CREATE TABLE half (x INTEGER)")
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
@@ -70,6 +71,7 @@ def test_an_older_schema_is_not_brought_up_to_date_by_a_reader(backend, database
     before = backend.content(address)
     assert refusal(address) == (
         f"{address}: written by an older kdx: its schema is 0000, this kdx reads {REVISION}\n"
-        f"  hint: kdx db upgrade --db {address} brings it up to date, and keeps a copy"
+        f"  hint: kdx db upgrade --db {address} brings it up to date"
+        f"{', and keeps a copy' if backend_of(address).keeps_copies else '; copy it before'}"
     )
     assert backend.content(address) == before

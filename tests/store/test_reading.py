@@ -4,6 +4,7 @@ import math
 
 import pytest
 from sqlalchemy import delete, insert, select, update
+from stored import rows
 
 from kdx.errors import KdxError
 from kdx.grid.difference import Contents
@@ -135,7 +136,7 @@ def test_a_database_without_a_sweep_says_so(database: Database, address: str):
 def test_queries_do_not_grow_with_the_sweep(database: Database, plan_of, queries):
     small = recording.register(database, plan_of(1, 1, "small"), {})
     large = recording.register(database, plan_of(20, 10, "large"), {})
-    for run_id in (1, 2, 3):
+    for run_id in [one.id for one in rows(database, run)][:3]:
         finish(database, run_id)
     assert queries(lambda: reading.runs(database, small)) == 2
     assert queries(lambda: reading.runs(database, large)) == 2
@@ -247,7 +248,8 @@ def test_a_word_that_this_kdx_does_not_know_is_data_like_any_other(database: Dat
     assert (other.spec.unknown, known_cell.spec.unknown) == ((unknown,), ())
     shown = backend_of(address).field("spec", key)
     with query(address, f"SELECT {shown}, task, kernel FROM cells ORDER BY ordinal") as rows:
-        assert next(iter(rows))[0] == value
+        # A number, or its text; a column of some databases has one type.
+        assert next(iter(rows))[0] in (value, str(value))
     assert reading.load_sweeps(database)[0].cells[0].spec.unknown == (unknown,)
 
 

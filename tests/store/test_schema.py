@@ -91,7 +91,7 @@ def test_the_database_refuses_rows_of_no_run(database: Database):
         insert(metric).values(run_id=7, name="valid/loss", step=0, value=1.0, bits=bits_of(1.0), writes=1, differs=0),
         insert(attempt).values(run_id=7, number=1, owner="me", started=0.0, first_step=0),
     ):
-        with pytest.raises(DatabaseError, match="FOREIGN KEY"), database.write() as connection:
+        with pytest.raises(DatabaseError, match=r"(?i)foreign key"), database.write() as connection:
             connection.execute(orphan)
 
 
@@ -155,8 +155,7 @@ def of_view(database: Database, statement: str) -> list[tuple]:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_the_view_of_runs_selects_as_a_report_does(backend, tmp_path_factory, data):
     """Whatever the states, generations and scores: the same run stands for each seed, the same one is selected."""
-    address = backend.nowhere(tmp_path_factory.mktemp("views"))
-    backend.make(address)
+    address = backend.make(tmp_path_factory.mktemp("views"))
     select_by = data.draw(st.sampled_from(["bleu", "loss"]))
     spec = CellSpec.model_validate({"task": "translation", "data": {"corpus": "toy"}, "select": {"metric": select_by}})
     planned = PlannedCell(cell_id(spec), 0, {"task": "translation"}, spec)
@@ -234,8 +233,10 @@ def test_views_show_every_field_of_a_cell_and_label_it_as_a_report_does(database
     for planned, (spec, labels, clip, memory, learning_rate, corpus) in zip(plan.cells, rows, strict=True):
         whole = planned.spec.model_dump(mode="json", by_alias=True)
         assert json.loads(spec) == whole
-        assert (clip, memory, learning_rate, corpus) == (
-            whole.get("clip"),
+        # A number, or a word; a column of some databases has one type.
+        found = whole.get("clip")
+        assert (clip if clip is None else str(clip), memory, learning_rate, corpus) == (
+            found if found is None else str(found),
             whole["memory"],
             whole["training"]["learning_rate"],
             whole["data"]["corpus"],
@@ -284,10 +285,10 @@ def test_runs_have_whole_parameters_and_the_facts_of_their_data(database: Databa
     hand.begin({}, "data", "code", data_facts=facts)
     hand.record([("model/parameters", 0, 10784.0)], 0)
     hand.complete(1.0, 5, 1.0, {}, 5, undertrained="too little")
-    columns = "parameters, typeof(parameters), undertrained, vocabulary_size, unknown_rate, longest_context"
+    columns = "parameters, undertrained, vocabulary_size, unknown_rate, longest_context"
     found = of_view(database, f"SELECT {columns} FROM runs ORDER BY run_id")
-    assert found[0] == (10784, "integer", "too little", 95, 0.25, 110)
-    assert found[1] == (None, "null", None, None, None, None)
+    assert found[0] == (10784, "too little", 95, 0.25, 110) and type(found[0][0]) is int
+    assert found[1] == (None, None, None, None, None)
 
 
 def test_a_choice_that_comes_to_a_cell_twice_has_its_runs_once(database: Database, plan_of):

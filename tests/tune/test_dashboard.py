@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdx.cli.running import copy_to_dashboard
+from kdx.store.backends import backend_of
 from kdx.store.check import check
 from kdx.store.database import open_database
 from kdx.tune.dashboard import Dashboard
@@ -30,10 +31,11 @@ def searched(tmp_path):
     return tmp_path / "runs.db", plan, found
 
 
-def studies(path: Path):
+def studies(address: Path | str):
     import optuna
 
-    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    url, arguments = backend_of(address).url()
+    storage = optuna.storages.RDBStorage(url, engine_kwargs=dict(arguments))
     found = optuna.get_all_study_summaries(storage)
     return {one.study_name: optuna.load_study(study_name=one.study_name, storage=storage) for one in found}
 
@@ -49,13 +51,29 @@ def test_each_search_is_a_study_with_its_trials(searched):
         assert all(trial.intermediate_values for trial in study.trials)
 
 
+def test_on_a_server_studies_lie_in_the_database_of_the_sweep(postgresql_server, tmp_path):
+    postgresql_server.execute("CREATE DATABASE tuned")
+    address = postgresql_server.address("tuned")
+    plan = plan_of(tmp_path, "tpe", "median")
+    with open_database(address, write=True, create=True) as database:
+        found = search(database, plan, random.Random(0))
+        copy_to_dashboard(found, plan, database)
+        assert check(database).faults == ()
+    made = studies(address)
+    for study, cell in zip(made.values(), plan.cells, strict=True):
+        assert study.best_trial.number == found.winner(cell.search.id).number
+    # Optuna's tables make nothing foreign.
+    open_database(address, write=True).close()
+    postgresql_server.execute("DROP DATABASE tuned WITH (FORCE)")
+
+
 def test_a_copy_that_was_broken_off_is_made_good_and_nothing_is_copied_twice(searched, tmp_path):
     path, plan, found = searched
     (cell, _) = plan.cells
     arguments = ("again", cell.spec.selection[1], cell.search.space)
     trials = found.trials(cell.search.id)
     for count, added in ((3, 3), (10, 7), (10, 0)):
-        dashboard = Dashboard(f"sqlite:///{path}")
+        dashboard = Dashboard(*backend_of(path).url())
         assert dashboard.copy(*arguments, trials[:count]) == added
         dashboard.close()
     assert [trial.number for trial in studies(path)["again"].trials] == list(range(10))

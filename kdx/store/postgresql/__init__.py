@@ -1,1 +1,1 @@
-"""PostgreSQL, which kdx does not open yet: only what its tables need is here."""
+"""PostgreSQL, for results that several machines write."""

@@ -23,19 +23,29 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
 
+OTHERS_PATIENCE = 60.0
+"""Seconds that a library with tables of its own waits while somebody else writes the database."""
+
+
 class Sqlite:
     """A results database in a file. Each transaction has a connection of its own."""
 
     recovery = file.RECOVERY
+    keeps_copies = True
 
     def __init__(self, address: str | Path, *, write: bool) -> None:
-        self.location = file_of(address)
-        self.name = str(self.location)
+        self._path = file_of(address)
+        self.name = str(self._path)
         self.writable = write
         self.patience = 0.0
+        self.reconnects = False
         self.id: str | None = None
-        self._file = file.HeldFile(self.location)
+        self._file = file.HeldFile(self._path)
         self._check_references = True
+
+    @property
+    def location(self) -> Path:
+        return self._path
 
     @property
     def reading(self) -> "Engine":
@@ -43,6 +53,10 @@ class Sqlite:
 
     @property
     def writing(self) -> "Engine":
+        return self._engines[1]
+
+    @property
+    def writing_beside(self) -> "Engine":
         return self._engines[1]
 
     @cached_property
@@ -55,16 +69,16 @@ class Sqlite:
         self._file.close()
 
     def exists(self) -> bool:
-        return self.location.exists()
+        return self._path.exists()
 
     def prepare(self, *, write: bool, create: bool) -> None:
-        file.prepare(self.location, write=write, create=create)
+        file.prepare(self._path, write=write, create=create)
 
     def tables(self, connection: "Connection") -> Collection[str]:
         return connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars().all()
 
     def refuse_foreign(self, connection: "Connection") -> None:
-        refuse_foreign_objects(_driver_of(connection), self.location)
+        refuse_foreign_objects(_driver_of(connection), self._path)
 
     @contextmanager
     def migrating(self) -> "Iterator[Connection]":
@@ -78,7 +92,7 @@ class Sqlite:
             self._check_references = True
 
     def keep_copy(self, revision: str) -> Path:
-        copy = backup.unused_name(self.location, revision)
+        copy = backup.unused_name(self._path, revision)
         self.back_up(copy)
         return copy
 
@@ -117,8 +131,11 @@ class Sqlite:
     def back_up(self, target: Path) -> None:
         backup.back_up(self._begun, target)
 
+    def url(self) -> tuple[str, Mapping[str, Any]]:
+        return f"sqlite:///{self._path}", {"connect_args": {"timeout": OTHERS_PATIENCE}}
+
     def peek_id(self) -> str | None:
-        address = f"file:{quote(os.fsencode(self.location))}?mode=ro&immutable=1"
+        address = f"file:{quote(os.fsencode(self._path))}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 found = connection.execute("SELECT id FROM identity").fetchone()

@@ -34,14 +34,20 @@ def test_any_file_name_will_do(tmp_path: Path, name: str):
         ),
         (
             "mysql://me:secret@host/runs",
-            "mysql://me:***@host/runs: kdx does not open mysql\n  allowed: a file, sqlite:///FILE",
+            "mysql://me:***@host/runs: kdx does not open mysql\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
         ),
-        ("://runs.db", "://runs.db: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "://runs.db",
+            "://runs.db: this is not a database URL\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
+        ),
         (
             "postgresql://me:secret@host:port/runs",
-            "postgresql://me:***@host:port/runs: this is not a database URL\n  allowed: a file, sqlite:///FILE",
+            "postgresql://me:***@host:port/runs: this is not a database URL\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
         ),
-        ("postgresql://[::1", "postgresql://[::1: this is not a database URL\n  allowed: a file, sqlite:///FILE"),
+        (
+            "postgresql://[::1",
+            "postgresql://[::1: this is not a database URL\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
+        ),
         (
             "sqlite://host/runs.db",
             "sqlite://host/runs.db: a database in a file has no host, user, driver or options\n"
@@ -52,9 +58,15 @@ def test_any_file_name_will_do(tmp_path: Path, name: str):
             "sqlite:///runs.db?mode=ro: a database in a file has no host, user, driver or options\n"
             "  allowed: sqlite:///runs.db",
         ),
-        ("sqlite:///%00", "no file is named 'sqlite:///%00'\n  allowed: a file, sqlite:///FILE"),
-        ("a\0b", "no file is named 'a\\x00b'\n  allowed: a file, sqlite:///FILE"),
-        ("", "no file is named ''\n  allowed: a file, sqlite:///FILE"),
+        (
+            "sqlite:///%00",
+            "no file is named 'sqlite:///%00'\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
+        ),
+        (
+            "a\0b",
+            "no file is named 'a\\x00b'\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE",
+        ),
+        ("", "no file is named ''\n  allowed: a file, sqlite:///FILE, postgresql+psycopg://USER@HOST/DATABASE"),
     ],
 )
 def test_a_url_that_cannot_be_opened_is_told(url: str, message: str):

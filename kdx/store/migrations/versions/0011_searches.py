@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from kdx.store.migrations import postgresql_0011
+
 revision = "0011"
 down_revision = "0010"
 branch_labels = None
@@ -54,7 +56,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.JSON, nullable=False),
         sa.Column("attributes", sa.JSON, nullable=False),
         sa.Column("cell_id", sa.String(32), sa.ForeignKey("cell.id")),
-        sa.Column("state", sa.String),
+        sa.Column("state", sa.String(16)),
         sa.Column("value", sa.Double),
         sa.Column("bits", sa.BigInteger),
         *checks(
@@ -68,3 +70,5 @@ def upgrade() -> None:
             bits=or_null(BITS),
         ),
     )
+    if op.get_bind().dialect.name == "postgresql":
+        postgresql_0011.complete(op.get_bind())

@@ -1,0 +1,31 @@
+"""Checks a database below the rows of its tables."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, ForeignKeyConstraint, and_, exists, func, select
+
+from kdx.store.postgresql.engines import driver_of
+from kdx.store.postgresql.objects import FINAL_STATE_TRIGGER, has_final_state_trigger, objects
+from kdx.store.schema import metadata
+
+
+def faults(connection: Connection, most: int) -> Iterator[str]:
+    """Describes references to missing rows, and a missing trigger; at most `most` references.
+
+    The server checks its pages itself when it reads them, if its cluster was made with checksums.
+    """
+    if not has_final_state_trigger(driver_of(connection)):
+        yield f"the trigger {FINAL_STATE_TRIGGER}, which keeps final states final, is missing"
+    there = objects(driver_of(connection))
+    tables = [table for table in metadata.sorted_tables if table.name in there]
+    references = (one for table in tables for one in table.foreign_key_constraints if one.referred_table in tables)
+    described = (fault for one in references if (fault := _lost(connection, one)))
+    yield from (fault for _, fault in zip(range(most), described, strict=False))
+
+
+def _lost(connection: Connection, reference: ForeignKeyConstraint) -> str | None:
+    table, other = reference.table, reference.referred_table
+    named = and_(*(element.parent.is_not(None) for element in reference.elements))
+    there = exists().where(*(element.column == element.parent for element in reference.elements))
+    count = connection.scalar(select(func.count()).select_from(table).where(named, ~there))
+    return f"{count} rows of {table.name} name a row of {other.name} that is not there" if count else None

@@ -1,0 +1,64 @@
+"""Looks at what there is in a database: whether it is of kdx, and whether something else could act in its place."""
+
+from typing import Any
+
+import psycopg
+
+from kdx.errors import DatabaseError
+
+FINAL_STATE_TRIGGER = "run_final_state"
+"""Name of the trigger that keeps runs in their final state."""
+
+_OF_NO_EXTENSION = """
+    NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
+"""
+_OBJECTS = f"""
+SELECT c.relname, c.relkind::text FROM pg_class AS c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OF_NO_EXTENSION}
+"""
+_TRIGGERS = """
+SELECT t.tgname, c.relname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND c.relname = ANY(%s)
+"""
+_RULES = """
+SELECT r.rulename, c.relname FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class
+WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN' AND c.relname = ANY(%s)
+"""
+_KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
+
+
+def objects(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """Name → kind of every table and view of the schema in which kdx works, but for those of extensions."""
+    return {name: _KINDS[kind] for name, kind in connection.execute(_OBJECTS).fetchall()}
+
+
+def refuse_foreign_objects(
+    connection: psycopg.Connection[Any], tables: frozenset[str], views: frozenset[str], place: str
+) -> None:
+    """Checks that tables are tables and views are views, and that no trigger or rule of somebody else acts on them.
+
+    What a view says is not checked: who may replace it owns the tables that it reads.
+
+    Raises:
+        DatabaseError: something is not as the migrations make it.
+    """
+    for name, kind in objects(connection).items():
+        if (name in tables and kind != "table") or (name in views and kind != "view"):
+            raise _foreign(place, f"its `{name}` is a {kind}")
+    for what, statement in (("trigger", _TRIGGERS), ("rule", _RULES)):
+        for name, table in connection.execute(statement, [sorted(tables | views)]).fetchall():
+            if (what, name, table) != ("trigger", FINAL_STATE_TRIGGER, "run"):
+                raise _foreign(place, f"its {what} `{name[:60]}` on {table} is not one that kdx makes")
+
+
+def has_final_state_trigger(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the database itself keeps runs in their final state."""
+    return (FINAL_STATE_TRIGGER, "run") in connection.execute(_TRIGGERS, [["run"]]).fetchall()
+
+
+def _foreign(place: str, problem: str) -> DatabaseError:
+    return DatabaseError(
+        f"this database was not made by kdx alone: {problem}",
+        place=place,
+        hint="do not use it; if it is yours, drop what is not of kdx, or take the database back from a copy",
+    )

@@ -1,0 +1,114 @@
+"""Commands with a database on a server: the same answers, and its password nowhere."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grids import TINY
+from postgresql_server import PostgresqlServer
+
+from kdx.cli.options import in_database
+
+SECRET = "s3cret-w0rd"
+
+
+@pytest.fixture
+def address(postgresql_server: PostgresqlServer, terminal, monkeypatch) -> str:
+    """An empty database of a user with a password, which KDX_DB names."""
+    postgresql_server.execute(
+        f"CREATE USER scholar PASSWORD '{SECRET}'", "CREATE DATABASE study OWNER scholar TEMPLATE template0"
+    )
+    shown = postgresql_server.address("study", "scholar")
+    terminal.environment |= {
+        "KDX_DB": shown.replace("scholar@", f"scholar:{SECRET}@"),
+        "KDX_FILES": str(terminal.folder / "files"),
+    }
+    yield shown
+    postgresql_server.execute("DROP DATABASE study WITH (FORCE)", "DROP USER scholar")
+
+
+def rows(server: PostgresqlServer, statement: str) -> list[Any]:
+    with server.connected("study") as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_a_sweep_is_killed_and_resumed_and_its_password_is_nowhere(
+    terminal, address: str, postgresql_server: PostgresqlServer
+):
+    terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 2})
+    sweep = terminal.start("sweep", "tiny.yaml", "--workers", "1")
+    counts = "SELECT count(*) FROM metric"
+    deadline = time.monotonic() + 120
+    # The first look comes before the tables.
+    while time.monotonic() < deadline:
+        if rows(postgresql_server, "SELECT to_regclass('metric')") != [(None,)] and rows(postgresql_server, counts) != [
+            (0,)
+        ]:
+            break
+        time.sleep(0.1)
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (sweep.pid, *terminal.workers())]
+    assert len(lines) > 1 and not any(SECRET.encode() in line for line in lines)
+    sweep.kill()
+    sweep.wait()
+    for pid in terminal.workers():
+        os.kill(pid, signal.SIGKILL)
+    assert sweep.stdout is not None
+    sweep.stdout.close()
+
+    said: list[subprocess.CompletedProcess[str]] = [terminal.type("kdx resume tiny --workers 1")]
+    assert said[0].returncode == 0, said[0].stderr
+    assert said[0].stderr.endswith("2 runs: 2 completed; next: kdx report tiny\n")
+    assert rows(postgresql_server, "SELECT DISTINCT state FROM run") == [("completed",)]
+    assert rows(postgresql_server, "SELECT count(*) FROM run WHERE attempt > 1")[0][0] >= 1
+    for command, code in {
+        "kdx report tiny": 0,
+        "kdx report tiny --format html": 0,
+        "kdx status": 0,
+        "kdx show 1 --json": 0,
+        "kdx logs 1": 0,
+        "kdx plan tiny.yaml": 0,
+        "kdx export tiny --to exported --weights --outputs": 0,
+        "kdx query 'SELECT * FROM runs' --json": 0,
+        "kdx doctor --fix --json": 0,
+        "kdx gc": 0,
+        "kdx db check": 0,
+        "kdx db upgrade": 0,
+        "kdx db backup copy.db": 2,
+        "kdx note tiny 'a note'": 0,
+        "kdx invalidate 1 --why wrong": 0,
+        "kdx query 'SELECT nothing'": 2,
+        f"kdx status --db {address.replace('study', 'stud')}": 3,
+    }.items():
+        done = terminal.type(command)
+        assert done.returncode == code, (command, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        said.append(done)
+    assert not any(SECRET in one.stdout + one.stderr for one in said)
+    assert SECRET not in terminal.messages()
+    for path in terminal.folder.rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+    ours = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = 'public'::regnamespace"
+    names = rows(postgresql_server, ours)
+    assert len(names) > 20
+    for (name,) in names:
+        assert SECRET not in str(rows(postgresql_server, f"TABLE {name}")), name
+
+
+def test_a_wrong_password_is_one_message_and_nothing_is_started(terminal, address: str):
+    terminal.environment["KDX_DB"] = address.replace("scholar@", "scholar:wr0ng@")
+    terminal.write("tiny.yaml", TINY % {"steps": 60, "seeds": 2})
+    done = terminal.type("kdx sweep tiny.yaml")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "error: " in done.stderr and f"{address}: the server refused scholar: the password is wrong" in done.stderr
+    assert "wr0ng" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_suggested_command_needs_no_password_that_kdx_db_has(monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "")
+    monkeypatch.setenv("KDX_DB", "postgresql://me:secret@host/runs")
+    assert in_database("postgresql://me@host/runs") == ""
+    assert in_database("postgresql://me@host/other") == " --db postgresql://me@host/other"
