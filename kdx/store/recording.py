@@ -390,15 +390,27 @@ class RunWriter:
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
-    def interrupt(self, last_step: int) -> None:
-        """Ends the attempt at a safe point; the run can be resumed."""
-        self._end(RunState.INTERRUPTED, last_step)
+    def interrupt(self, last_step: int, refused: str | None = None) -> None:
+        """Ends the attempt at a safe point; the run can be resumed.
+
+        Args:
+            refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
+        """
+        self._end(RunState.INTERRUPTED, last_step, changes=refused)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
         self._end(RunState.FAILED, last_step, traceback=traceback[-TEXT:], error=error[:LINE])
 
-    def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
+    def _end(
+        self,
+        state: RunState,
+        last_step: int,
+        traceback: str | None = None,
+        changes: str | None = None,
+        **columns: Any,
+    ) -> None:
+        refused = {} if changes is None else {"changes": changes}
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
         with self._writing() as connection:
             if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
@@ -413,6 +425,7 @@ class RunWriter:
                     last_step=last_step,
                     traceback=traceback,
                     peak_memory=self._peak_memory(),
+                    **refused,
                 )
             )
 
