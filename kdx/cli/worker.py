@@ -1,5 +1,6 @@
 """`kdx worker`: runs whatever is to be done in a database."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kdx.errors import KdxError
     from kdx.grid.plan import Plan
     from kdx.store.database import Database
+    from kdx.store.records import RunState
     from kdx.tune.search import Searching
 
 
@@ -85,10 +87,11 @@ def _work(
 
     from kdx.cli.console import never_wait_for_readers
     from kdx.cli.progress import progress
-    from kdx.cli.running import heeded_signals
+    from kdx.cli.running import FAILED, heeded_signals
     from kdx.machine import runs_at_a_time
     from kdx.run_files.files import files_beside
     from kdx.run_files.folder_ownership import take
+    from kdx.store.records import RunState
     from kdx.sweep.budget import read_wall_time
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.hosts.fork_server import ForkServer
@@ -102,7 +105,6 @@ def _work(
     shared = Shared(left, read_wall_time("--wait", wait))
     never_wait_for_readers()
     gpus = visible_gpus()
-    # Before anything is shown, so that a sweep which is not there is one message.
     open_sweeps = OpenSweeps(database, names, parts, _Said(database), lambda: supervisor.works)
     if moved := take(database):
         say(f"note: {moved}")
@@ -122,43 +124,42 @@ def _work(
         )
         with heeded_signals(supervisor):
             stopped = supervisor.run()
-    ended = listener.ended_here.values()
-    parts_of_summary = _summary(list(ended))
-    where = in_database(db)
+    ended = list(listener.ended_here.values())
+    summary, where = _summary(ended), in_database(db)
     if stopped is not None:
         why = f"--max-time {max_time} is over; " if supervisor.out_of_time else ""
-        say(f"{parts_of_summary}; {why}others go on, or: kdx worker{where}")
+        say(f"{summary}; {why}others go on, or: kdx worker{where}")
         return 128 + stopped
-    from kdx.cli.running import FAILED
-
     if supervisor.gave_up:
         last = [*supervisor.failed_in_a_row.values()][-1]
         say(
-            f"{parts_of_summary}; {len(supervisor.failed_in_a_row)} runs failed here one after another, so that it "
-            f"begins no more; the last: {last.error}; see kdx status{where}"
+            f"{summary}; {len(supervisor.failed_in_a_row)} runs failed here one after another, so that it begins no "
+            f"more; the last: {last.error}; see kdx status{where}"
         )
         return FAILED
-    left_over = {state: count for state, count in listener.counts.items() if state in _LEFT}
-    if left_over or open_sweeps.incomplete or "failed" in ended:
-        more = ", ".join(f"{count} {state}" for state, count in left_over.items())
-        say(f"{parts_of_summary}{f'; not done: {more}' if more else ''}; see kdx status{where}")
+    not_done = [f"{count} {state}" for state, count in listener.counts.items() if state in _LEFT]
+    evaluations = [f"{count} evaluations {state}" for state, count in listener.evaluations.items() if state in _LEFT]
+    if not_done or evaluations or open_sweeps.incomplete or RunState.FAILED in ended:
+        more = f"; not done: {', '.join(not_done + evaluations)}" if not_done or evaluations else ""
+        takes = "; --if-changed restart, or continue, takes those that were left to others" if listener.why_left else ""
+        say(f"{summary}{more}{takes}; see kdx status{where}")
         return FAILED
-    say(f"{parts_of_summary}; next: kdx report{where}")
+    say(f"{summary}; next: kdx report{where}")
     return 0
 
 
-_LEFT = ("pending", "interrupted", "running", "failed", "paused")
-"""States of runs that stand when a worker ends and is not the last."""
+_LEFT = ("pending", "interrupted", "running", "failed", "paused", "to make")
+"""States of runs and evaluations that are not done."""
 
 
-def _summary(states: list[str]) -> str:
+def _summary(states: "Sequence[RunState]") -> str:
     from collections import Counter
 
     from kdx.cli.wording import count_of
 
     if not states:
         return "no run ended here"
-    of_each = ", ".join(f"{count} {state}" for state, count in Counter(map(str, states)).items())
+    of_each = ", ".join(f"{count} {state}" for state, count in Counter(one.value for one in states).items())
     return f"{count_of(len(states), 'run')} ended here: {of_each}"
 
 

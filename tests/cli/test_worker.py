@@ -169,6 +169,33 @@ def test_a_sweep_that_is_added_while_a_worker_waits_is_done(folder):
     assert code == 0 and "works at added: 2 runs" in said and "2 runs ended here: 2 completed" in said
 
 
+def test_a_run_of_another_processor_is_left_to_workers_that_have_it(folder, monkeypatch):
+    planned(folder, steps=2000, seeds=1)
+    one = worker(folder)
+    wait_for(lambda: any(run.checkpoint_step for run in runs(folder)), one)
+    one.send_signal(signal.SIGTERM)
+    assert ends(one)[0] == 143
+    planned(folder, GRID.replace("name: shared", "name: added"), steps=10, seeds=1)
+    with monkeypatch.context() as patch:
+        patch.setenv("ATEN_CPU_CAPABILITY", "default")
+        code, said = ends(worker(folder))
+    assert code == 4 and "1 run left to other workers: other conditions here: cpu_capability " in said
+    assert "1 completed, 1 interrupted" in said and "--if-changed restart, or continue, takes those" in said
+    shown = kdx(folder, "status", "shared")
+    assert "waits for a worker like machine " in shown and "cpu_capability " in shown
+    code, said = ends(worker(folder))
+    assert code == 0, said
+    planned(folder, database="whole.db", steps=2000, seeds=1)
+    assert ends(worker(folder, "--db", "whole.db"))[0] == 0
+    with closing(sqlite3.connect(folder / "runs.db")) as connection:
+        connection.execute(
+            "DELETE FROM metric WHERE run_id IN (SELECT id FROM run WHERE cell_id IN"
+            " (SELECT cell_id FROM sweep_cell WHERE sweep_id = 2))"
+        )
+        connection.commit()
+    assert numbers(folder) == numbers(folder, "whole.db") != []
+
+
 FAULTY = '''
 from torch import Tensor
 

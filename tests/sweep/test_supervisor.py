@@ -834,6 +834,15 @@ def test_a_run_that_was_begun_under_other_conditions_is_left_and_the_others_are_
         local.run()
 
 
+def test_a_run_that_somebody_removed_is_nothing_to_do_for_a_worker(database, fake):
+    fake(complete)
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()))
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
+    assert local.run() is None
+    assert [seed for (_, seed), _ in local.listener.started_runs] == [0]
+
+
 def test_several_plans_are_done_in_their_order_and_what_they_share_once(database, fake):
     fake(complete)
     local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard(), workers=1)
