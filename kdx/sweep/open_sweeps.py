@@ -123,6 +123,8 @@ class OpenSweeps:
             plan, lacking = plan_at_hand(record, self._parts)
             plan = with_searches(plan, asked, self._parts) if searching else plan
         except KdxError as error:
+            if error.exit_code != KdxError.exit_code:
+                raise
             self._leave(summary.name, None, error)
             return None
         preparing = self._preparing.get(summary.id)

@@ -6,7 +6,7 @@ import time
 import pytest
 from grids import TINY
 
-from kdx.errors import KdxError, StorageError
+from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.own_parts.registry import parts_of
 from kdx.store import leases, reading, recording
@@ -151,6 +151,29 @@ def test_a_disk_that_fails_meanwhile_is_told(database, monkeypatch):
     planned(database, "one")
     with pytest.raises(StorageError, match="the disk is full"):
         watched(database)()
+
+
+def test_a_database_that_cannot_be_read_is_told_and_left_to_nobody(database, monkeypatch):
+    def fails(*_):
+        raise DatabaseError("locked")
+
+    planned(database, "one")
+    every = watched(database)
+    monkeypatch.setattr(module.searches, "of_sweep", fails)
+    with pytest.raises(DatabaseError, match="locked"):
+        every()
+    assert every.heard.left == []
+
+
+def test_a_sweep_that_this_kdx_cannot_read_is_left_to_others(database):
+    planned(database, "one")
+    with database.write() as connection:
+        connection.exec_driver_sql("""UPDATE sweep SET grid = '{"seeds": [0]}'""")
+    every = watched(database)
+    assert every() == () and every.incomplete == {"one"}
+    ((name, cells, why),) = every.heard.left
+    assert (name, cells) == ("one", None) and why.startswith("its plan has no tables")
+    assert every() == () and len(every.heard.left) == 1, "it is said once"
 
 
 TWO_CORPORA = TINY.replace("corpus: synthetic-translation, train_lines: 300", "corpus: synthetic-translation").replace(
