@@ -141,6 +141,19 @@ class ChangedError(KdxError):
 
     exit_code = 5
 
+    def __init__(
+        self,
+        problem: str,
+        *,
+        place: Place | str | None = None,
+        allowed: Iterable[str] | str | None = None,
+        hint: str | None = None,
+        changes: str | None = None,
+    ) -> None:
+        """`changes`: what differs, such as `torch 2.12.0 → 2.13.0`."""
+        super().__init__(problem, place=place, allowed=allowed, hint=hint)
+        self.changes = changes
+
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FAILING = {errno.EIO, errno.EROFS}  # a disk that failed is often mounted read-only from then on

@@ -268,6 +268,7 @@ def test_every_module_has_its_tests():
         ["explain", "--help"],
         ["schema", "--help"],
         ["resume", "--help"],
+        ["worker", "--help"],
         ["evaluate", "--help"],
         ["report", "--help"],
         ["claims", "--help"],

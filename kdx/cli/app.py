@@ -38,6 +38,7 @@ from kdx.cli import (
     trace,
     tune,
     verify,
+    worker,
 )
 from kdx.cli.console import error, prepare_streams
 from kdx.cli.group import CommandGroup
@@ -80,6 +81,7 @@ app.command("plan", rich_help_panel=RUN)(plan.plan)
 app.command("sweep", rich_help_panel=RUN)(sweep.sweep)
 app.command("tune", rich_help_panel=RUN)(tune.tune)
 app.command("resume", rich_help_panel=RUN)(resume.resume)
+app.command("worker", rich_help_panel=RUN)(worker.worker)
 app.command("evaluate", rich_help_panel=RUN)(evaluate.evaluate)
 app.command("retry", rich_help_panel=RUN)(retry.retry)
 app.command("cancel", rich_help_panel=RUN)(cancel.cancel)

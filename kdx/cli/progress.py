@@ -10,7 +10,7 @@ from rich.progress import TaskID
 
 from kdx.cli.console import say
 from kdx.cli.spared import NOT_NEEDED
-from kdx.cli.wording import run_name
+from kdx.cli.wording import count_of, run_name
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
@@ -20,6 +20,8 @@ from kdx.tune.search import Searching
 
 EVERY = 60.0
 """Seconds between two lines on the whole sweep, where there is no display."""
+PAUSED = "paused"
+"""What is counted instead of the state of a run that is not begun since others of its cell failed alike."""
 MOST_NAMED = 4
 """Active runs that such a line names."""
 
@@ -27,9 +29,12 @@ MOST_NAMED = 4
 class Lines:
     """A listener that writes one line for each event."""
 
-    def __init__(self, plan: Plan, search: Searching | None = None) -> None:
+    def __init__(self, plan: Plan | None, search: Searching | None = None) -> None:
+        """Takes the plan that is run; None: whatever plans there are, which others announce."""
         self.plan = plan
         self.search = search
+        self.total = 0
+        """Number of runs."""
         self.counts: dict[str, int] = {}
         self.evaluations: dict[str, int] = {}
         """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
@@ -41,21 +46,35 @@ class Lines:
         self.said = time.monotonic()
         self.reasons: dict[tuple[str, int], str] = {}
         """Run that had been started before → from where it continues."""
+        self.ended_here: dict[int, RunState] = {}
+        """Run → the state in which it ended last."""
+        self.why_left: set[str] = set()
+        """Reasons to leave runs to others that were written."""
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         """Counts states; the first call writes the number of runs."""
         needed = [decision for decision in decisions if decision.needed]
-        states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in needed)
+        paused = sum(decision.pause is not None for decision in needed)
+        open_ = [decision for decision in needed if decision.pause is None]
+        states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in open_)
         self.counts = {state.value: states[state] for state in RunState if states[state]}
+        if paused:
+            self.counts[PAUSED] = paused
         if len(needed) < len(decisions):
             self.counts[NOT_NEEDED] = len(decisions) - len(needed)
-        self.evaluations = evaluation_counts(self.plan, decisions)
+        self.evaluations = evaluation_counts(decisions)
         self.reasons = {
             decision.run.key: decision.reason
             for decision in decisions
             if decision.record and decision.record.attempt and decision.action is not Action.SKIP
         }
-        if self.first:
+        self.total = len(decisions)
+        left = Counter(decision.left for decision in decisions if decision.left)
+        for why, count in left.items():
+            if why not in self.why_left:
+                self.note(f"{count_of(count, 'run')} left to other workers: {why}")
+        self.why_left |= set(left)
+        if self.first and self.plan:
             self.first = False
             if self.search is not None:
                 self.note(f"{self.plan.name}: a search of {self.whole_in_words()}")
@@ -84,7 +103,7 @@ class Lines:
         if self.search is not None:
             return f"{self.search.asked:,} trials, {self.search.ended:,} of them over"
         over = sum(self.counts.get(state.value, 0) for state in OVER)
-        return f"{over} of {len(self.plan.runs)} runs over"
+        return f"{over} of {self.total} runs over"
 
     def now(self) -> str:
         """How far the sweep is, and its active runs, in one line."""
@@ -105,6 +124,7 @@ class Lines:
         """Writes how a run ended, with its scores or the reason."""
         took = time.monotonic() - self.running.pop(run.key, time.monotonic())
         self.steps.pop(run.key, None)
+        self.ended_here[record.id] = record.state
         if record.state in FINAL:
             self.seconds.append(took)
         scores = ""
@@ -152,7 +172,7 @@ class Lines:
 class Live(Lines):
     """A listener with a display at the foot of the terminal: the whole sweep, then a line for each active run."""
 
-    def __init__(self, plan: Plan, search: Searching | None = None) -> None:
+    def __init__(self, plan: Plan | None, search: Searching | None = None) -> None:
         super().__init__(plan, search)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -170,18 +190,19 @@ class Live(Lines):
             refresh_per_second=4,
             expand=True,
         )
-        self.whole = self.bars.add_task(
-            sanitize_lines(plan.name), total=search.asked if search else len(plan.runs), status=""
-        )
+        name, runs = (plan.name, len(plan.runs)) if plan else ("worker", 0)
+        self.whole = self.bars.add_task(sanitize_lines(name), total=search.asked if search else runs, status="")
         self.tasks: dict[tuple[str, int], TaskID] = {}
 
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         super().decided(decisions)
-        over = sum(self.counts.get(state, 0) for state in (*(one.value for one in OVER), NOT_NEEDED))
-        over = self.search.ended if self.search else over
+        over = sum(self.counts.get(state, 0) for state in (*(one.value for one in OVER), NOT_NEEDED, PAUSED))
+        total = self.total
+        if self.search is not None:
+            over, total = self.search.ended, self.search.asked
         left = self.left(max(len(self.tasks), 1))
         status = f"{len(self.tasks)} running" + (f", about {_clock(left)} left" if left is not None else "")
-        self.bars.update(self.whole, completed=over, status=status)
+        self.bars.update(self.whole, completed=over, total=total, status=status)
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         if attempt > 1:
@@ -212,22 +233,24 @@ class Live(Lines):
         self.console.print(sanitize_lines(text), markup=False, highlight=False, soft_wrap=True)
 
 
-def evaluation_counts(plan: Plan, decisions: tuple[Decision, ...]) -> dict[str, int]:
+def evaluation_counts(decisions: tuple[Decision, ...]) -> dict[str, int]:
     """How many evaluations of completed runs are made, to be made, failed, or not to be had any more."""
     counts: Counter[str] = Counter()
     for decision in decisions:
         if decision.record and decision.record.state is RunState.COMPLETED:
-            asked = len({one.id for one in plan.evaluations_of(decision.run.cell.id)})
             missing = "to make" if decision.action is Action.EVALUATE else "without weights"
-            counts["made"] += asked - len(decision.missing) - decision.failed
+            counts["made"] += decision.asked - len(decision.missing) - decision.failed
             counts[missing] += len(decision.missing)
             counts["failed"] += decision.failed
     return {name: count for name, count in counts.items() if count}
 
 
 @contextmanager
-def progress(plan: Plan, search: Searching | None = None) -> Iterator[Lines]:
-    """The listener that fits stderr; of a search it counts trials in place of runs."""
+def progress(plan: Plan | None, search: Searching | None = None) -> Iterator[Lines]:
+    """The listener that fits stderr, of one plan or, for None, of whatever plans there are.
+
+    Of a search it counts trials in place of runs.
+    """
     if not sys.stderr.isatty():
         yield Lines(plan, search)
         return

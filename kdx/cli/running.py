@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
@@ -84,38 +85,22 @@ def run_plan(
         if note := what_is_left_out(budget, found, plan):
             say(f"note: {note}")
     with progress(plan, search) as listener:
-        host = ForkServer()
         supervisor = Supervisor(
-            plan,
+            lambda: (search.advance() if search else plan,),
             database,
             db,
             files,
             count,
             listener,
-            host,
+            ForkServer(),
             options=options,
             gpus=gpus,
             trains=trains,
             deadline=deadline,
-            predict=lambda: expected_seconds(database, supervisor.plan),
-            trials=search.advance if search else None,
+            predict=lambda plans: expected_seconds(database, plans[0]),
         )
-
-        def on_signal(signum: int, frame: FrameType | None) -> None:
-            supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
-
-        handled = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-            handled.append(signal.SIGHUP)
-        before = {signum: signal.signal(signum, on_signal) for signum in handled}
-        # This dumps the stacks of this process even where a Python handler cannot run.
-        faulthandler.register(signal.SIGUSR1, chain=True)
-        try:
+        with heeded_signals(supervisor):
             stopped = supervisor.run()
-        finally:
-            faulthandler.unregister(signal.SIGUSR1)
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
     verb = "resume" if trains else "evaluate"
     why = ""
     if budget and supervisor.out_of_time:
@@ -129,6 +114,27 @@ def run_plan(
         return 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
     return 128 + stopped
+
+
+@contextmanager
+def heeded_signals(supervisor: Supervisor) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP stop a supervisor at its runs' next safe points; SIGUSR1 writes stacks to logs."""
+
+    def on_signal(signum: int, frame: FrameType | None) -> None:
+        supervisor.dump() if signum == signal.SIGUSR1 else supervisor.stop(signum)
+
+    handled = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        handled.append(signal.SIGHUP)
+    before = {signum: signal.signal(signum, on_signal) for signum in handled}
+    # This dumps the stacks of this process even where a Python handler cannot run.
+    faulthandler.register(signal.SIGUSR1, chain=True)
+    try:
+        yield
+    finally:
+        faulthandler.unregister(signal.SIGUSR1)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def search_and_run(

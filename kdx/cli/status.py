@@ -52,20 +52,21 @@ def status(
 
     with open_database(db, write=False) as database, database.read():
         if sweep is None:
-            _all_sweeps(database, json)
+            _all_sweeps(database, db, json)
         else:
             _one_sweep(database, sweep, chosen or [], db, json)
 
 
-def _all_sweeps(database: "Database", json: bool) -> None:
+def _all_sweeps(database: "Database", db: str, json: bool) -> None:
     from kdx.report.render.rows import to_text
     from kdx.store.reading import sweeps
-    from kdx.store.records import OVER
+    from kdx.store.records import FINAL, OVER
     from kdx.store.remarks import remarks
     from kdx.store.search_progress import progress
     from kdx.store.search_progress import work as work_of_trials
     from kdx.store.status import times, work
     from kdx.sweep.forecast import seconds_left
+    from kdx.sweep.held_up import HeldUp, held_up_in
 
     summaries = sweeps(database)
     spared = spared_of(database, [each.name for each in summaries if set(each.counts) - OVER])
@@ -81,6 +82,7 @@ def _all_sweeps(database: "Database", json: bool) -> None:
     searches = defaultdict(list)
     for search in progress(database):
         searches[search.sweep_id].append(search)
+    held_up = {each.id: held_up_in(database, each.id) for each in summaries if set(each.counts) - FINAL}
     rows: list[dict[str, Any]] = []
     for each in summaries:
         alive = [one for one in working[each.id] if _alive(one)]
@@ -98,6 +100,7 @@ def _all_sweeps(database: "Database", json: bool) -> None:
                 "planned": each.updated,
                 "tags": list(written.tags_of_sweeps.get(each.id, ())),
                 "notes": _notes(written.of_sweeps.get(each.id, ())),
+                **(held_up[each.id] if each.id in held_up else HeldUp({}, {}, {})).as_json(),
             }
         )
     if json:
@@ -120,6 +123,12 @@ def _all_sweeps(database: "Database", json: bool) -> None:
         claims = [(name, one.run_id, one.step, in_words(one.running), _where(one)) for name, one in at_work]
         out("")
         out_lines(to_text(("sweep", "run", "step", "for", "worker"), claims))
+    lines_of = {
+        each.name: held_up[each.id].lines(each.name, in_database(db)) for each in summaries if each.id in held_up
+    }
+    if any(lines_of.values()):
+        out("")
+        out_lines(line for its in lines_of.values() for line in its)
     _write_notes([(row["sweep"], row["notes"]) for row in rows])
 
 
@@ -131,6 +140,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     from kdx.store.search_progress import progress
     from kdx.store.search_progress import work as work_of_trials
     from kdx.store.status import labels_of, work
+    from kdx.sweep.held_up import held_up_in
 
     sweep_id = sweep_named(database, name)
     working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
@@ -169,12 +179,14 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         ],
     }
     spared = spared_of(database, [name])
+    held_up = held_up_in(database, sweep_id)
     for row in rows:
         row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
+        row["waits_for"] = held_up.why(row["run"])
     rows = chosen_runs(rows, chosen)
     if json:
         of_searches = {"searches": [_search(one) for one in searches], "trials": [_worker(one) for one in trials]}
-        out_json({"sweep": name, **own, **of_searches, "runs": rows})
+        out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "runs": rows})
         return
     if searches:
         _write_searches(searches, trials)
@@ -189,6 +201,9 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     if lines or not searches:
         header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
         out_lines(to_text(*_without_blanks(header, lines, "tags")))
+    if lines_held_up := held_up.lines(name, in_database(db)):
+        out("")
+        out_lines(lines_held_up)
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
     _write_notes([(name, own["notes"]), *of_runs], own["tags"])
@@ -272,6 +287,8 @@ def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
         return "; ".join(filter(None, (f"out of tables: {row['invalidated']}", row["error"])))
     if row["not_needed"]:
         return f"{NOT_NEEDED}: {row['not_needed']}"
+    if row["waits_for"]:
+        return str(row["waits_for"])
     return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
 
 

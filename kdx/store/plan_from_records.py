@@ -35,6 +35,30 @@ def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:
     return _planned(sweep, {cell.id: cell.spec.known for cell in sweep.cells})
 
 
+def plan_at_hand(sweep: SweepRecord, parts: Path | None = None) -> tuple[Plan, dict[str, KdxError]]:
+    """The plan without the cells that cannot be run here, and cell id → why, for those.
+
+    Args:
+        parts: as in `plan_of`.
+
+    Raises:
+        KdxError: the plan has a table or an evaluation that this kdx does not know.
+    """
+    lacking: dict[str, KdxError] = {}
+    for cell in sweep.cells:
+        try:
+            bring(cell.spec.missing_parts, parts, f"sweep {sweep.name}")
+        except KdxError as error:
+            lacking[cell.id] = error
+            continue
+        if unknown := cell.spec.unknown:
+            lacking[cell.id] = _written_by_another(
+                sweep, f"it has what this kdx does not know: {', '.join(dict.fromkeys(unknown))}"
+            )
+    known = {cell.id: None if cell.id in lacking else cell.spec.known for cell in sweep.cells}
+    return _planned(sweep, known), lacking
+
+
 def plan_to_decide_with(sweep: SweepRecord) -> Plan:
     """The same plan without the code of parts, whose cells have common words in their place: nothing is run by it.
 

@@ -418,16 +418,28 @@ class RunWriter:
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
-    def interrupt(self, last_step: int) -> None:
-        """Ends the attempt at a safe point; the run can be resumed."""
-        self._end(RunState.INTERRUPTED, last_step)
+    def interrupt(self, last_step: int, refused: str | None = None) -> None:
+        """Ends the attempt at a safe point; the run can be resumed.
+
+        Args:
+            refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
+        """
+        self._end(RunState.INTERRUPTED, last_step, changes=refused)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""
         whole = _storable(traceback)[-TEXT:]
         self._end(RunState.FAILED, last_step, traceback=whole, error=_storable(error)[:LINE])
 
-    def _end(self, state: RunState, last_step: int, traceback: str | None = None, **columns: Any) -> None:
+    def _end(
+        self,
+        state: RunState,
+        last_step: int,
+        traceback: str | None = None,
+        changes: str | None = None,
+        **columns: Any,
+    ) -> None:
+        of_attempt = {} if changes is None else {"changes": changes}
         columns |= {"stalls": stalls_after(last_step, without_progress=0), "progress_step": progress_of(last_step)}
         again = False
 
@@ -435,7 +447,7 @@ class RunWriter:
             nonlocal again
             before, again = again, True
             try:
-                self._write_end(state, last_step, traceback, columns)
+                self._write_end(state, last_step, columns, traceback=traceback, **of_attempt)
             except Fenced:
                 # The first try may stand, though its connection was lost.
                 holes = (RunState.FAILED,) if state is RunState.COMPLETED else ()
@@ -449,7 +461,7 @@ class RunWriter:
         with self.database.read() as connection:
             return connection.scalar(select(attempt.c.outcome).where(mine))
 
-    def _write_end(self, state: RunState, last_step: int, traceback: str | None, columns: dict[str, Any]) -> None:
+    def _write_end(self, state: RunState, last_step: int, columns: dict[str, Any], **of_attempt: Any) -> None:
         with self._writing() as connection:
             if state is RunState.COMPLETED and (hole := _hole(connection, self.run_id, last_step)):
                 state, columns["error"] = RunState.FAILED, hole
@@ -461,8 +473,8 @@ class RunWriter:
                     ended=now(),
                     outcome=state,
                     last_step=last_step,
-                    traceback=traceback,
                     peak_memory=self._peak_memory(),
+                    **of_attempt,
                 )
             )
 

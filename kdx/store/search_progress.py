@@ -80,10 +80,10 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
         .join(sweep_search, sweep_search.c.search_id == trial.c.search_id)
         .where(run.c.state == RunState.RUNNING, ~planned.exists())
         .distinct()
-        .order_by(attempt.c.started, run.c.id)
     )
     with database.read() as connection:
-        return tuple(WorkRecord(*row) for row in connection.execute(rows))
+        found = [WorkRecord(*row) for row in connection.execute(rows)]
+    return tuple(sorted(found, key=lambda one: (-one.running, one.run_id)))
 
 
 def seconds_of_trials(database: Database) -> dict[int, float]:

@@ -54,6 +54,24 @@ def read_budget(text: str, begun: float) -> Budget:
     return Budget(text, hours, found[2], begun)
 
 
+def read_wall_time(option: str, text: str, *, least: float = 0.0) -> float:
+    """Parses an option that is a length of wall time, such as `90m`; seconds.
+
+    Args:
+        option: its name, for the message.
+        least: smallest number of seconds.
+
+    Raises:
+        KdxError: it is no such length.
+    """
+    found = _BUDGET.fullmatch(text)
+    seconds = float(found[1]) * (60 if found[2] == "m" else 3600) if found else -1.0
+    if found is None or found[2] not in ("m", "h") or not least <= seconds <= 3600 * LONGEST:
+        above = "0m or more" if not least else "more than 0m"
+        raise KdxError(f"{option} `{text}`", allowed=f"wall time such as 90m or 6h; {above}, at most {LONGEST:,}h")
+    return seconds
+
+
 @dataclass(frozen=True)
 class Covered:
     """What a budget is enough for."""

@@ -12,6 +12,7 @@ from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.plan import Plan, PlannedRun
 from kdx.report.table.needed_seeds import Needed
 from kdx.store.records import LONGEST_LEASE, OVER, RunRecord, RunState
+from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 from kdx.tune.trial_plan import TrialPlan
 
@@ -25,6 +26,8 @@ class Action(StrEnum):
     REPEAT = "repeat"
     """Begin again as a new generation: what is recorded is a run that a search ended, and no result."""
     WAIT = "wait"
+    LEAVE = "leave"
+    """Another kdx may do it, and this one does not wait for that."""
     SKIP = "skip"
 
 
@@ -44,6 +47,14 @@ class Decision:
     """Whether the rule of the plan needs the seed, or may need it; a run that has ended counts as needed."""
     awaits_look: bool = False
     """Whether the seeds before it will show if the rule needs it."""
+    asked: int = 0
+    """Evaluations that the plan asks for of this run."""
+    exactly: bool = False
+    """Whether it goes on only under the conditions that it had, for others may have them."""
+    left: str | None = None
+    """Why it is left to others, for a while or for good; None: it is not."""
+    pause: Pause | None = None
+    """Why it is not begun although nobody works at it; None: no other runs of its cell failed alike."""
 
 
 def decide(
@@ -54,6 +65,7 @@ def decide(
     evaluated: Mapping[int, Mapping[str, str | None]],
     has_weights: Callable[[RunRecord], bool],
     needed: Mapping[str, Needed] = MappingProxyType({}),
+    paused: Mapping[str, Pause] = MappingProxyType({}),
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan, in the plan's order.
 
@@ -64,6 +76,7 @@ def decide(
         evaluated: run id → id of an evaluation → why it failed, or None where it was made.
         has_weights: whether a completed run still has the weights that it was tested with.
         needed: cell id → its seeds that are needed, where a rule of the plan decides that.
+        paused: cell id → why its runs are not begun, for cells whose runs fail alike.
     """
     decisions = []
     for run in plan.runs:
@@ -84,7 +97,10 @@ def decide(
         elif record and valid and record.state is RunState.COMPLETED and (missing or failed):
             action, why = _evaluate(len(missing), failed, has_weights(record) if missing else True)
             reason = f"{reason}; {why}"
-        decisions.append(Decision(run, record, action, reason, missing, failed))
+        pause = paused.get(run.cell.id) if action is Action.START else None
+        if pause:
+            action, reason = Action.SKIP, f"paused: {pause}; kdx retry --failed tries them again"
+        decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
     return tuple(decisions)
 
 

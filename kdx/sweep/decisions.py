@@ -9,12 +9,18 @@ from kdx.run_files.files import files_beside, has_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
 from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.failing import PausedCells
 from kdx.sweep.lease_holder import liveness
 from kdx.sweep.seeds import NeededSeeds
+from kdx.tune.trial_plan import TrialPlan
 
 
 def decisions_in(
-    database: Database | None, plan: Plan, files: Path | None = None, needed: NeededSeeds | None = None
+    database: Database | None,
+    plan: Plan,
+    files: Path | None = None,
+    needed: NeededSeeds | None = None,
+    paused: PausedCells | None = None,
 ) -> tuple[Decision, ...]:
     """A decision for every run of the plan; see `kdx.sweep.decide.decide`.
 
@@ -22,8 +28,9 @@ def decisions_in(
         database: None: there is none yet.
         files: folder of the files of runs; None: the one beside the database.
         needed: finds the seeds that the rule of the plan needs, and keeps them from call to call.
+        paused: finds the cells whose runs fail alike, and keeps them from call to call.
     """
-    needed = needed or NeededSeeds(plan)
+    needed, paused = needed or NeededSeeds(plan), paused or PausedCells()
     if database is None:
         return decide(plan, {}, liveness, lambda _: None, {}, lambda _: False, needed(None, {}))
     cells = {cell.id for cell in plan.cells}
@@ -33,7 +40,11 @@ def decisions_in(
         records = reading.recorded(database, cells, plan.seeds)
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
         seeds = needed(database, records)
-    return decide(plan, records, liveness, partial(resume_step, files), evaluated, partial(has_weights, files), seeds)
+        wanted = [records[run.key] for run in plan.runs if run.key in records]
+        # A trial needs all of its runs, whatever they come to, so that its search goes on.
+        pauses = {} if isinstance(plan, TrialPlan) else paused(database, wanted)
+    checkpoint, weights = partial(resume_step, files), partial(has_weights, files)
+    return decide(plan, records, liveness, checkpoint, evaluated, weights, seeds, pauses)
 
 
 def lacks_evaluations(database: Database, plan: Plan) -> bool:

@@ -47,6 +47,8 @@ class Standing(StrEnum):
     """It failed, and nobody asked for more."""
     CANCELLED = "cancelled"
     """Somebody cancelled it, and nobody asked for more."""
+    PAUSED = "paused"
+    """Other runs of its cell failed alike, and nobody asked for more."""
     OPEN = "open"
     """It is a seed that the plan's rule may need, which the seeds before it will show."""
     NOT_NEEDED = "not needed"
@@ -186,6 +188,8 @@ def _standing(decision: Decision, changed: tuple[str, ...] = ()) -> Standing:
         return Standing.OPEN
     if not decision.needed:
         return Standing.NOT_NEEDED
+    if decision.pause is not None:
+        return Standing.PAUSED
     if record is None:
         return Standing.NEW
     if record.invalidated is not None:

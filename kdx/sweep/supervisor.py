@@ -1,16 +1,16 @@
-"""Runs a plan: claims runs, has a host start them, listens, and calls `decide` again after every event."""
+"""Runs plans: claims runs, has a host start them, listens, and calls `decide` again after every event."""
 
 import json
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from kdx.errors import DatabaseError, KdxError, ServerError
+from kdx.errors import ChangedError, DatabaseError, KdxError, ServerError
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.identity import canonical
 from kdx.grid.plan import Plan, PlannedRun
@@ -23,21 +23,25 @@ from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
+from kdx.sweep.failing import IN_A_ROW, PausedCells
 from kdx.sweep.gpus import least_used_gpu
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
+from kdx.sweep.left_to_others import LeftToOthers
 from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
 from kdx.sweep.seeds import NeededSeeds
 from kdx.tune.known_trial import Rivals
 from kdx.tune.trial_plan import TrialPlan
+from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
 HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
 
 
-Predict = Callable[[], Mapping[str, float | None]]
-"""Tells cell id → how many seconds a whole run of the cell takes, by what is recorded now; None: nobody knows."""
+Predict = Callable[[Sequence[Plan]], Mapping[str, float | None]]
+"""Tells, of cells of these plans, cell id → how many seconds a whole run of the cell takes, by what is recorded now;
+None: nobody knows."""
 
 
 class Listener(Protocol):
@@ -78,6 +82,8 @@ class Listener(Protocol):
 class _Running:
     """A run that a worker of this sweep computes."""
 
+    plan: Plan
+    """The plan that asks for it."""
     run: PlannedRun
     attempt: int | None
     """None: the run is completed, and its evaluations are being made."""
@@ -91,11 +97,31 @@ class _Running:
     """Whether the worker was asked to end because somebody cancelled the run."""
 
 
+@dataclass(frozen=True)
+class Shared:
+    """How a supervisor works that is one of several, on machines that may differ."""
+
+    left: LeftToOthers
+    """Which runs it leaves to others that can go on exactly, and for how long."""
+    wait: float = 0.0
+    """Seconds that it waits for work when there is none."""
+
+
+class _Kept:
+    """What is found for one plan and stays from decision to decision."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.needed = NeededSeeds(plan)
+        self.paused = PausedCells()
+
+
 @dataclass
 class Supervisor:
-    """Runs one plan on one host, with results in the plan's database; several supervisors may share a plan."""
+    """Runs plans on one host, with results in their database; several supervisors may share a plan."""
 
-    plan: Plan
+    plans: Callable[[], Sequence[Plan]]
+    """The plans as they are now, the first one first; asked before each decision."""
     database: Database
     address: str
     """Address with which workers open the database."""
@@ -111,10 +137,12 @@ class Supervisor:
     gpus: tuple[str, ...] = ()
     """GPUs as `CUDA_VISIBLE_DEVICES` names them; each run gets one. If empty, runs use any GPU that they find."""
     deadline: float | None = None
-    """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then."""
-    predict: Predict = dict
-    trials: Callable[[], TrialPlan] | None = None
-    """Of a search: asked before each decision for the plan as it is then. None: the plan stays as it is."""
+    """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then, as far
+    as it is predicted."""
+    predict: Predict = lambda plans: {}
+    shared: Shared | None = None
+    """How it works as one of several. None: it refuses to share its runs with machines that differ, goes on however
+    many runs fail, and ends when its plans are done."""
 
     def __post_init__(self) -> None:
         self._leases = HeldLeases(self.database)
@@ -133,7 +161,10 @@ class Supervisor:
         """Whether the deadline was reached with work left."""
         self.nothing_fits = False
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
-        self._needed = NeededSeeds(self.plan)
+        self.failed_in_a_row: dict[int, RunRecord] = {}
+        """Run → how it failed, for those that failed since a run last came to its end."""
+        self._kept: list[_Kept] = []
+        self._idle_since: float | None = None
 
     def run(self) -> int | None:
         """Runs until nothing is left to do; returns the signal that stopped it before that, or None.
@@ -181,17 +212,22 @@ class Supervisor:
 
     def _advance(self) -> bool:
         """Decides, starts runs, and listens for a while; returns whether there is more to do."""
-        decisions = self._decide()
+        decided = self._decide()
+        decisions = tuple(decision for _, decision in decided)
         if self._left() <= 0 and self._stopping is None:
             self.out_of_time = True
             self.stop(signal.SIGINT)
         self._end_cancelled(decisions)
-        if self._stopping is None and self._trouble is None:
-            self._start(decisions)
+        if self._stopping is None and self._trouble is None and not self.gave_up:
+            self._start(decided)
         if not self._active:
             if self._trouble is not None:
                 raise self._trouble
+            if self.gave_up:
+                return False
             if not self._unfinished(decisions):
+                if self._waits_for_work():
+                    return True
                 self._stopping = None  # done when it was asked
                 self.out_of_time = False
                 return False
@@ -200,10 +236,33 @@ class Supervisor:
             if self.deadline is not None and not self._may_go_on(decisions):
                 self.nothing_fits, self._stopping = True, signal.SIGINT
                 return False
+        self._idle_since = None
         seconds = LOOK_AGAIN if not self._active else 1.0
         self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
         self._end_hung()
         self._leases.renew()
+        return True
+
+    @property
+    def works(self) -> bool:
+        """Whether a run is being computed here."""
+        return bool(self._active)
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether so many runs failed one after another that the fault may lie here, and it begins no more."""
+        return self.shared is not None and len(self.failed_in_a_row) >= IN_A_ROW
+
+    def _waits_for_work(self) -> bool:
+        """Waits a little for more to do, unless it was asked to stop, or has waited long enough."""
+        if self.shared is None or self._stopping is not None:
+            return False
+        now = time.monotonic()
+        self._idle_since = now if self._idle_since is None else self._idle_since
+        left = min(self._idle_since + self.shared.wait - now, self._left())
+        if left <= 0:
+            return False
+        self._listen(min(LOOK_AGAIN, left))
         return True
 
     def _left(self) -> float:
@@ -213,7 +272,8 @@ class Supervisor:
     def _seconds(self) -> Mapping[str, float | None]:
         """What is predicted, asked for again once a run has ended."""
         if self._predicted is None:
-            self._predicted = self.database.persist(self.predict)
+            plans = [one.plan for one in self._kept]
+            self._predicted = self.database.persist(lambda: self.predict(plans))
         return self._predicted
 
     def _may_go_on(self, decisions: tuple[Decision, ...]) -> bool:
@@ -226,36 +286,52 @@ class Supervisor:
             for decision in decisions
         )
 
-    def _decide(self) -> tuple[Decision, ...]:
-        if self.trials is not None:
-            self.plan = self.database.persist(self.trials)
-        decisions = self._decisions()
-        again = [one.record.id for one in decisions if one.action is Action.REPEAT and one.record is not None]
+    def _decide(self) -> tuple[tuple[Plan, Decision], ...]:
+        """Each decision with the plan that asks for it; of several on one run, the first that has something to do."""
+        plans = self.database.persist(self.plans)
+        self._kept = [next((one for one in self._kept if one.plan is plan), None) or _Kept(plan) for plan in plans]
+        decided = self._decide_each()
+        again = [one.record.id for _, one in decided if one.action is Action.REPEAT and one.record is not None]
         if again and self.trains and self.database.persist(lambda: recording.repeat(self.database, again)):
-            decisions = self._decisions()
-        for decision in decisions:
-            if decision.record is None:
-                cell, seed = decision.run.key
-                raise DatabaseError(
-                    f"sweep `{self.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
-                    place=self.database.name,
-                    hint="kdx sweep GRID adds what is missing",
-                )
-        self.listener.decided(decisions)
-        return decisions
+            decided = self._decide_each()
+        self.listener.decided(tuple(decision for _, decision in decided))
+        return decided
 
-    def _decisions(self) -> tuple[Decision, ...]:
-        return self.database.persist(lambda: decisions_in(self.database, self.plan, self.files, self._needed))
+    def _decide_each(self) -> tuple[tuple[Plan, Decision], ...]:
+        found: dict[int, tuple[Plan, Decision]] = {}
+        for kept in self._kept:
+            for decision in self._decisions(kept):
+                if decision.record is None and self.shared is not None:
+                    continue  # somebody removed the sweep, or its cell has another id; the plans will show it
+                if decision.record is None:
+                    cell, seed = decision.run.key
+                    raise DatabaseError(
+                        f"sweep `{kept.plan.name}` plans cell {cell} with seed {seed}, but there is no such run",
+                        place=self.database.name,
+                        hint="kdx sweep GRID adds what is missing",
+                    )
+                before = found.get(decision.record.id)
+                if before is None or before[1].action is Action.SKIP:
+                    found[decision.record.id] = kept.plan, decision
+        if self.shared is None:
+            return tuple(found.values())
+        decisions = {run_id: decision for run_id, (_, decision) in found.items()}
+        left = self.database.persist(partial(self.shared.left, self.database, decisions, self._leases.holder))
+        return tuple((found[run_id][0], decision) for run_id, decision in left.items())
 
-    def _start(self, decisions: tuple[Decision, ...]) -> None:
+    def _decisions(self, kept: "_Kept") -> tuple[Decision, ...]:
+        decide = partial(decisions_in, self.database, kept.plan, self.files, kept.needed, kept.paused)
+        return self.database.persist(decide)
+
+    def _start(self, decided: Sequence[tuple[Plan, Decision]]) -> None:
         seconds = self._seconds() if self.deadline is not None else {}
-        for decision in decisions:
+        for plan, decision in decided:
             if len(self._active) >= self.workers:
                 return
             run, record = decision.run, decision.record
             assert record is not None
             if decision.action is Action.EVALUATE:
-                if not self._evaluate(decision, record):
+                if not self._evaluate(plan, decision, record):
                     return
                 continue
             if decision.action not in (Action.START, Action.CONTINUE) or not self.trains:
@@ -277,25 +353,22 @@ class Supervisor:
                 spec=canonical(run.cell.spec),
                 seed=run.seed,
                 folder=str(self.files / folder_of(record)),
-                options=self.options,
+                options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
                 gpu=gpu,
-                evaluations=_settings(self.plan.evaluations_of(run.cell.id)),
+                evaluations=_settings(plan.evaluations_of(run.cell.id)),
                 parts=texts_of(run.cell.spec.parts),
-                tests=not isinstance(self.plan, TrialPlan),
-                rivals=rivals.text() if (rivals := self._rivals(run)) else None,
+                tests=not isinstance(plan, TrialPlan),
+                rivals=rivals.text() if (rivals := _rivals(plan, run)) else None,
                 formerly=self.database.persist(partial(reading.former_ids, self.database)).get(run.cell.id, ()),
             )
-            running = self._active[record.id] = _Running(run, attempt, gpu, heard=time.monotonic())
+            running = self._active[record.id] = _Running(plan, run, attempt, gpu, heard=time.monotonic())
             self.listener.started(run, attempt)
             if not self.host.start(claimed, self.options.hang_after):
                 del self._active[record.id]
                 self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
                 return
 
-    def _rivals(self, run: PlannedRun) -> Rivals | None:
-        return self.plan.rivals.get(run.key) if isinstance(self.plan, TrialPlan) else None
-
-    def _evaluate(self, decision: Decision, record: RunRecord) -> bool:
+    def _evaluate(self, plan: Plan, decision: Decision, record: RunRecord) -> bool:
         """Has a worker make the evaluations that a completed run lacks; False: woken before that could be done."""
         if record.id in self._active or record.id in self._tried:
             return True
@@ -312,7 +385,7 @@ class Supervisor:
             gpu=gpu,
             parts=texts_of(run.cell.spec.parts),
         )
-        self._active[record.id] = _Running(run, None, gpu, heard=time.monotonic())
+        self._active[record.id] = _Running(plan, run, None, gpu, heard=time.monotonic())
         self.listener.evaluating(run, len(decision.missing))
         if self.host.start(finished, self.options.hang_after):
             return True
@@ -345,7 +418,10 @@ class Supervisor:
             case "note":
                 self.listener.noted(running.run, message["text"])
             case "trouble":
-                self._give_up(error_of(message))
+                trouble = error_of(message)
+                # Of a run that is to go on exactly, it is recorded what differs here; another worker may be like it.
+                if not (self.shared is not None and isinstance(trouble, ChangedError)):
+                    self._give_up(trouble)
             case "exit":
                 self._ended(message["run"], self._active.pop(message["run"]), message["code"])
                 return True
@@ -366,11 +442,16 @@ class Supervisor:
         if running.attempt is None:
             made = self.database.persist(lambda: evaluations.recorded(self.database, [running.run.cell.id]))
             there = made.get(run_id, {})
-            missing = {one.id for one in self.plan.evaluations_of(running.run.cell.id)} - there.keys()
+            missing = {one.id for one in running.plan.evaluations_of(running.run.cell.id)} - there.keys()
             self.listener.evaluated(running.run, len(missing), reason if missing and code != STOPPED else None)
             self._hosts_lost = 0
-        elif self._abandon(run_id, running, reason, stalled=code != STOPPED).state in FINAL:
+            return
+        record = self._abandon(run_id, running, reason, stalled=code != STOPPED)
+        if record.state in FINAL:
             self._hosts_lost = 0
+            self.failed_in_a_row.clear()
+        elif record.state is RunState.FAILED:
+            self.failed_in_a_row[run_id] = record
 
     def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
         """What is recorded of the run now."""
@@ -412,7 +493,8 @@ class Supervisor:
         return any(
             decision.record is not None and decision.record.id not in self._tried
             if decision.action is Action.EVALUATE
-            else decision.action is not Action.SKIP and self.trains
+            # What others are to do is not waited for; a seed that may be needed is not waited for by itself.
+            else decision.action not in (Action.SKIP, Action.LEAVE) and not decision.awaits_look and self.trains
             for decision in decisions
         )
 
@@ -436,6 +518,10 @@ class Supervisor:
                 hint="where memory ran out (dmesg tells), take fewer --workers; kdx resume goes on from checkpoints",
             )
         self.listener.host_lost(lost.problem)
+
+
+def _rivals(plan: Plan, run: PlannedRun) -> Rivals | None:
+    return plan.rivals.get(run.key) if isinstance(plan, TrialPlan) else None
 
 
 def _settings(asked: Iterable[ResolvedEvaluation]) -> tuple[str, ...]:

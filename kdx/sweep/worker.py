@@ -132,7 +132,8 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
         if isinstance(translated, _OF_THE_MACHINE):
             # If not even this can be written, the sweep records it later.
             with contextlib.suppress(Fenced, KdxError):
-                writer.interrupt(recorder.step)
+                refused = translated.changes if isinstance(translated, ChangedError) else None
+                writer.interrupt(recorder.step, refused=refused)
             raise translated from error
         trace = traceback.format_exc()
         with contextlib.suppress(OSError):  # the database has it too

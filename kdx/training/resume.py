@@ -76,6 +76,7 @@ def resume(
             f"the run came to step {resumed.step} under other conditions: {changed}",
             place=str(files.folder),
             hint="--if-changed restart begins it anew; --if-changed continue goes on, and marks it as not bit-exact",
+            changes=changed,
         )
     if changed and if_changed is IfChanged.RESTART:
         delete_resume_checkpoints(files.folder)

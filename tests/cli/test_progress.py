@@ -13,6 +13,7 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import decide
+from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
@@ -69,6 +70,28 @@ def test_each_event_is_one_line(capsys):
         "failed aaaaaaaa [b]rbf · seed 1: ValueError: \\x1b[31mno (0 s)\n",
     )
     assert listener.counts == {"failed": 1, "completed": 1, "diverged": 1}
+
+
+def test_runs_that_are_left_to_others_are_told_once_for_each_reason(capsys):
+    listener = Lines(None)
+    left = [replace(one, left="device A → B") for one in decided()]
+    listener.decided((*left[:2], replace(left[2], left=None)))
+    listener.decided(tuple(left))
+    listener.decided(tuple(replace(one, left="its checkpoint is not here") for one in left[:1]))
+    assert capsys.readouterr().err == (
+        "2 runs left to other workers: device A → B\n1 run left to other workers: its checkpoint is not here\n"
+    )
+
+
+def test_paused_runs_are_counted_apart_and_what_ended_here_is_kept():
+    listener = Lines(PLAN)
+    failed = record(FIRST, RunState.FAILED, error="no")
+    listener.started(FIRST, 1)
+    listener.ended(FIRST, failed)
+    pause = Pause("ValueError in f (x.py)", 2)
+    listener.decided(tuple(replace(one, pause=pause if one.record is None else None) for one in decided(failed)))
+    assert listener.counts == {"failed": 1, "paused": 2}
+    assert listener.ended_here == {failed.id: RunState.FAILED}
 
 
 def test_now_and_then_one_line_tells_of_the_whole_sweep(capsys, monkeypatch):

@@ -68,6 +68,24 @@ def test_what_chooses_nothing_is_refused_with_what_was_meant():
     assert refused("status", "tiny", "failed").problem == "`failed` chooses nothing"
 
 
+def test_paused_cells_are_shown_with_what_goes_on():
+    first, second, _ = planned(3)
+    for run in (first, second):
+        claimed(run)
+        with open_database(DB, write=True) as database:
+            RunWriter(database, run.id, "me", 1).fail(f"no room for {run.id}", "", 0)
+    why = "2 runs of its cell failed alike: no room for …"
+    line = f"cell {first.cell_id[:8]} of tiny is paused: {why}; kdx retry tiny --failed"
+    assert typed("status").stdout.splitlines()[-2:] == ["", line]
+    shown = typed("status", "tiny").stdout.splitlines()
+    assert shown[-2:] == ["", line] and shown[3].endswith(f"paused: {why}")
+    (found,) = json.loads(typed("status", "--json").stdout)
+    assert found["paused"] == [{"cell": first.cell_id, "runs": 2, "failed": "no room for …"}]
+    found = json.loads(typed("status", "tiny", "--json").stdout)
+    assert [run["waits_for"] for run in found["runs"]] == [None, None, f"paused: {why}"]
+    assert found["paused"] and found["failing_workers"] == []
+
+
 def test_nothing_recorded_is_said():
     with open_database(DB, write=True, create=True):
         pass

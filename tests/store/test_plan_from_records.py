@@ -11,7 +11,7 @@ from kdx.grid.load import load_grid
 from kdx.own_parts.registry import FAMILY_OF
 from kdx.store import recording, searches
 from kdx.store.database import Database, open_database
-from kdx.store.plan_from_records import plan_of, with_searches
+from kdx.store.plan_from_records import plan_at_hand, plan_of, with_searches
 from kdx.store.reading import load_sweep
 
 SHARING = """
@@ -91,6 +91,19 @@ def test_a_sweep_with_words_that_this_kdx_does_not_know_is_not_run(database, rew
         "sweep quickstart: it has what this kdx does not know: key `depth`, kernel `mine`\n"
         "  hint: go on with the kdx that planned it; report, trace, query and export read its results here too"
     )
+
+
+def test_what_is_at_hand_of_it_is_run(database, reword):
+    plan = load_grid("quickstart")
+    recording.register(database, plan, plan.grid)
+    known, lacking = plan_at_hand(load_sweep(database))
+    assert (known, lacking) == (plan, {})
+    with database.write() as connection:
+        reword(connection, lambda cell: cell.update(kernel="mine") if cell["kernel"] == "rbf" else None)
+    known, lacking = plan_at_hand(load_sweep(database))
+    assert {cell.labels["kernel"] for cell in known.cells} == {cell.labels["kernel"] for cell in plan.cells} - {"rbf"}
+    assert {fault.problem for fault in lacking.values()} == {"it has what this kdx does not know: kernel `mine`"}
+    assert len(lacking) + len(known.cells) == len(plan.cells)
 
 
 def test_nor_is_one_with_a_table_that_it_does_not_know(database):

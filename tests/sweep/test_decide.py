@@ -9,6 +9,7 @@ from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.spec import CellSpec
 from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, Decision, decide
+from kdx.sweep.failing import Pause
 from kdx.sweep.lease_holder import Liveness
 
 SPEC = CellSpec.model_validate({"task": "translation", "data": {"corpus": "text"}})
@@ -116,6 +117,33 @@ def test_a_run_without_a_checkpoint_begins_again(recorded, reached):
     assert decided == (Action.START, f"begins again: {reached}, but no checkpoint is left")
     decided = first(recorded, Liveness.GONE, checkpoint=None)
     assert decided == (Action.START, f"begins again: {reached}, before its first checkpoint")
+
+
+PAUSED = {"a": Pause("ValueError in weight (my_kernels.py)", 2)}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "checkpoint", "paused"),
+    [
+        (record(RunState.PENDING, attempt=0), None, True),
+        (record(RunState.INTERRUPTED), None, True),
+        (record(RunState.INTERRUPTED), 38, False),
+        (record(RunState.COMPLETED), None, False),
+        (record(RunState.RUNNING, owner="x", lease_left=9.0), None, False),
+    ],
+)
+def test_of_a_paused_cell_nothing_is_begun_and_what_is_under_way_goes_on(recorded, checkpoint, paused):
+    decisions = decide(
+        PLAN, {("a", 0): recorded}, lambda _: Liveness.UNKNOWN, lambda _: checkpoint, {}, lambda _: True, paused=PAUSED
+    )
+    first, other = decisions[:2]
+    assert (first.pause is not None) is paused and other.pause is None and other.action is Action.START
+    if paused:
+        assert first.action is Action.SKIP
+        assert first.reason == (
+            "paused: 2 runs of its cell failed alike: ValueError in weight (my_kernels.py); "
+            "kdx retry --failed tries them again"
+        )
 
 
 def test_every_state_is_decided():

@@ -47,7 +47,7 @@ def supervisor(database: Database, text: str, heard: Heard, *, trains: bool = Tr
     plan = load_grid(grid)
     recording.register(database, plan, plan.grid)
     files = database.location.with_suffix(".files")
-    return Supervisor(plan, database, str(database.location), files, 2, heard, ForkServer(), trains=trains)
+    return Supervisor(lambda: (plan,), database, str(database.location), files, 2, heard, ForkServer(), trains=trains)
 
 
 def ran(database: Database, text: str, *, trains: bool = True) -> Heard:
@@ -127,7 +127,7 @@ def test_a_kill_between_a_run_and_its_evaluations_leaves_these_to_be_made(databa
         local._tried.add(1)
         assert local.run() is None
     assert made(database) == {} and reading.load_sweep(database).runs[0].state is RunState.COMPLETED
-    assert [one.action for one in decisions_in(database, local.plan)] == [Action.EVALUATE]
+    assert [one.action for one in decisions_in(database, *local.plans())] == [Action.EVALUATE]
     heard = ran(database, STREAMS + LONGER)
     assert heard.started_runs == [] and heard.evaluated_runs == [(0, 0, None)]
     assert len(made(database)[1]) == 4

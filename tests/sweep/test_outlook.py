@@ -55,6 +55,20 @@ def test_without_a_database_all_is_new_and_nobody_knows_what_it_costs(plan):
     assert (found.memory(2), found.disk(2)) == (None, None)
 
 
+def test_runs_of_a_cell_that_fails_are_told_as_paused_and_cost_nothing(tmp_path, database):
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 4})
+    plan = load_grid(grid)
+    recording.register(database, plan, plan.grid)
+    for run_id in (1, 2):
+        end(database, run_id, "fail", error=f"ValueError: {run_id}", traceback="", last_step=0)
+    found = outlook(database, plan)
+    assert standings(found) == [Standing.FAILED] * 2 + [Standing.PAUSED] * 2
+    assert found.cells == {} and not any(each.trains for each in found.runs)
+    recording.reset(database, [1], [RunState.FAILED])
+    assert standings(outlook(database, plan)) == [Standing.RETRIED, Standing.FAILED] + [Standing.NEW] * 2
+
+
 def test_each_run_is_told_for_what_it_is(plan, database):
     recording.register(database, plan, plan.grid)
     now = dict(code_of(plan.cells[0].spec).modules)

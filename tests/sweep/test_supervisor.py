@@ -15,7 +15,7 @@ import pytest
 from grids import MIXED, TINY
 from heard import Heard
 
-from kdx.errors import DatabaseError, ServerEndedError, ServerError, StorageError
+from kdx.errors import ChangedError, DatabaseError, ServerEndedError, ServerError, StorageError
 from kdx.grid.load import load_grid
 from kdx.run_options import RunOptions
 from kdx.store import leases, reading, recording
@@ -23,9 +23,12 @@ from kdx.store.database import Database, open_database
 from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
+from kdx.sweep.failing import IN_A_ROW
 from kdx.sweep.hosts.fork_server import ForkServer
+from kdx.sweep.left_to_others import LeftToOthers
 from kdx.sweep.messages import ClaimedRun, receive, send, trouble, work_of
-from kdx.sweep.supervisor import Supervisor
+from kdx.sweep.supervisor import Shared, Supervisor
+from kdx.vocabulary import IfChanged
 
 
 @pytest.fixture
@@ -40,7 +43,9 @@ def sweep(database: Database, text: str, heard: Heard, workers: int = 2) -> Supe
     plan = load_grid(grid)
     files = database.location.with_suffix(".files")
     recording.register(database, plan, plan.grid)
-    return Supervisor(plan, database, str(database.location), files, workers, heard, ForkServer())
+    local = Supervisor(lambda: (plan,), database, str(database.location), files, workers, heard, ForkServer())
+    local.plan = plan
+    return local
 
 
 def records(database: Database, local: Supervisor):
@@ -574,7 +579,7 @@ def within(database, text, heard, seconds, predicted, workers=1):
     local = sweep(database, text, heard, workers=workers)
     kernels = {cell.id: cell.labels.get("kernel") for cell in local.plan.cells}
     local.deadline = time.monotonic() + seconds
-    local.predict = lambda: {cell: predicted.get(kernel) for cell, kernel in kernels.items()}
+    local.predict = lambda plans: {cell: predicted.get(kernel) for cell, kernel in kernels.items()}
     return local
 
 
@@ -647,7 +652,7 @@ def test_predictions_follow_what_was_completed_meanwhile(database, fake):
     heard = Heard()
     local = within(database, TINY % {"steps": 10, "seeds": 3}, heard, 600.0, {})
     (cell,) = (cell.id for cell in local.plan.cells)
-    local.predict = lambda: {cell: 3600.0 if heard.ended_runs else None}
+    local.predict = lambda plans: {cell: 3600.0 if heard.ended_runs else None}
     assert local.run() == signal.SIGINT and local.nothing_fits
     assert [seed for (_, seed), _ in heard.started_runs] == [0]
 
@@ -707,3 +712,170 @@ def test_a_cancelled_run_stops_and_goes_on_from_its_checkpoint_once_somebody_ask
         (reference,) = records(other, unbroken)
         for metric in ("train/loss", "valid/loss", "test/loss"):
             assert reading.curve(database, ended.id, metric) == reading.curve(other, reference.id, metric)
+
+
+def fail(claimed: ClaimedRun, error: str = "ValueError: no") -> int:
+    with open_database(claimed.database, write=True) as database:
+        RunWriter(database, claimed.run_id, claimed.lease_holder, claimed.attempt).fail(error, "", 1)
+    return 1
+
+
+def test_of_a_cell_whose_runs_fail_alike_no_more_are_begun_until_one_is_tried_again(database, fake):
+    fake(lambda claimed: fail(claimed, f"ValueError: at {claimed.seed}"))
+    text = TINY % {"steps": 10, "seeds": 5}
+    heard = Heard()
+    local = sweep(database, text, heard, workers=1)
+    assert local.run() is None
+    assert [record.state for record in records(database, local)] == [RunState.FAILED] * 2 + [RunState.PENDING] * 3
+    idle = Heard()
+    assert sweep(database, text, idle).run() is None and idle.started_runs == []
+    assert [str(one.pause) for one in idle.decisions if one.pause] == [
+        "2 runs of its cell failed alike: ValueError: at …"
+    ] * 3
+    first, *_ = records(database, local)
+    recording.reset(database, [first.id], (RunState.FAILED,))
+    fake(complete)
+    assert sweep(database, text, Heard()).run() is None
+    assert [record.state for record in records(database, local)].count(RunState.COMPLETED) == 4
+
+
+def test_runs_that_fail_in_their_own_way_or_beside_a_success_pause_nothing(database, fake):
+    fake(lambda claimed: complete(claimed) if claimed.seed == 0 else fail(claimed))
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Heard(), workers=1)
+    assert local.run() is None
+    assert [record.state for record in records(database, local)].count(RunState.FAILED) == 3
+
+
+def shared(local: Supervisor, **how) -> Supervisor:
+    local.shared = Shared(LeftToOthers(), **how)
+    return local
+
+
+KERNELS = ["exponential", "rbf", "linear", "polynomial"]
+FOUR_CELLS = TINY.replace("name: tiny", f"name: tiny\naxes: {{kernel: [{', '.join(KERNELS)}]}}")
+
+
+def test_a_worker_whose_runs_fail_one_after_another_begins_no_more(database, fake):
+    began = []
+
+    def end(claimed):
+        began.append(claimed.run_id)
+        return complete(claimed) if len(began) == 2 else fail(claimed)
+
+    fake(end)
+    local = shared(sweep(database, FOUR_CELLS % {"steps": 10, "seeds": 3}, Heard(), workers=1))
+    assert local.run() is None and local.gave_up
+    assert began[2:] == [*local.failed_in_a_row] and len(began) == 2 + IN_A_ROW
+    assert len(set(began)) == len(began)
+    # A sweep that is not one of several tries all.
+    fake(fail)
+    heard = Heard()
+    assert sweep(database, FOUR_CELLS % {"steps": 10, "seeds": 3}, heard, workers=1).run() is None
+    assert heard.started_runs
+
+
+def test_a_worker_waits_for_work_as_long_as_it_is_to(database, fake):
+    fake(complete)
+    began = time.monotonic()
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard()), wait=4.0)
+    assert local.run() is None and 4.0 <= time.monotonic() - began < 60
+
+    class Stops(Heard):
+        def decided(self, decisions):
+            if all(one.record.state is RunState.COMPLETED for one in decisions):
+                local.stop(signal.SIGTERM)
+
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 1}, Stops()), wait=600.0)
+    assert local.run() is None, "it was done when it was asked"
+
+
+def test_a_run_that_was_begun_under_other_conditions_is_left_and_the_others_are_done(database, fake):
+    class Other(FakeServer):
+        """Runs of even seeds were begun elsewhere."""
+
+        def serve(self):
+            while (message := receive(self.channel)) is not None:
+                if message["do"] != "start":
+                    continue
+                claimed = work_of(message)
+                options.append((claimed.seed, claimed.options.if_changed))
+                code = 0
+                if claimed.seed % 2:
+                    complete(claimed)
+                else:
+                    code = 75
+                    with open_database(claimed.database, write=True) as opened:
+                        writer = RunWriter(opened, claimed.run_id, claimed.lease_holder, claimed.attempt)
+                        writer.interrupt(0, refused="device A → B")
+                    error = ChangedError("it changed", changes="device A → B")
+                    send(self.channel, trouble(claimed.run_id, error))
+                send(self.channel, {"event": "exit", "run": claimed.run_id, "code": code})
+
+    options = []
+    heard = Heard()
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 5}, heard, workers=1))
+    local.options = RunOptions(if_changed=IfChanged.RESTART)
+    for seed in (0, 2, 4):
+        run = records(database, local)[seed]
+        writer = RunWriter(database, run.id, "there", claim(database, run.id, "there", 60.0))
+        writer.begin({"device": "A"}, "data", "code")
+        writer.interrupt(5)
+    fake(None, Other)
+    local.shared = Shared(LeftToOthers(if_changed=IfChanged.REFUSE))
+    assert local.run() is None
+    assert options == [(0, IfChanged.REFUSE), (1, IfChanged.RESTART), (3, IfChanged.RESTART)]
+    states = [record.state for record in records(database, local)]
+    assert states == [RunState.INTERRUPTED, RunState.COMPLETED] * 2 + [RunState.INTERRUPTED]
+    assert [one.left for one in heard.decisions if one.left] == ["other conditions here: device A → B"] * 3
+
+    # Somebody else may try; a sweep that is not one of several says so and ends.
+    local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Heard(), workers=1)
+    with pytest.raises(ChangedError, match="it changed"):
+        local.run()
+
+
+def test_a_run_that_somebody_removed_is_nothing_to_do_for_a_worker(database, fake):
+    fake(complete)
+    local = shared(sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard()))
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM run WHERE seed = 1")
+    assert local.run() is None
+    assert [seed for (_, seed), _ in local.listener.started_runs] == [0]
+
+
+def test_several_plans_are_done_in_their_order_and_what_they_share_once(database, fake):
+    fake(complete)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard(), workers=1)
+    other = sweep(database, (TINY % {"steps": 10, "seeds": 3}).replace("name: tiny", "name: more"), Heard())
+    other.host.close(at_once=True)
+    local.plans = lambda: (other.plan, local.plan)
+    assert local.run() is None
+    assert [seed for (_, seed), _ in local.listener.started_runs] == [0, 1, 2]
+    assert len(local.listener.decisions) == 3
+
+
+def test_a_plan_that_is_added_is_begun_while_another_is_under_way(database, fake):
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, Heard(), workers=2)
+    plans = [local.plan]
+
+    def end(claimed):
+        if len(plans) == 1:
+            added = sweep(database, (TINY % {"steps": 11, "seeds": 1}).replace("name: tiny", "name: more"), Heard())
+            added.host.close(at_once=True)
+            plans.append(added.plan)
+            return None
+        local.stop(signal.SIGTERM)
+        return complete(claimed)
+
+    fake(end)
+    local.plans = lambda: tuple(plans)
+    assert local.run() == signal.SIGTERM
+    assert len(local.listener.started_runs) == 2
+
+
+def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, fake):
+    fake(lambda claimed: fail(claimed))
+    text = TINY % {"steps": 10, "seeds": "{min: 3, max: 6, until: {loss: 0.1}}"}
+    heard = Heard()
+    assert sweep(database, text, heard, workers=1).run() is None
+    assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)

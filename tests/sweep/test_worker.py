@@ -184,11 +184,13 @@ def test_a_run_that_is_refused_memory_fails_for_that_reason(does, claimed, figur
         (OSError(errno.EROFS, "Read-only file system", "x"), "x: the disk failed: Read-only file system\n"),
         (OSError(errno.EACCES, "Permission denied", "x"), "x: no permission: Permission denied\n"),
         (StorageError("the disk is full", place="runs.db"), "runs.db: the disk is full"),
-        (ChangedError("torch 2.12 → 2.13", place="files"), "files: torch 2.12 → 2.13"),
+        (ChangedError("it changed", place="files", changes="torch 2.12 → 2.13"), "files: it changed"),
         (DatabaseError("locked", place="runs.db"), "runs.db: locked"),
     ],
 )
-def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, channels, capsys, error, expected):
+def test_what_would_stop_any_run_interrupts_this_one_and_is_told(
+    does, claimed, database, channels, capsys, error, expected
+):
     def train(spec, seed, *, folder, recorder, stop, options, recorded, checkpointed, formerly, tests):
         recorder.flush(12)
         raise error
@@ -198,6 +200,8 @@ def test_what_would_stop_any_run_interrupts_this_one_and_is_told(does, claimed, 
     message = receive(channels[1])
     assert (message["event"], message["run"]) == ("trouble", run.id)
     assert str(error_of(message)).startswith(expected.format(folder=claimed.folder))
+    (attempt,) = reading.attempts(database, run.id)
+    assert attempt.changes == ("torch 2.12 → 2.13" if isinstance(error, ChangedError) else None)
 
 
 def test_a_log_that_cannot_be_written_changes_nothing_of_how_a_run_ends(does, claimed, database, figure):

@@ -52,6 +52,7 @@ def test_under_other_conditions_a_run_is_refused_and_nothing_changes(stopped, ho
     with pytest.raises(ChangedError, match=r"came to step 7 under other conditions: torch .* → 3\.0\.0") as refused:
         run(cell("prediction"), stopped, home)
     assert "--if-changed restart" in str(refused.value)
+    assert refused.value.changes is not None and refused.value.problem.endswith(f": {refused.value.changes}")
     left = sorted(stopped.iterdir())
     assert left == files
     figure(f"refused: {refused.value.problem}; {len({*left} ^ {*files})} of {len(files)} files changed")

@@ -73,7 +73,9 @@ def supervised(database):
         plan = load_grid(grid)
         recording.register(database, plan, plan.grid)
         files = database.location.with_suffix(".files")
-        return Supervisor(plan, database, str(database.location), files, 1, listener or Silent(), host, **how)
+        return Supervisor(
+            lambda: (plan,), database, str(database.location), files, 1, listener or Silent(), host, **how
+        )
 
     return supervised
 

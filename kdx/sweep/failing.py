@@ -1,0 +1,102 @@
+"""Failures that would eat a sweep: cells whose runs fail alike, and workers whose runs fail one after another.
+
+Both follow from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or `kdx
+resume --failed`, lifts a pause, and every worker sees the same.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kdx.store.database import Database
+from kdx.store.failures import FailureRecord, failures
+from kdx.store.records import FINAL, RunRecord, RunState
+
+ALIKE = 2
+"""Runs of a cell that fail alike, with none that came to its end, before the others are no longer begun."""
+IN_A_ROW = 5
+"""Runs that fail one after another in one worker, all of them different, before it begins no more."""
+
+_FRAME = re.compile(r'^ *File "(?P<file>[^"\n]*)", line \d+, in (?P<function>.*)$', re.MULTILINE)
+_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?::|$)", re.MULTILINE)
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Why the runs of a cell are not begun."""
+
+    signature: str
+    """How they failed, see `signature`."""
+    runs: int
+    """How many failed so."""
+
+    def __str__(self) -> str:
+        return f"{self.runs} runs of its cell failed alike: {self.signature}"
+
+
+def signature(error: str, traceback: str | None) -> str:
+    """The kind of an error and its place, without numbers and addresses, which differ from run to run.
+
+    Such as `ValueError in weight (my_kernels.py)`; where no exception was raised, the error's line without numbers.
+    """
+    frames = [*_FRAME.finditer(traceback or "")]
+    if frames and (raised := _RAISED.search(traceback or "", frames[-1].end())):
+        kind = raised["type"].rpartition(".")[2]
+        return f"{kind} in {frames[-1]['function']} ({frames[-1]['file'].rpartition('/')[2]})"
+    return _NUMBER.sub("…", error.partition("\n")[0])
+
+
+def paused_cells(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
+    """Cell id → why its other runs are not begun, for cells of which `ALIKE` runs failed with one signature.
+
+    Args:
+        failed: the failures of cells of which no run has come to its end.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in failed:
+        counts[one.cell_id][signature(one.error, one.traceback)] += 1
+    most = {cell_id: counter.most_common(1)[0] for cell_id, counter in counts.items()}
+    return {cell_id: Pause(text, count) for cell_id, (text, count) in most.items() if count >= ALIKE}
+
+
+def failing_workers(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:
+    """Process → its failures since its last success, for processes that have `IN_A_ROW` of them.
+
+    Args:
+        successes: process → when a run of it last came to a final state.
+    """
+    since: dict[str, list[FailureRecord]] = defaultdict(list)
+    for one in failed:
+        if one.ended > successes.get(one.owner, float("-inf")):
+            since[one.owner].append(one)
+    return {owner: its for owner, its in since.items() if len(its) >= IN_A_ROW}
+
+
+class PausedCells:
+    """The paused cells among the runs of a plan; what was found stays until another run has ended or is tried again."""
+
+    def __init__(self) -> None:
+        self._failed: frozenset[tuple[int, int]] = frozenset()
+        self._found: Mapping[str, Pause] = {}
+
+    def __call__(self, database: Database, records: Iterable[RunRecord]) -> Mapping[str, Pause]:
+        """Cell id → why its runs are not begun.
+
+        Args:
+            records: the newest generation of each run of the plan.
+        """
+        of_cells: dict[str, list[RunRecord]] = defaultdict(list)
+        for one in records:
+            of_cells[one.cell_id].append(one)
+        failed: list[RunRecord] = []
+        for its in of_cells.values():
+            those = [one for one in its if one.state is RunState.FAILED]
+            if len(those) >= ALIKE and not any(one.state in FINAL for one in its):
+                failed += those
+        which = frozenset((one.id, one.attempt) for one in failed)
+        if which != self._failed:
+            self._found = paused_cells(failures(database, [one.id for one in failed])) if failed else {}
+            self._failed = which
+        return self._found

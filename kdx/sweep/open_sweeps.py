@@ -1,0 +1,219 @@
+"""The sweeps of a database in which there is something to do, as plans; for who takes its work from the database alone.
+
+It looks again now and then, so that a sweep which is added, planned anew or taken up again meanwhile is seen. A sweep
+that tunes is searched first, and goes on with the winners. Cells whose corpus or whose code is not at hand are left to
+others, unless how many seeds or which cells a sweep needs depends on them: then the whole sweep is.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from kdx.data.plan_corpora import prepare_data
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan, PlannedCell
+from kdx.store import reading, searches
+from kdx.store.database import Database
+from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
+from kdx.store.recording import register
+from kdx.store.records import OVER, SweepSummary
+from kdx.sweep.decisions import lacks_evaluations
+from kdx.tune.search import Searching
+
+LOOK_EVERY = 10.0
+"""Seconds between two looks for sweeps that were added."""
+
+
+class Watcher(Protocol):
+    """Hears of sweeps as they are found; the command line shows it."""
+
+    def opened(self, plan: Plan) -> None:
+        """Something is to be done in a sweep, and runs of it may begin from now on."""
+
+    def lacking(self, sweep: str, cells: int | None, why: KdxError) -> None:
+        """So many cells of a sweep cannot be run here; None: all of them."""
+
+    def searched(self, plan: Plan, search: Searching) -> None:
+        """The search of a sweep is done, and the winners are planned."""
+
+
+@dataclass
+class _Open:
+    """A sweep in which there is something to do."""
+
+    plan: Plan
+    search: Searching | None
+    """None: nothing is left to be searched."""
+
+
+class OpenSweeps:
+    """The plans of the sweeps in which there is something to do, the last planned first."""
+
+    def __init__(
+        self,
+        database: Database,
+        names: Sequence[str],
+        parts: Path | None,
+        watcher: Watcher,
+        works: Callable[[], bool],
+    ) -> None:
+        """Takes the sweeps' names, none for every sweep, and where the files of parts of one's own lie.
+
+        Args:
+            works: whether runs are computed. Then corpora are prepared beside that, which may take longer than a lease.
+        """
+        self._database = database
+        self._names = names
+        self._parts = parts
+        self._watcher = watcher
+        self._works = works
+        self._looked: float | None = None
+        self._seen: dict[int, tuple[object, _Open | None]] = {}
+        """Sweep → what it was like when it was read, and what was found."""
+        self._order: tuple[int, ...] = ()
+        self._preparing: dict[int, _Preparing] = {}
+        self.incomplete: set[str] = set()
+        """Sweeps with cells that cannot be run here, or of which a search has no winner."""
+
+    def __call__(self) -> tuple[Plan, ...]:
+        """The plans as they are now.
+
+        Raises:
+            KdxError: at the first call: there is no sweep of a name that was given.
+        """
+        if self._looked is None or time.monotonic() - self._looked >= LOOK_EVERY or not self._works():
+            self._look()
+            self._looked = time.monotonic()
+        found = ((key, self._seen[key][1]) for key in self._order if key in self._seen)
+        return tuple(self._now(key, one) for key, one in found if one is not None)
+
+    def _look(self) -> None:
+        summaries = reading.sweeps(self._database)
+        if self._looked is None:
+            for name in self._names:
+                reading.load_sweep(self._database, name)
+        wanted = [one for one in summaries if not self._names or one.name in self._names]
+        self._order = tuple(one.id for one in wanted)
+        for summary in wanted:
+            over = not set(summary.counts) - OVER
+            state = (summary.name, summary.updated, frozenset(summary.counts.items()) if over else None)
+            if summary.id not in self._seen or self._seen[summary.id][0] != state:
+                opened = self._open(summary, over=over)
+                if not isinstance(opened, _Preparing):
+                    self._seen[summary.id] = state, opened
+
+    def _open(self, summary: SweepSummary, *, over: bool) -> "_Open | _Preparing | None":
+        """The sweep, if something is to be done in it; or what prepares its corpora."""
+        self.incomplete.discard(summary.name)
+        try:
+            record = reading.load_sweep(self._database, summary.id)
+            asked = searches.of_sweep(self._database, record.id)
+            found = {cell.ordinal for cell in record.cells}
+            searching = any(one.ordinal not in found for one in asked)
+            evaluates = over and not searching and record.grid.get("evaluations")
+            if (
+                over
+                and not searching
+                and not (evaluates and lacks_evaluations(self._database, plan_to_decide_with(record)))
+            ):
+                return None
+            plan, lacking = plan_at_hand(record, self._parts)
+            plan = with_searches(plan, asked, self._parts) if searching else plan
+        except KdxError as error:
+            if error.exit_code != KdxError.exit_code:
+                raise
+            self._leave(summary.name, None, error)
+            return None
+        preparing = self._preparing.get(summary.id)
+        if preparing is None or preparing.plan != plan:
+            preparing = self._preparing[summary.id] = _Preparing(plan)
+        if not preparing.is_done(wait=not self._works()):
+            return preparing
+        del self._preparing[summary.id]
+        lacking |= preparing.lacking
+        whole = bool(lacking) and (searching or plan.seed_rule is not None)
+        for why, count in _counted(lacking):
+            self._leave(summary.name, None if whole else count, why)
+        if whole:
+            return None
+        plan = replace(plan, cells=tuple(cell for cell in plan.cells if cell.id not in lacking))
+        if not plan.cells:
+            return None
+        self._watcher.opened(plan)
+        search = Searching(self._database, plan) if searching else None
+        return _Open(plan, search)
+
+    def _leave(self, name: str, cells: int | None, why: KdxError) -> None:
+        self.incomplete.add(name)
+        self._watcher.lacking(name, cells, why)
+
+    def _now(self, sweep_id: int, one: _Open) -> Plan:
+        """The plan of a sweep, or, while it is searched, of the trials that may run."""
+        if one.search is None:
+            return one.plan
+        trials = one.search.advance()
+        if not one.search.done:
+            return trials
+        found = one.search.with_winners()
+        planned = {cell.id for cell in reading.load_sweep(self._database, sweep_id).cells}
+        if {cell.id for cell in found.trained} - planned:
+            register(self._database, found, one.plan.grid)
+            self._watcher.searched(one.plan, one.search)
+        if found.searched:
+            self.incomplete.add(found.name)
+        one.plan, one.search = found, None
+        return found
+
+
+class _Preparing:
+    """The preparation of a plan's corpora, beside what else this process does."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.lacking: dict[str, KdxError] = {}
+        """Cell id → why its corpus is not to be had here."""
+        self._fault: BaseException | None = None
+        # It is a daemon, so that a worker that is to stop does not wait for it.
+        self._thread = threading.Thread(target=self._prepare, daemon=True)
+        self._thread.start()
+
+    def is_done(self, *, wait: bool) -> bool:
+        """Whether it has come to its end.
+
+        Raises:
+            StorageError: the cache cannot be written.
+        """
+        if wait:
+            self._thread.join()
+        if self._thread.is_alive():
+            return False
+        if self._fault is not None:
+            raise self._fault
+        return True
+
+    def _prepare(self) -> None:
+        by_corpus: dict[str, list[PlannedCell]] = {}
+        for cell in self.plan.cells:
+            by_corpus.setdefault(cell.spec.data.corpus, []).append(cell)
+        try:
+            for cells in by_corpus.values():
+                try:
+                    prepare_data(replace(self.plan, cells=tuple(cells)))
+                except KdxError as error:
+                    if error.exit_code != KdxError.exit_code:
+                        raise
+                    self.lacking |= {cell.id: error for cell in cells}
+        except BaseException as fault:
+            self._fault = fault
+
+
+def _counted(lacking: dict[str, KdxError]) -> list[tuple[KdxError, int]]:
+    """Each reason with the number of cells that lack for it."""
+    found: dict[str, tuple[KdxError, int]] = {}
+    for why in lacking.values():
+        first, count = found.get(str(why), (why, 0))
+        found[str(why)] = first, count + 1
+    return list(found.values())

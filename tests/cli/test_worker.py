@@ -1,0 +1,273 @@
+"""`kdx worker`: real processes that share what is to be done, come and go."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kdx.grid.load import load_grid
+from kdx.store import reading, recording
+from kdx.store.database import open_database
+from kdx.store.records import RunState
+
+GRID = """\
+name: shared
+task: answer
+data: {corpus: copy, length: 4}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: %(steps)s, batch_tokens: 64, warmup: 5, validate_every: 50, learning_rate: 1e-2}
+seeds: %(seeds)s
+"""
+MANY = 10**6
+"""Steps of a run that does not end while a test looks at it."""
+ELSEWHERE = """
+import sys
+import kdx.machine
+kdx.machine.machine = lambda: "another-machine"
+from kdx.sweep import held_leases
+held_leases.LEASE, held_leases.RENEW_EVERY = 10.0, 0.5
+from kdx.cli.app import main
+sys.argv[0] = "kdx"
+main()
+"""
+"""kdx on another machine, with a short lease."""
+
+
+@pytest.fixture
+def folder(tmp_path, data_home) -> Path:
+    return tmp_path
+
+
+def planned(folder: Path, text: str = GRID, database: str = "runs.db", **how) -> None:
+    (folder / "grid.yaml").write_text(text % {"steps": 40, "seeds": 2, **how})
+    plan = load_grid(folder / "grid.yaml")
+    with open_database(folder / database, write=True, create=True) as opened:
+        recording.register(opened, plan, plan.grid)
+
+
+def worker(folder: Path, *words: str, elsewhere: bool = False) -> subprocess.Popen[str]:
+    start = ["-c", ELSEWHERE] if elsewhere else ["-m", "kdx"]
+    command = [sys.executable, *start, "worker", "--workers", "1", *words]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def dies(process: subprocess.Popen[str]) -> None:
+    """All of its processes end at once, as where a machine loses its power."""
+    for pid in family(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+def family(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(one for child in children for one in family(int(child)))]
+
+
+def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said = process.communicate(timeout=300)[1]
+    return process.returncode, said
+
+
+def runs(folder: Path, database: str = "runs.db"):
+    with open_database(folder / database, write=False) as opened:
+        return reading.load_sweep(opened).runs
+
+
+def attempts(folder: Path) -> dict[int, list]:
+    with open_database(folder / "runs.db", write=False) as opened:
+        return {run.seed: list(reading.attempts(opened, run.id)) for run in reading.load_sweep(opened).runs}
+
+
+def wait_for(happens, process: subprocess.Popen[str] | None = None) -> None:
+    deadline = time.monotonic() + 240
+    while not happens():
+        assert time.monotonic() < deadline
+        assert process is None or process.poll() is None, ends(process)
+        time.sleep(0.2)
+
+
+def numbers(folder: Path, database: str = "runs.db") -> list[tuple]:
+    """Every number of every run, as bits."""
+    with closing(sqlite3.connect(folder / database)) as connection:
+        return connection.execute(
+            "SELECT cell_id, seed, name, step, metric.bits, differs FROM metric JOIN run ON run.id = run_id "
+            "WHERE name NOT LIKE '%seconds%' ORDER BY 1, 2, 3, 4"
+        ).fetchall()
+
+
+def interrupted(folder: Path) -> None:
+    """The first run has a checkpoint to go on from."""
+    one = worker(folder)
+    wait_for(lambda: any(run.progress_step > 100 for run in runs(folder)), one)
+    one.send_signal(signal.SIGTERM)
+    assert ends(one)[0] == 143
+
+
+def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
+    planned(folder, seeds=4)
+    one, other = worker(folder), worker(folder)
+    (first, said), (second, said_too) = ends(one), ends(other)
+    assert (first, second) == (0, 0), said + said_too
+    assert [run.state for run in runs(folder)] == [RunState.COMPLETED] * 4
+    assert [len(tried) for tried in attempts(folder).values()] == [1] * 4
+    assert said.startswith("works at shared: 4 runs\n")
+    assert "ended here: " in said and said.endswith("next: kdx report\n")
+
+
+def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_same_bits(folder):
+    planned(folder, steps=6000, seeds=2)
+    interrupted(folder)
+    victim = worker(folder)
+    wait_for(lambda: runs(folder)[0].attempt == 2 and attempts(folder)[0][1].resumed_step, victim)
+    added = worker(folder)
+    wait_for(lambda: [run.state for run in runs(folder)].count(RunState.RUNNING) == 2, added)
+    dies(victim)
+    code, said = ends(added)
+    assert code == 0, said
+    tried = attempts(folder)
+    assert [one.outcome for one in tried[0]] == ["interrupted", "lost", "completed"]
+    assert all(one.resumed_step > 0 for one in tried[0][1:])
+    assert [one.outcome for one in tried[1]] == ["completed"]
+    planned(folder, database="whole.db", steps=6000, seeds=2)
+    assert ends(worker(folder, "--db", "whole.db"))[0] == 0
+    assert numbers(folder) == numbers(folder, "whole.db") != []
+
+
+def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on(folder):
+    planned(folder, steps=MANY, seeds=1)
+    code, said = ends(worker(folder, "--max-time", "1m"))
+    assert code == 130 and "--max-time 1m is over; others go on, or: kdx worker\n" in said
+    (run,) = runs(folder)
+    assert run.state is RunState.INTERRUPTED and run.checkpoint_step == run.progress_step > 0
+    other = worker(folder)
+    wait_for(lambda: runs(folder)[0].progress_step > run.progress_step, other)
+    other.send_signal(signal.SIGTERM)
+    code, said = ends(other)
+    assert code == 143 and "1 run ended here: 1 interrupted" in said
+    assert [one.resumed_step for one in attempts(folder)[0]] == [0, run.checkpoint_step]
+
+
+def test_a_worker_on_another_machine_joins_at_once_and_takes_over_when_a_lease_has_lapsed(folder):
+    planned(folder, steps=MANY, seeds=2)
+    one = worker(folder, elsewhere=True)
+    wait_for(lambda: any(run.checkpoint_step for run in runs(folder)), one)
+    other = worker(folder, "--workers", "2")
+    wait_for(lambda: [run.state for run in runs(folder)].count(RunState.RUNNING) == 2, other)
+    dies(one)
+    died = time.time()
+    wait_for(lambda: runs(folder)[0].attempt == 2 and attempts(folder)[0][1].resumed_step, other)
+    lost, goes_on = attempts(folder)[0]
+    assert lost.outcome == "lost" and lost.owner.startswith("another-machine/")
+    assert goes_on.started >= lost.ended > died + 5 and goes_on.started - lost.ended < 10
+    assert goes_on.owner == attempts(folder)[1][0].owner
+    other.send_signal(signal.SIGTERM)
+    assert ends(other)[0] == 143
+
+
+def test_a_sweep_that_is_added_while_a_worker_waits_is_done(folder):
+    planned(folder, seeds=1)
+    process = worker(folder, "--wait", "0.5m")
+    wait_for(lambda: [run.state for run in runs(folder)] == [RunState.COMPLETED], process)
+    planned(folder, GRID.replace("name: shared", "name: added"), seeds=2)
+    code, said = ends(process)
+    assert code == 0 and "works at added: 2 runs" in said and "2 runs ended here: 2 completed" in said
+
+
+def test_a_run_of_another_processor_is_left_to_workers_that_have_it(folder, monkeypatch):
+    planned(folder, steps=2000, seeds=1)
+    interrupted(folder)
+    planned(folder, GRID.replace("name: shared", "name: added"), steps=10, seeds=1)
+    with monkeypatch.context() as patch:
+        patch.setenv("ATEN_CPU_CAPABILITY", "default")
+        code, said = ends(worker(folder))
+    assert code == 4 and "1 run left to other workers: other conditions here: cpu_capability " in said
+    assert "1 completed, 1 interrupted" in said and "--if-changed restart, or continue, takes those" in said
+    shown = kdx(folder, "status", "shared")
+    assert "waits for a worker like machine " in shown and "cpu_capability " in shown
+    code, said = ends(worker(folder))
+    assert code == 0, said
+    planned(folder, database="whole.db", steps=2000, seeds=1)
+    assert ends(worker(folder, "--db", "whole.db"))[0] == 0
+    with closing(sqlite3.connect(folder / "runs.db")) as connection:
+        connection.execute(
+            "DELETE FROM metric WHERE run_id IN (SELECT id FROM run WHERE cell_id IN"
+            " (SELECT cell_id FROM sweep_cell WHERE sweep_id = 2))"
+        )
+        connection.commit()
+    assert numbers(folder) == numbers(folder, "whole.db") != []
+
+
+FAULTY = '''
+from torch import Tensor
+
+from kdx.attention.interfaces import KernelFunction
+
+
+class Faulty(KernelFunction):
+    """Fails after some steps."""
+
+    formula = "k(q, k) = 1"
+    gives = "weight"
+    calls = 0
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        type(self).calls += 1
+        if type(self).calls > 3:
+            raise ValueError(f"call {type(self).calls}")
+        return (query @ key.transpose(-1, -2)).exp()
+'''
+
+
+def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_parts):
+    (folder / "faulty.py").write_text(FAULTY)
+    planned(folder, f"{GRID}axes: {{kernel: [exponential, 'faulty.py:Faulty']}}\n", steps=10, seeds=4)
+    code, said = ends(worker(folder))
+    assert code == 4 and "1 cell of shared left to other workers: " in said and "--parts FOLDER" in said
+    assert [run.state for run in runs(folder)].count(RunState.COMPLETED) == 4
+    code, said = ends(worker(folder, "--parts", "."))
+    assert code == 4 and "2 runs ended here: 2 failed; not done: 2 failed, 2 paused; see kdx status\n" in said
+    states = [run.state for run in runs(folder)]
+    assert (states.count(RunState.FAILED), states.count(RunState.PENDING)) == (2, 2)
+    shown = kdx(folder, "status", "shared")
+    paused = "2 runs of its cell failed alike: ValueError in weight (faulty.py)"
+    assert shown.count(f"paused: {paused}") == 3 and f"is paused: {paused}; kdx retry shared --failed\n" in shown
+    assert f"is paused: {paused}; kdx retry shared --failed\n" in kdx(folder, "status")
+    again = ends(worker(folder, "--parts", "."))
+    assert again[0] == 4 and "no run ended here; not done: 2 failed, 2 paused" in again[1]
+    (folder / "faulty.py").write_text(FAULTY)
+    kdx(folder, "retry", "shared", "--failed", "--parts", ".", code=4)
+    assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
+    assert sum(len(tried) for tried in attempts(folder).values()) >= 4
+
+
+def kdx(folder: Path, *words: str, code: int = 0) -> str:
+    done = subprocess.run([sys.executable, "-m", "kdx", *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["quik"], "there is no sweep `quik`"),
+        (["--max-time", "0m"], "--max-time `0m`\n  allowed: wall time such as 90m or 6h; more than 0m"),
+        (["--wait", "soon"], "--wait `soon`"),
+        (["--leave-unlike", "5"], "--leave-unlike `5`"),
+    ],
+)
+def test_bad_input_is_one_message_and_starts_nothing(folder, words, said):
+    planned(folder)
+    code, told = ends(worker(folder, *words))
+    assert code == 2 and told.startswith("error: ") and said in told
+    assert [run.state for run in runs(folder)] == [RunState.PENDING] * 2
+
+
+def test_without_a_database_there_is_no_work(folder):
+    code, said = ends(worker(folder))
+    assert code == 3 and "there is no results database here" in said

@@ -1,0 +1,90 @@
+"""What holds up runs, as kdx status shows it."""
+
+import pytest
+from grids import TINY
+
+from kdx.grid.load import load_grid
+from kdx.store import leases, reading, recording
+from kdx.store.database import Database, open_database
+from kdx.store.recording import RunWriter
+from kdx.store.records import RunState
+from kdx.sweep.failing import IN_A_ROW
+from kdx.sweep.held_up import held_up_in
+
+TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def planned(database: Database, seeds: int) -> int:
+    grid = database.location.parent / "grid.yaml"
+    grid.write_text(TWO_CELLS % {"steps": 10, "seeds": seeds})
+    plan = load_grid(grid)
+    return recording.register(database, plan, plan.grid)
+
+
+def fail(database: Database, run_id: int, owner: str = "there/-/-/7/1/x") -> None:
+    RunWriter(database, run_id, owner, leases.claim(database, run_id, owner, 60)).fail(f"ValueError: {run_id}", "", 0)
+
+
+def test_nothing_is_held_up_where_all_is_well(database):
+    found = held_up_in(database, planned(database, 2))
+    assert (found.paused, found.waits_for, found.failing, found.lines("tiny", "")) == ({}, {}, {}, [])
+    assert found.as_json() == {"paused": [], "failing_workers": []}
+
+
+def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
+    sweep = planned(database, 4)
+    cells = {run.cell_id: [] for run in reading.runs(database, sweep)}
+    for run in reading.runs(database, sweep):
+        cells[run.cell_id].append(run.id)
+    (bad, ids), _ = cells.items()
+    for run_id in ids[:2]:
+        fail(database, run_id)
+    found = held_up_in(database, sweep)
+    assert found.waits_for == dict.fromkeys(ids[2:], "paused: 2 runs of its cell failed alike: ValueError: …")
+    assert found.why(ids[2]) == found.waits_for[ids[2]] and found.why(ids[0]) is None
+    assert found.lines("ti ny", " --db x") == [
+        f"cell {bad[:8]} of ti ny is paused: 2 runs of its cell failed alike: ValueError: …; "
+        "kdx retry 'ti ny' --failed --db x"
+    ]
+    assert found.as_json()["paused"] == [{"cell": bad, "runs": 2, "failed": "ValueError: …"}]
+    recording.reset(database, ids[:1], (RunState.FAILED,))
+    assert held_up_in(database, sweep).waits_for == {}
+
+
+def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(database):
+    sweep = planned(database, IN_A_ROW)
+    ids = [run.id for run in reading.runs(database, sweep)]
+    for run_id in ids[:IN_A_ROW]:
+        fail(database, run_id)
+    found = held_up_in(database, sweep)
+    assert found.lines("tiny", "")[-1] == (
+        "process 7 on machine there: its last 5 runs failed one after another, the last: ValueError: …; "
+        "kdx retry tiny --failed"
+    )
+    assert found.as_json()["failing_workers"] == [
+        {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}
+    ]
+    recording.reset(database, ids, (RunState.FAILED,))
+    assert held_up_in(database, sweep).failing == {}
+
+
+def test_a_run_waits_for_its_conditions_or_for_its_files(database):
+    sweep = planned(database, 1)
+    one, other = (run.id for run in reading.runs(database, sweep))
+    for run_id in (one, other):
+        writer = RunWriter(database, run_id, "there/-/-/7/1/x", leases.claim(database, run_id, "there/-/-/7/1/x", 60))
+        writer.begin({}, "data", "code")
+        writer.record([], 8)
+        writer.checkpoint(7)
+        writer.interrupt(8)
+    RunWriter(database, one, "here", leases.claim(database, one, "here", 60)).interrupt(0, refused="device A → B")
+    assert held_up_in(database, sweep).waits_for == {
+        one: "waits for a worker like machine there: device A → B",
+        other: "waits for a worker that sees its files: its checkpoint at step 7 is not here but on machine there",
+    }
