@@ -19,6 +19,7 @@ from kdx.report.selection.best_seed import best_seed, standing_runs
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
 from kdx.sanitize import sanitize, sanitize_lines
+from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.details import CellDetails, PlannedCellDetails, RunDetails, cell_details, run_details, sweep_details
 from kdx.store.reading import former_ids
@@ -59,7 +60,9 @@ class ShownRun(Shown):
         self.former = former_ids(database).get(cell.id, ())
         newest = max((one for one in cell.runs if one.seed == record.seed), key=lambda one: one.generation)
         self.newer = None if newest.generation <= record.generation else newest
-        self.title = f"run {record.id}: {_named(cell.labels, cell.spec.task)} · seed {record.seed}, {record.state}"
+        self.title = (
+            f"run {record.id}: {_named(cell.labels, cell.spec.task)} · seed {seed_word(record.seed)}, {record.state}"
+        )
         self.drawn = [(f"run {record.id}", record)]
         self.metrics = _default_metrics([cell.spec.plain])
         files = files_beside(database.location)
@@ -144,7 +147,7 @@ class ShownCell(Shown):
         standing = standing_runs(self.runs)
         self.selected = best_seed(standing, details.spec.selection_direction)
         self.title = f"cell {cell_id}: {_named(details.labels, details.spec.task)}"
-        self.drawn = [(f"run {one.id} · seed {one.seed}", one) for one in standing]
+        self.drawn = [(f"run {one.id} · seed {seed_word(one.seed)}", one) for one in standing]
         self.metrics = _default_metrics([details.spec.plain])
 
     def plain(self) -> dict[str, Any]:
@@ -193,7 +196,7 @@ class ShownSweep(Shown):
         self.metrics = _default_metrics([cell.spec for cell in self.cells])
         self.best = {cell.id: self._best(cell) for cell in self.cells}
         self.drawn = [
-            (f"run {run.id} · {_named(cell.labels, 'the cell')} · seed {run.seed}", run)
+            (f"run {run.id} · {_named(cell.labels, 'the cell')} · seed {seed_word(run.seed)}", run)
             for cell in self.cells
             if (run := self.best[cell.id] or self._begun(cell))
         ]
@@ -284,7 +287,9 @@ class ShownSweep(Shown):
         done = sum(run.state is RunState.COMPLETED for run in its)
         best = self.best[cell.id]
         choices = (cell.labels.get(axis, "–") for axis in axes)
-        scores = (best.id, best.seed, _four(best.valid_score), _four(best.test_score)) if best else (None,) * 4
+        scores = (
+            (best.id, seed_word(best.seed), _four(best.valid_score), _four(best.test_score)) if best else (None,) * 4
+        )
         return cell.id[:8], *choices, f"{done} of {len(its)}", *scores
 
 
@@ -367,7 +372,7 @@ def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[
         [
             (
                 one.id,
-                one.seed,
+                seed_word(one.seed),
                 one.generation,
                 one.state.value,
                 one.progress_step,

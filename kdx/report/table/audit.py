@@ -19,6 +19,7 @@ from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
 from kdx.report.table.comparisons import BaselineOf
 from kdx.report.table.layout import Layout
+from kdx.seed_sources import seed_word
 from kdx.store.records import CellRecord, Provenance, RunRecord, SweepRecord
 
 PARAMETERS = "model/parameters"
@@ -132,9 +133,9 @@ def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
         if own is None:
             continue
         if own.invalidated is None and run.generation > own.generation:
-            yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
+            yield f"run {run.id} of seed {seed_word(run.seed)} ({run.invalidated}), for which run {own.run_id} stands"
         elif own.run_id == run.id:
-            yield f"seed {run.seed}, run {run.id} ({run.invalidated})"
+            yield f"seed {seed_word(run.seed)}, run {run.id} ({run.invalidated})"
 
 
 def _not_compared(
@@ -278,5 +279,6 @@ def _ranges(seeds: Iterable[int]) -> str:
     runs = []
     for _, group in groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0]):
         numbers = [seed for _, seed in group]
-        runs.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}")
+        first, last = seed_word(numbers[0]), seed_word(numbers[-1])
+        runs.append(first if len(numbers) == 1 else f"{first}–{last}")
     return ", ".join(runs)

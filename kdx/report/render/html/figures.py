@@ -15,6 +15,7 @@ from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.table import Table
+from kdx.seed_sources import seed_word
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
@@ -67,7 +68,8 @@ def lengths(table: Table) -> Iterator[dict[str, Any]]:
 def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
     assert one.validation is not None and one.score is not None
     return (
-        f"{place(table.layout, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
+        f"{place(table.layout, at)}, seed {seed_word(one.seed)}: "
+        f"{rounded(one.validation, validation.name)} on validation, "
         f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
     )
 
