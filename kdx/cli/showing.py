@@ -9,13 +9,17 @@ from typing import Any
 from kdx.cli.choosing import chosen
 from kdx.cli.options import in_database
 from kdx.cli.processes import process_in_words, process_of
+from kdx.cli.shown_trials import trial_lines
 from kdx.cli.wording import size
 from kdx.durations import in_words
 from kdx.grid.cell_selector import word
 from kdx.grid.varying import value, varying_first
+from kdx.report.render.json import search_to_json
 from kdx.report.render.rows import to_text
 from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.selection.searched import searched
+from kdx.report.statistics.metric import Metric
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
 from kdx.sanitize import sanitize, sanitize_lines
@@ -25,6 +29,7 @@ from kdx.store.details import CellDetails, PlannedCellDetails, RunDetails, cell_
 from kdx.store.reading import former_ids
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord, RunState
 from kdx.store.remarks import NoteRecord, Remarks, remarks
+from kdx.store.searches import that_tried
 from kdx.vocabulary import Direction
 
 LOSS = "train/loss"
@@ -145,7 +150,11 @@ class ShownCell(Shown):
         rows = chosen([_row(one, details.labels) for one in details.runs], conditions)
         self.runs = [row["record"] for row in rows]
         standing = standing_runs(self.runs)
-        self.selected = best_seed(standing, details.spec.selection_direction)
+        metric = Metric(details.spec.selection_metric, details.spec.selection_direction)
+        self.searches = [one for each in that_tried(database, cell_id) if (one := searched(each, metric))]
+        trials = {seed for one in self.searches for seed in one.search.tuning.seeds}
+        scored = [one for one in standing if one.seed not in trials or one.test_score is not None]
+        self.selected = best_seed(scored, details.spec.selection_direction)
         self.title = f"cell {cell_id}: {_named(details.labels, details.spec.task)}"
         self.drawn = [(f"run {one.id} · seed {seed_word(one.seed)}", one) for one in standing]
         self.metrics = _default_metrics([details.spec.plain])
@@ -161,6 +170,7 @@ class ShownCell(Shown):
             "metric": details.spec.selection_metric,
             "selected": None if self.selected is None else self.selected.id,
             "runs": [_plain_run(one, self.remarks) for one in self.runs],
+            "searches": [search_to_json(one) for one in self.searches],
         }
 
     def lines(self, db: str) -> Iterator[str]:
@@ -177,6 +187,9 @@ class ShownCell(Shown):
         )
         yield ""
         yield from _runs(self.runs, details.spec.selection_metric, self.remarks)
+        for one in self.searches:
+            yield ""
+            yield from trial_lines(one, details.id)
         yield ""
         yield from _settings(details.written, details.spec.plain, details.varies)
 

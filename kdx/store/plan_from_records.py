@@ -13,8 +13,7 @@ from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.own_parts.needed import bring
-from kdx.store.records import SweepRecord
-from kdx.store.searches import SearchRecord
+from kdx.store.records import SearchRecord, SweepRecord
 
 
 def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:

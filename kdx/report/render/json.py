@@ -11,6 +11,7 @@ from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
 from kdx.report.selection.cells import Cell
+from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
@@ -46,6 +47,7 @@ def to_json(table: Table) -> dict[str, Any]:
             for one in table.audit
         ],
         "published": _published(table, table.published) if table.published else None,
+        "searches": [{**_place(table, at), **search_to_json(one)} for at, one in table.searches.items()],
     }
 
 
@@ -75,6 +77,37 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
     return {
         "row": dict(zip(table.layout.row_factors, table.layout.rows[row], strict=True)),
         "column": dict(zip(table.layout.column_factors, table.layout.columns[column], strict=True)),
+    }
+
+
+def search_to_json(one: SearchedCell) -> dict[str, Any]:
+    """The search that found a cell, with every trial; the winner's cell is the one in the table."""
+    return {
+        "cell": one.winner.cell_id,
+        "search": one.search.id,
+        "metric": one.metric.name,
+        "direction": one.metric.direction.value,
+        "tuning": one.search.tuning.plain,
+        "space": {name: of.plain for name, of in one.search.space.items()},
+        "winner": one.winner.number,
+        "settings": dict(one.winner.parameters),
+        "at_edge": {
+            name: {"edge": "upper" if edge.upper else "lower", "end": edge.end, "try": edge.beyond}
+            for name, edge in one.edges.items()
+        },
+        "expected_best": [asdict(each) for each in one.expected_best],
+        "without_expected_best": one.without_expected_best or None,
+        "trials": [
+            {
+                "number": each.number,
+                "cell": each.cell_id,
+                "state": each.state.value if each.state else None,
+                "value": each.value,
+                "steps": one.steps.get(each.number),
+                "settings": dict(each.parameters),
+            }
+            for each in one.trials
+        ],
     }
 
 

@@ -6,6 +6,7 @@ from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
+from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
@@ -151,6 +152,31 @@ def of_sweeps(layout: Layout, sweep: SweepRecord) -> Iterator[str]:
         shown = {name for record in layout.records.values() for name in record.sweeps}
         of = [one.name for one in sweep.joins if one.name in shown]
         yield f"Cells are of the sweep{'s' if len(of) > 1 else ''} {' and '.join(of)}."
+
+
+def of_searches(layout: Layout, sweep: SweepRecord, searches: Mapping[Address, SearchedCell]) -> Iterator[str]:
+    """How the settings of cells were found, and the searches that are not done."""
+    distinct = list(searches.values())
+    if distinct:
+        cells = (
+            "Each cell's settings are"
+            if len(searches) == len(layout.places)
+            else f"Settings of {_named(layout, list(searches))} are"
+        )
+        budgets = dict.fromkeys(one.search.tuning.trials for one in distinct)
+        metrics = dict.fromkeys(one.metric.name for one in distinct)
+        names = dict.fromkeys(name for one in distinct for name in one.search.space)
+        yield (
+            f"{cells} those of the best of {' or '.join(map(str, budgets))} trials by {' or '.join(metrics)}, over "
+            f"{', '.join(names)}; no trial is in the table."
+        )
+    for record, ended in searches_without_winner(sweep):
+        name = " / ".join(record.labels.values()) or f"search {record.id[:8]}"
+        trials = record.search["tuning"]["trials"]
+        if ended < trials:
+            yield f"The search of {name} is not done, so it is not in the table: {ended} of {trials} trials have ended."
+        else:
+            yield f"The search of {name} has no winner, so it is not in the table: none of {trials} trials completed."
 
 
 def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:
