@@ -7,15 +7,18 @@ replace these before it writes JSON.
 from dataclasses import asdict
 from typing import Any
 
+from kdx.grid.table_layout import Address
 from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.report.render.listings.variance import REST
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference, Group, Mark
+from kdx.report.table.source_variance import SourceVariance
 from kdx.report.table.table import Table
 
 
@@ -47,6 +50,7 @@ def to_json(table: Table) -> dict[str, Any]:
             for one in table.audit
         ],
         "published": _published(table, table.published) if table.published else None,
+        "variances": [{**_place(table, at), **_variance(table, at, one)} for at, one in table.variances.items()],
         "searches": [{**_place(table, at), **search_to_json(one)} for at, one in table.searches.items()],
     }
 
@@ -77,6 +81,28 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
     return {
         "row": dict(zip(table.layout.row_factors, table.layout.rows[row], strict=True)),
         "column": dict(zip(table.layout.column_factors, table.layout.columns[column], strict=True)),
+    }
+
+
+def _variance(table: Table, at: Address, one: SourceVariance) -> dict[str, Any]:
+    """Variances on the scale of comparison, squared."""
+    cell = table.layout.places[at]
+    found = one.components
+    return {
+        "cell": cell.id,
+        "metric": cell.metric.recorded,
+        "in_nats": cell.metric.in_nats,
+        "mean": one.mean,
+        "n": len(cell.scores),
+        "fixed": {source.value: seed for source, seed in one.fixed.items()},
+        "reason": one.reason or None,
+        "total": found.total if found else None,
+        "sources": {
+            name: {**asdict(component), "sd": component.sd, "share": found.share(component)}
+            for name, component in {**found.sources, REST: found.rest}.items()
+        }
+        if found
+        else {},
     }
 
 

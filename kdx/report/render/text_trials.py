@@ -2,9 +2,11 @@
 
 from math import log
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from kdx.report.render.columns import fold
 from kdx.report.render.listings.searches import value_in_words
 from kdx.report.render.over_parameter import OverParameter
 from kdx.report.render.scale import Scale, is_logarithmic, scale, share
@@ -46,7 +48,7 @@ class TextTrials:
         notes = [f"{_TRIAL} a trial, {_SEVERAL} several, {_BEST} the best"]
         notes += ["the parameter's axis is logarithmic"] if self.plot.logarithmic else []
         notes += ["the axis of scores is logarithmic"] if is_logarithmic(span) else []
-        return [*lines, f"{'; '.join(notes)}."]
+        return [*lines, *fold(f"{'; '.join(notes)}.", width, cell_len)]
 
     def _grid(self, span: Scale, columns: int) -> list[str]:
         grid = [[" "] * columns for _ in range(_HEIGHT)]

@@ -19,6 +19,7 @@ from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline
 from kdx.report.table.layout import Layout, headers_of, lay_out
 from kdx.report.table.needed_seeds import without_unneeded
 from kdx.report.table.notes import definitions, notes, of_searches, of_sweeps, seeds_by_rule, without_one_rule
+from kdx.report.table.source_variance import source_variances
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -33,6 +34,7 @@ def tables(
     only: str | None = None,
     paper: Paper | None = None,
     randomise: Randomise | None = None,
+    variance: bool = False,
 ) -> tuple[Table, ...]:
     """Every table that the grid asks for; if it asks for none, one table over all factors that vary.
 
@@ -41,10 +43,12 @@ def tables(
         only: the name of a single table to build.
         paper: adds its published values.
         randomise: compares the selected runs over test sentences.
+        variance: adds what each source of randomness contributes to the variance of scores.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
-            version wrote; there is no table `only`; and whatever `randomise` raises.
+            version wrote; there is no table `only`; no cell of a table tells its sources of variance apart; and
+            whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
     place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
@@ -64,14 +68,20 @@ def tables(
     if only is not None and only not in (known := [one.name for one in asked]):
         raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))
     return tuple(
-        _table(layout, one, sweep, paper, randomise)
+        _table(layout, one, sweep, paper, randomise, variance=variance)
         for layout, one in zip(layouts, asked, strict=True)
         if only in (None, one.name)
     )
 
 
 def _table(
-    layout: Layout, asked: TableSpec, sweep: SweepRecord, paper: Paper | None, randomise: Randomise | None
+    layout: Layout,
+    asked: TableSpec,
+    sweep: SweepRecord,
+    paper: Paper | None,
+    randomise: Randomise | None,
+    *,
+    variance: bool,
 ) -> Table:
     of = traits(layout, sweep)
     comparable = comparable_cells(layout, of)
@@ -95,6 +105,7 @@ def _table(
         ),
         definitions=definitions(layout, sweep.provenance),
         searches=searches,
+        variances=source_variances(layout) if variance else {},
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
 

@@ -7,6 +7,7 @@ from math import isnan
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
 from kdx.report.render.listings.searches import tuned_settings
+from kdx.report.render.listings.variance import variance_by_source
 from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, word_of
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
@@ -36,6 +37,8 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
         yield published_values(table.layout, table.published)
     if table.searches:
         yield tuned_settings(table)
+    if table.variances:
+        yield variance_by_source(table)
 
 
 def _cells(table: Table) -> Listing:
