@@ -5,6 +5,7 @@ decimal digits: 1, then four digits for each source. It is larger than any seed 
 combinations share a number. Equal seeds of all sources are that one seed, for the run has the same bits.
 """
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,6 +15,8 @@ MOST_APART = 9999
 _DIGITS = MOST_APART + 1
 _APART = _DIGITS**3
 """Added to the number of different seeds."""
+WORD = r"i\d{1,4}-o\d{1,4}-d\d{1,4}"
+"""Different seeds as people read them; a pattern."""
 
 
 class Source(StrEnum):
@@ -60,6 +63,13 @@ def seed_word(seed: int) -> str:
     """A run's seed as people read it: 7, or i0-o1-d2 for those of initialisation, order and dropout."""
     seeds = SourceSeeds.of(seed)
     return str(seed) if len(set(seeds)) == 1 else "i{}-o{}-d{}".format(*seeds)
+
+
+def seed_of(word: str) -> int | None:
+    """The seed of a run from such a word; None: it is none."""
+    if not re.fullmatch(WORD, word, re.ASCII):
+        return None
+    return SourceSeeds(*(int(part[1:]) for part in word.split("-"))).number
 
 
 def by_source(seeds: Iterable[int]) -> dict[Source, list[int]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdx.seed_sources import MOST_APART, SourceSeeds, in_words, seed_word, shared
+from kdx.seed_sources import MOST_APART, SourceSeeds, in_words, seed_of, seed_word, shared
 
 APART = st.builds(SourceSeeds, *[st.integers(0, MOST_APART)] * 3)
 ALONE = st.integers(0, 2**32 - 1)
@@ -64,3 +64,14 @@ def test_what_varies_is_said_in_words():
     assert (
         in_words([SourceSeeds(1, 0, 0).number]) == "seed 1 of initialisation and seed 0 of order and seed 0 of dropout"
     )
+
+
+@given(APART)
+def test_the_word_of_a_combination_is_read_as_its_number(seeds):
+    if len(set(seeds)) > 1:
+        assert seed_of(seed_word(seeds.number)) == seeds.number
+
+
+@pytest.mark.parametrize("word", ["", "7", "i0-o1", "i0-o1-d10000", "i-o1-d2", "i0-o1-d2\n"])
+def test_other_words_are_no_seeds(word):
+    assert seed_of(word) is None

@@ -13,10 +13,11 @@ from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.source import Node, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import reads_evaluations
-from kdx.seed_sources import MOST_APART, Source, SourceSeeds, by_source
+from kdx.seed_sources import MOST_APART, Source, SourceSeeds, by_source, seed_of
 from kdx.tasks import TASKS
 
 MOST_SEEDS = 1_000_000
+LARGEST_SEED = 2**32 - 1
 
 
 def read_seeds(node: Node | None, faults: list[KdxError]) -> tuple[tuple[int, ...], SeedRule | None]:
@@ -33,7 +34,7 @@ def read_seeds(node: Node | None, faults: list[KdxError]) -> tuple[tuple[int, ..
             faults.extend(located(error, node, SeedRule))
             return (0,), None
         return rule.seeds, rule
-    found = _numbers(value, MOST_SEEDS, 2**32 - 1)
+    found = _listed(value)
     if found is None:
         allowed = (
             "a number of seeds, a list of different whole numbers from 0, {min: 3, max: 12, until: decided}, or "
@@ -41,6 +42,17 @@ def read_seeds(node: Node | None, faults: list[KdxError]) -> tuple[tuple[int, ..
         )
         faults.append(KdxError(f"`{node}` are no seeds", place=node.place, allowed=allowed))
     return found or (0,), None
+
+
+def _listed(value: object) -> tuple[int, ...] | None:
+    """The seeds of a number, or of a list with words such as i0-o1-d2 among them; None: it is neither."""
+    if not isinstance(value, list) or not (words := [one for one in value if isinstance(one, str)]):
+        return _numbers(value, MOST_SEEDS, LARGEST_SEED)
+    numbers = [seed_of(one) if isinstance(one, str) else one for one in value]
+    plain = _numbers([one for one in value if one not in words], MOST_SEEDS, LARGEST_SEED)
+    if None in numbers or len(set(numbers)) < len(numbers) or (plain is None and len(words) < len(value)):
+        return None
+    return tuple(one for one in numbers if one is not None)
 
 
 def _numbers(value: object, most: int, largest: int) -> tuple[int, ...] | None:

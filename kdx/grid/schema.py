@@ -27,7 +27,7 @@ from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
 from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.settings import settings
 from kdx.grid.tuning import ROUND, Pruner, Sampler
-from kdx.seed_sources import MOST_APART, Source
+from kdx.seed_sources import MOST_APART, WORD, Source
 from kdx.tasks import TASKS
 
 _NULL: Schema = {"type": "null"}
@@ -285,7 +285,8 @@ def _tasks() -> Schema:
 
 
 def _seeds() -> Schema:
-    listed = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}
+    alone = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}
+    listed = {"anyOf": [alone, {"type": "string", "pattern": f"^{WORD}$"}]}
     return {
         "anyOf": [
             {"type": "integer", "minimum": 1, "maximum": 1_000_000},

@@ -124,3 +124,14 @@ def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
     (tmp_path / "grid.yaml").write_text(f"name: g\n{text}")
     with pytest.raises(Faults, match="make no difference to prediction: streams are read from end to end"):
         load_grid(tmp_path / "grid.yaml")
+
+
+def test_a_list_may_name_single_combinations_as_a_trace_writes_them(tmp_path):
+    plan = read(tmp_path, "seeds: [0, i0-o1-d2]\n")
+    assert plan.seeds == (0, SourceSeeds(0, 1, 2).number)
+
+
+@pytest.mark.parametrize("seeds", ["[0, i0-o0-d0]", "[i0-o1]", "[i0-o1-d2, -1]", "[i0-o1-d2, i0-o1-d2]"])
+def test_a_list_with_other_words_or_one_twice_is_refused(tmp_path, seeds):
+    message = told(tmp_path, f"seeds: {seeds}\n")
+    assert message.startswith("grid.yaml:5:8: `[") and "are no seeds" in message
