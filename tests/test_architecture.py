@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "sanitize": set(),
     "machine": set(),
     "durations": set(),
+    "seed_sources": set(),
     "run_options": set(),
     "checkpoint_names": set(),
     "definitions": {"fingerprint"},
@@ -74,7 +75,7 @@ ALLOWED: dict[str, set[str]] = {
         "machine",
     },
 }
-OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version", "durations"}
+OPEN = {"vocabulary", "errors", "files", "definitions", "sanitize", "version", "durations", "seed_sources"}
 # Of attention these alone are there without torch: the words of each axis, with what is known of them.
 FAMILIES = {"kernels", "positions", "values", "filters", "normalisers", "encodings", "mixers", "families"}
 LIGHT = {"grid", "cell_code", "own_parts"}

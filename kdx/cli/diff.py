@@ -10,6 +10,7 @@ from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines
 from kdx.cli.options import DATABASE, Db, Json
 from kdx.sanitize import sanitize
+from kdx.seed_sources import seed_word
 
 if TYPE_CHECKING:
     from kdx.grid.difference import Contents, Difference
@@ -218,7 +219,7 @@ def _of_two(database: "Database", left: "Found", right: "Found") -> _Told:
     origins = origins_of(database, [run.id for side in runs for run in side])
     # Of several seeds the two metrics that tell most; of two runs every number.
     names = None if kind == "run" else {"train/loss", *(one.spec.selection_metric for one in cells)}
-    compared = {"" if kind == "run" else f"seed {one.seed}": (one, other) for one, other in pairs}
+    compared = {"" if kind == "run" else f"seed {seed_word(one.seed)}": (one, other) for one, other in pairs}
     found = curves_of(database, [run.id for pair in pairs for run in pair], names)
     return _Told(
         kind,

@@ -23,6 +23,7 @@ from kdx.cli.options import (
     seeds_of,
     set_words,
 )
+from kdx.seed_sources import in_words
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -162,7 +163,8 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     stale = sum(each.standing is Standing.STALE for each in found.runs)
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
-    seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds"
+    of_sources = in_words(wanted.seeds)
+    seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds" + (f" ({of_sources})" if of_sources else "")
     cells = len({cell.id for cell in wanted.trained})
     searched = len(wanted.cells) - len(wanted.trained)
     if not cells:

@@ -67,6 +67,14 @@ def report(
         bool, typer.Option("--statistics", envvar="KDX_STATISTICS", help="Each cell's statistics, and differences.")
     ] = False,
     paired_ar: PairedAr = False,
+    variance: Annotated[
+        bool,
+        typer.Option(
+            "--variance",
+            envvar="KDX_VARIANCE",
+            help="What seeds of initialisation, order and dropout contribute, of a sweep that crosses them.",
+        ),
+    ] = False,
     notes: Annotated[Notes, typer.Option("--notes", envvar="KDX_NOTES", help="The notes below a table.")] = Notes.SHORT,
     claims: Annotated[
         bool,
@@ -89,6 +97,8 @@ def report(
     Example: kdx report quickstart --format latex > table.tex
 
     Example: kdx report --tables both.yaml monday tuesday
+
+    Example: kdx report crossed --variance --json
     """
     from kdx.cli.sweep_argument import load_together, plans_in_files
     from kdx.report.selection.best_seed import selected_runs
@@ -123,7 +133,7 @@ def report(
             lines = outputs_of(database, [run.id for run in selected_runs(record).values()], TEXTS)
             randomise = translations_of(record, lines).randomise
     record = with_tables_of(tables, record) if tables else record
-    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise)
+    shown = tables_of(record, db, only=table, paper=paper, randomise=randomise, variance=variance)
     if json:
         from kdx.report.render.json import to_json
 

@@ -12,7 +12,7 @@ from kdx.cli.options import DATABASE, Db, Json
 from kdx.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from kdx.cli.showing import Shown
+    from kdx.cli.showing import Shown, ShownCell
     from kdx.report.render.text_curves import NamedCurve
     from kdx.store.database import Database
     from kdx.store.find import CellFound, RunFound, SweepFound
@@ -53,7 +53,9 @@ def show(
     """Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.
 
     Curves of a sweep are those of its cells' selected runs, or of each
-    cell's first run while none of its runs is completed.
+    cell's first run while none of its runs is completed. A cell that a
+    search tried has its trials, with --curves their scores against each
+    parameter.
 
     Example: kdx show 7
 
@@ -105,6 +107,8 @@ def show(
     elif draws:
         out(sanitize(shown.title))
         _draw(drawn)
+        if isinstance(shown, ShownCell) and not metrics:
+            _draw_trials(shown)
     else:
         out_lines(shown.lines(db))
 
@@ -167,6 +171,17 @@ def _draw(drawn: Mapping[str, Sequence["NamedCurve"]]) -> None:
     for metric, its in drawn.items():
         out("")
         out(TextCurves(metric, its))
+
+
+def _draw_trials(shown: "ShownCell") -> None:
+    """Where a search found the cell, or tried it: the score against each parameter."""
+    from kdx.report.render.over_parameter import over_parameters
+    from kdx.report.render.text_trials import TextTrials
+
+    for one in shown.searches:
+        for plot in over_parameters(one):
+            out("")
+            out(TextTrials(plot, one.metric))
 
 
 def _refuse_format(to: Path) -> None:

@@ -9,21 +9,27 @@ from typing import Any
 from kdx.cli.choosing import chosen
 from kdx.cli.options import in_database
 from kdx.cli.processes import process_in_words, process_of
+from kdx.cli.shown_trials import trial_lines
 from kdx.cli.wording import size
 from kdx.durations import in_words
 from kdx.grid.cell_selector import word
 from kdx.grid.varying import value, varying_first
+from kdx.report.render.json import search_to_json
 from kdx.report.render.rows import to_text
 from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed, standing_runs
+from kdx.report.selection.searched import searched
+from kdx.report.statistics.metric import Metric
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
 from kdx.sanitize import sanitize, sanitize_lines
+from kdx.seed_sources import seed_word
 from kdx.store.database import Database
 from kdx.store.details import CellDetails, PlannedCellDetails, RunDetails, cell_details, run_details, sweep_details
 from kdx.store.reading import former_ids
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord, RunState
 from kdx.store.remarks import NoteRecord, Remarks, remarks
+from kdx.store.searches import that_tried
 from kdx.vocabulary import Direction
 
 LOSS = "train/loss"
@@ -59,7 +65,9 @@ class ShownRun(Shown):
         self.former = former_ids(database).get(cell.id, ())
         newest = max((one for one in cell.runs if one.seed == record.seed), key=lambda one: one.generation)
         self.newer = None if newest.generation <= record.generation else newest
-        self.title = f"run {record.id}: {_named(cell.labels, cell.spec.task)} · seed {record.seed}, {record.state}"
+        self.title = (
+            f"run {record.id}: {_named(cell.labels, cell.spec.task)} · seed {seed_word(record.seed)}, {record.state}"
+        )
         self.drawn = [(f"run {record.id}", record)]
         self.metrics = _default_metrics([cell.spec.plain])
         files = files_beside(database.location)
@@ -142,9 +150,13 @@ class ShownCell(Shown):
         rows = chosen([_row(one, details.labels) for one in details.runs], conditions)
         self.runs = [row["record"] for row in rows]
         standing = standing_runs(self.runs)
-        self.selected = best_seed(standing, details.spec.selection_direction)
+        metric = Metric(details.spec.selection_metric, details.spec.selection_direction)
+        self.searches = [one for each in that_tried(database, cell_id) if (one := searched(each, metric))]
+        trials = {seed for one in self.searches for seed in one.search.tuning.seeds}
+        scored = [one for one in standing if one.seed not in trials or one.test_score is not None]
+        self.selected = best_seed(scored, details.spec.selection_direction)
         self.title = f"cell {cell_id}: {_named(details.labels, details.spec.task)}"
-        self.drawn = [(f"run {one.id} · seed {one.seed}", one) for one in standing]
+        self.drawn = [(f"run {one.id} · seed {seed_word(one.seed)}", one) for one in standing]
         self.metrics = _default_metrics([details.spec.plain])
 
     def plain(self) -> dict[str, Any]:
@@ -158,6 +170,7 @@ class ShownCell(Shown):
             "metric": details.spec.selection_metric,
             "selected": None if self.selected is None else self.selected.id,
             "runs": [_plain_run(one, self.remarks) for one in self.runs],
+            "searches": [search_to_json(one) for one in self.searches],
         }
 
     def lines(self, db: str) -> Iterator[str]:
@@ -174,6 +187,9 @@ class ShownCell(Shown):
         )
         yield ""
         yield from _runs(self.runs, details.spec.selection_metric, self.remarks)
+        for one in self.searches:
+            yield ""
+            yield from trial_lines(one, details.id)
         yield ""
         yield from _settings(details.written, details.spec.plain, details.varies)
 
@@ -193,7 +209,7 @@ class ShownSweep(Shown):
         self.metrics = _default_metrics([cell.spec for cell in self.cells])
         self.best = {cell.id: self._best(cell) for cell in self.cells}
         self.drawn = [
-            (f"run {run.id} · {_named(cell.labels, 'the cell')} · seed {run.seed}", run)
+            (f"run {run.id} · {_named(cell.labels, 'the cell')} · seed {seed_word(run.seed)}", run)
             for cell in self.cells
             if (run := self.best[cell.id] or self._begun(cell))
         ]
@@ -284,7 +300,9 @@ class ShownSweep(Shown):
         done = sum(run.state is RunState.COMPLETED for run in its)
         best = self.best[cell.id]
         choices = (cell.labels.get(axis, "–") for axis in axes)
-        scores = (best.id, best.seed, _four(best.valid_score), _four(best.test_score)) if best else (None,) * 4
+        scores = (
+            (best.id, seed_word(best.seed), _four(best.valid_score), _four(best.test_score)) if best else (None,) * 4
+        )
         return cell.id[:8], *choices, f"{done} of {len(its)}", *scores
 
 
@@ -367,7 +385,7 @@ def _runs(runs: Iterable[RunRecord], metric: str, written: Remarks) -> Iterator[
         [
             (
                 one.id,
-                one.seed,
+                seed_word(one.seed),
                 one.generation,
                 one.state.value,
                 one.progress_step,

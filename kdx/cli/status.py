@@ -14,6 +14,7 @@ from kdx.cli.processes import process_in_words, process_of
 from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.durations import in_words
 from kdx.sanitize import sanitize
+from kdx.seed_sources import seed_word
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -197,7 +198,8 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
         tags = " ".join(row["tags"])
-        lines.append((row["run"], *choices, row["seed"], row["state"], row["step"] or None, took, tags, detail))
+        seed = seed_word(row["seed"])
+        lines.append((row["run"], *choices, seed, row["state"], row["step"] or None, took, tags, detail))
     if lines or not searches:
         header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
         out_lines(to_text(*_without_blanks(header, lines, "tags")))
@@ -205,7 +207,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         out("")
         out_lines(lines_held_up)
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
-    of_runs += [(f"run {one['run']}, of seed {one['seed']} before", one["notes"]) for one in own["earlier"]]
+    of_runs += [(f"run {one['run']}, of seed {seed_word(one['seed'])} before", one["notes"]) for one in own["earlier"]]
     _write_notes([(name, own["notes"]), *of_runs], own["tags"])
     counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
     states = _states(counts, at_most=bool(spared))

@@ -10,6 +10,7 @@ from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
 from kdx.cli.options import DATABASE, Db, Json, OfSweeps, Tables, in_database
 from kdx.sanitize import sanitize_lines
+from kdx.seed_sources import seed_word
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -140,7 +141,8 @@ def _number(trace: "Trace") -> str:
     number = f"{rounded(cell.value, cell.metric.name)} = {cell.value!r}: {sanitize_lines(trace.scored)}"
     if cell.shown is Shown.MEAN:
         return f"{number}, mean over {len(cell.scores)} seeds"
-    return f"{number} of run {cell.run_id}, seed {cell.seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
+    seed = "" if cell.seed is None else seed_word(cell.seed)
+    return f"{number} of run {cell.run_id}, seed {seed}: the best {cell.selected_by.name} of {cell.planned} seeds"
 
 
 def _run(one: "TracedRun") -> tuple[str, ...]:
@@ -148,7 +150,7 @@ def _run(one: "TracedRun") -> tuple[str, ...]:
     return (
         "*" if one.selected else "",
         str(record.id),
-        str(record.seed),
+        seed_word(record.seed),
         record.state.value,
         _value(record.valid_score),
         _value(record.valid_step),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from kdx.durations import in_words
 from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.sanitize import sanitize
+from kdx.seed_sources import seed_word
 from kdx.sweep.budget import Budget, Covered, MissingSeeds, missing_seeds
 
 _MOST_NAMED = 4
@@ -13,7 +14,7 @@ _MOST_NAMED = 4
 
 def run_name(run: PlannedRun) -> str:
     """The name of a run in one line: the first digits of its cell, the choice on each axis, and the seed."""
-    return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {run.seed}")
+    return sanitize(f"{run.cell.id[:8]} {_choices(run.cell)} · seed {seed_word(run.seed)}")
 
 
 def cell_name(cell: PlannedCell) -> str:
@@ -66,7 +67,7 @@ def _missing(one: MissingSeeds, cells: int) -> str:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """Numbers in a row by their ends: 0, 2–4."""
+    """Numbers in a row by their ends: 0, 2–4; those that differ among sources as they are."""
     runs: list[list[int]] = []
     for seed in sorted(seeds):
         if runs and seed == runs[-1][-1] + 1:
@@ -74,7 +75,9 @@ def _ranges(seeds: Sequence[int]) -> str:
         else:
             runs.append([seed])
     dashes = {1: "", 2: ", "}
-    return ", ".join(f"{one[0]}{dashes.get(len(one), '–')}{one[-1] if len(one) > 1 else ''}" for one in runs)
+    return ", ".join(
+        f"{seed_word(one[0])}{dashes.get(len(one), '–')}{seed_word(one[-1]) if len(one) > 1 else ''}" for one in runs
+    )
 
 
 def count_of(number: int, what: str) -> str:

@@ -11,6 +11,7 @@ from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options
+from kdx.seed_sources import seed_word
 
 PARTS = "parts."
 """Begins the fields with the hashes of parts of one's own."""
@@ -101,7 +102,7 @@ def difference(before: Contents, now: Contents) -> Difference:
     seeds_new = tuple(seed for seed in now.seeds if seed not in set(before.seeds))
     changes = list(_changes(before, gone, now, new, shared)) if gone or new else []
     if seeds_gone or seeds_new:
-        changes.append(FieldChange("seeds", tuple(map(str, seeds_gone)), tuple(map(str, seeds_new))))
+        changes.append(FieldChange("seeds", tuple(map(seed_word, seeds_gone)), tuple(map(seed_word, seeds_new))))
     kept = len(shared) * (len(before.seeds) - len(seeds_gone))
     return Difference(
         gone=gone,

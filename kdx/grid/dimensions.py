@@ -54,7 +54,9 @@ GRID = {
     "else replaces, and null takes an entry out.",
     "seeds": "How many seeds each cell has, or which; seed 0 alone unless said otherwise. "
     "{min: 3, max: 12, until: decided} adds seeds while the comparison with the baseline is open, "
-    "{min: 3, max: 12, until: {bleu: 0.3}} while the interval of a mean is wider.",
+    "{min: 3, max: 12, until: {bleu: 0.3}} while the interval of a mean is wider. "
+    "{initialisation: 3, order: 3, dropout: 3} crosses seeds of the sources of randomness; one that is left out has "
+    "seed 0.",
     "first": "Which cells run first, by conditions as `exclude` has them: cells that fulfil the first condition run "
     "before those of the second, and these before all others; within one, a seed of every cell before the next seed.",
     "tune": "Parameters that are searched in each cell, on validation alone and with the same budget; the best trial's "

@@ -16,7 +16,7 @@ from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.priorities import with_priorities
 from kdx.grid.read_evaluations import check_evaluations, read_evaluations
-from kdx.grid.read_seeds import check_seed_rule, read_seeds
+from kdx.grid.read_seeds import check_seed_rule, check_sources, read_seeds
 from kdx.grid.read_tables import check_tables, labelled_cells, layouts_of, read_tables, table_of_ablation
 from kdx.grid.read_tune import read_tune
 from kdx.grid.set_values import set_values
@@ -112,6 +112,8 @@ def load_grid(
         check_tables(tables, layouts_of(plan), faults)
     if not faults:
         check_seed_rule(plan, root, faults)
+    if not faults and seeds is None:
+        check_sources(plan, root, faults)
     if faults:
         raise by_place(faults)
     return plan

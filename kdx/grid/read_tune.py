@@ -21,6 +21,7 @@ from kdx.grid.source import Node, shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import FIRST_SEED, Choice, Distribution, Pruner, Range, Sampler, Search, Tuning
 from kdx.own_parts.registry import at_hand
+from kdx.seed_sources import SourceSeeds
 from kdx.vocabulary import Split
 
 KEYS = {
@@ -205,7 +206,7 @@ def _tuning(node: Node, winners: Collection[int], faults: list[KdxError]) -> Tun
     each = _count(node, "round", MOST_TRIALS, faults) or Tuning.round
     seed = _count(node, "seed", 2**32 - 1, faults, least=0) or 0
     seeds = _seeds(node.value.get("seeds"), faults)
-    if both := sorted({*seeds} & {*winners}):
+    if both := sorted({*seeds} & {one for seed in winners for one in SourceSeeds.of(seed)}):
         problem = f"seed {both[0]} is a tuning seed and one that winners are trained with"
         place = node.key(("seeds",)) if "seeds" in node.value else node.place
         hint = "winners are trained with seeds that no trial used: give `tune` other seeds, or a number of them"

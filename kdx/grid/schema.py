@@ -27,6 +27,7 @@ from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
 from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.settings import settings
 from kdx.grid.tuning import ROUND, Pruner, Sampler
+from kdx.seed_sources import MOST_APART, WORD, Source
 from kdx.tasks import TASKS
 
 _NULL: Schema = {"type": "null"}
@@ -284,15 +285,25 @@ def _tasks() -> Schema:
 
 
 def _seeds() -> Schema:
-    listed = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}
+    alone = {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**32}
+    listed = {"anyOf": [alone, {"type": "string", "pattern": f"^{WORD}$"}]}
     return {
         "anyOf": [
             {"type": "integer", "minimum": 1, "maximum": 1_000_000},
             {"type": "array", "items": listed, "minItems": 1, "uniqueItems": True},
             _seed_rule(),
+            _source_seeds(),
         ],
         "default": 1,
     }
+
+
+def _source_seeds() -> Schema:
+    words = descriptions(Source)
+    whole = {"type": "integer", "minimum": 0, "maximum": MOST_APART}
+    listed = {"type": "array", "items": whole, "minItems": 1, "uniqueItems": True}
+    seeds = [{"type": "integer", "minimum": 1, "maximum": MOST_APART + 1}, listed]
+    return _object({source.value: {"description": words[source.name], "anyOf": seeds} for source in Source})
 
 
 def _seed_rule() -> Schema:

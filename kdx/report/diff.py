@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from kdx.grid.table_layout import leaves
+from kdx.seed_sources import seed_word
 from kdx.store.details import PlannedCellDetails, SweepDetails
 from kdx.store.records import CurveRecord, Provenance, RunRecord, RunState
 
@@ -135,7 +136,7 @@ def _by_step(curve: CurveRecord) -> dict[int, tuple[float, int]]:
 def run_pair(before: RunRecord, after: RunRecord) -> ScorePair:
     """The test scores of two runs, which may be of different seeds."""
     seeds = dict.fromkeys((before.seed, after.seed))
-    name = " and ".join(f"seed {seed}" for seed in seeds)
+    name = " and ".join(f"seed {seed_word(seed)}" for seed in seeds)
     return ScorePair(name, _scores([before]), _scores([after]), before.id, after.id)
 
 
@@ -144,7 +145,7 @@ def seed_pairs(before: Sequence[RunRecord], after: Sequence[RunRecord]) -> list[
     left, right = ({run.seed: run for run in runs} for runs in (before, after))
     return [
         ScorePair(
-            f"seed {seed}",
+            f"seed {seed_word(seed)}",
             _scores([left[seed]] if seed in left else []),
             _scores([right[seed]] if seed in right else []),
             left[seed].id if seed in left else None,

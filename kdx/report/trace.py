@@ -15,6 +15,7 @@ from kdx.report.selection.cells import Cell
 from kdx.report.selection.joined import planned_id
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize
+from kdx.seed_sources import seed_word
 from kdx.store.records import AttemptRecord, CellRecord, Provenance, RenamedCell, RunRecord, SweepRecord
 
 
@@ -79,11 +80,17 @@ class Trace:
         about = {
             "name": f"{self.sweep} again"[:100],
             "description": sanitize(f"{self.table}: {self.row}, {self.column}"),
-            "seeds": [one.seed for one in self.cell.seeds],
+            "seeds": [_written(one.seed) for one in self.cell.seeds],
         }
         asked = self.evaluation and self.evaluation.asked
         evaluations = {"evaluations": {asked.name: asked.settings.asked}} if asked else {}
         return "".join(as_yaml(part) for part in (about, self.spec, evaluations) if part)
+
+
+def _written(seed: int) -> int | str:
+    """A seed as a grid has it."""
+    word = seed_word(seed)
+    return seed if word == str(seed) else word
 
 
 def find(layout: Layout, row: str, column: str | None) -> Address:

@@ -14,8 +14,7 @@ from kdx.grid.spec import CellSpec
 from kdx.grid.tuning import Search
 from kdx.own_parts.needed import bring
 from kdx.own_parts.registry import at_hand
-from kdx.store.records import SweepRecord
-from kdx.store.searches import SearchRecord
+from kdx.store.records import SearchRecord, SweepRecord
 
 
 def plan_of(sweep: SweepRecord, parts: Path | None = None) -> Plan:

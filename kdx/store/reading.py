@@ -175,6 +175,7 @@ def load_sweeps(database: Database) -> tuple[SweepRecord, ...]:
 
 def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
     from kdx.grid.task_facts import read_facts
+    from kdx.store import searches
 
     cells = connection.execute(
         select(cell.c.id, cell.c.spec, sweep_cell.c.ordinal, sweep_cell.c.labels)
@@ -187,7 +188,10 @@ def _sweep_record(connection: Connection, row: Row[Any]) -> SweepRecord:
         CellRecord(each.id, each.ordinal, each.labels, _with_facts(whole_cell(each.id, each.spec), facts))
         for each in cells
     )
-    return _of_runs(connection, _planned_in(row.id), SweepRecord(row.id, row.name, row.created, row.grid, planned, ()))
+    of = SweepRecord(
+        row.id, row.name, row.created, row.grid, planned, (), searches=searches.with_trials(connection, row.id)
+    )
+    return _of_runs(connection, _planned_in(row.id), of)
 
 
 def _of_runs(connection: Connection, which: ColumnElement[bool], of: SweepRecord) -> SweepRecord:

@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -252,6 +253,35 @@ class Inventory:
     """(cell id, seed) of every run in the newest plan of some sweep."""
 
 
+class TrialRecord(NamedTuple):
+    """A trial of a search."""
+
+    number: int
+    parameters: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    cell_id: str | None
+    state: TrialState | None
+    """None: it has not ended."""
+    value: float | None
+    """Mean of the validation scores of its runs; of a pruned one, of those up to then."""
+
+
+class SearchRecord(NamedTuple):
+    """A search that a sweep asks for."""
+
+    id: str
+    ordinal: int
+    """Place of its cell in the plan, from 0."""
+    labels: Mapping[str, str]
+    """Axis → choice of the cell."""
+    search: Mapping[str, Any]
+    """From which `kdx.grid.tuning.Search.of` makes it, with as many trials as the sweep asks for."""
+    trials: tuple[TrialRecord, ...] = ()
+    """Those that are recorded, in the order of their numbers, where they were read too."""
+    steps: Mapping[int, int] = MappingProxyType({})
+    """Number of a trial → optimiser steps of its runs."""
+
+
 @dataclass(frozen=True)
 class SweepRecord:
     """A named plan with all that a report needs."""
@@ -277,3 +307,5 @@ class SweepRecord:
     """The sweeps that it joins (`kdx.report.selection.joined`); none: it is one sweep."""
     renamed: Mapping[str, Sequence[RenamedCell]] = field(default_factory=dict)
     """Cell id → under which ids it was known before, for cells of which a word was renamed."""
+    searches: tuple[SearchRecord, ...] = ()
+    """The searches that its newest plan asks for, with their trials, which are no runs of the sweep."""

@@ -4,9 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from kdx.grid.identity import canonical, cell_id, resolved
 from kdx.grid.plan import Plan
@@ -15,8 +15,9 @@ from kdx.grid.tuning import Search
 from kdx.own_parts.registry import parts_of
 from kdx.store.database import Database
 from kdx.store.parts import keep
-from kdx.store.records import RunState, TrialState
+from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState
 from kdx.store.schema import bits_of, cell, now, run, search, sweep_search, trial, value_of
+from kdx.vocabulary import Direction
 
 
 @dataclass(frozen=True)
@@ -32,28 +33,23 @@ class NewTrial:
     """None: there is no such cell, so that the trial has failed."""
 
 
-class TrialRecord(NamedTuple):
-    """A trial of a search."""
-
-    number: int
-    parameters: Mapping[str, Any]
-    attributes: Mapping[str, Any]
-    cell_id: str | None
-    state: TrialState | None
-    """None: it has not ended."""
-    value: float | None
-    """Mean of the validation scores of its runs; of a pruned one, of those up to then."""
+class _Ended(Protocol):
+    @property
+    def number(self) -> int: ...
+    @property
+    def state(self) -> TrialState | None: ...
+    @property
+    def value(self) -> float | None: ...
 
 
-class SearchRecord(NamedTuple):
-    """A search that a sweep asks for."""
+_Trial = TypeVar("_Trial", bound=_Ended)
 
-    ordinal: int
-    """Place of its cell in the plan, from 0."""
-    labels: Mapping[str, str]
-    """Axis → choice of the cell."""
-    search: Mapping[str, Any]
-    """From which `kdx.grid.tuning.Search.of` makes it, with as many trials as the sweep asks for."""
+
+def best_trial(trials: Iterable[_Trial], direction: Direction) -> _Trial | None:
+    """The completed trial with the best mean validation score, of equal ones the first; None: there is none."""
+    sign = 1.0 if direction is Direction.MIN else -1.0
+    completed = [one for one in trials if one.state is TrialState.COMPLETED and one.value is not None]
+    return min(completed, key=lambda one: (sign * (one.value or 0.0), one.number), default=None)
 
 
 def ask_for(connection: Connection, database: Database, sweep_id: int, plan: Plan) -> None:
@@ -85,31 +81,83 @@ def ask_for(connection: Connection, database: Database, sweep_id: int, plan: Pla
 
 def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
     """The searches that the newest plan of a sweep asks for, in the order of its cells."""
+    with database.read() as connection:
+        return _asked(connection, sweep_search.c.sweep_id == sweep_id)
+
+
+def with_trials(connection: Connection, sweep_id: int) -> tuple[SearchRecord, ...]:
+    """The same with the trials of each, as many as the sweep asks for, in three statements."""
+    return _with_trials(connection, _asked(connection, sweep_search.c.sweep_id == sweep_id))
+
+
+def that_tried(database: Database, cell_id: str) -> tuple[SearchRecord, ...]:
+    """The searches of which a cell is a trial, with their trials, as many as the sweep with the most asks for."""
+    tried = select(trial.c.search_id).where(trial.c.cell_id == cell_id)
+    with database.read() as connection:
+        asked = _asked(connection, sweep_search.c.search_id.in_(tried))
+        most = {one.id: one for one in sorted(asked, key=lambda one: one.search["tuning"]["trials"])}
+        return _with_trials(connection, tuple(most.values()))
+
+
+def _with_trials(connection: Connection, asked: tuple[SearchRecord, ...]) -> tuple[SearchRecord, ...]:
+    if not asked:
+        return ()
+    ids = {one.id for one in asked}
+    found = _trials(connection, ids)
+    steps = _steps(connection, ids)
+    return tuple(
+        one._replace(
+            trials=tuple(found.get(one.id, ())[: one.search["tuning"]["trials"]]),
+            steps={
+                number: sum(of_seeds.get(seed, 0) for seed in one.search["tuning"]["seeds"])
+                for number, of_seeds in steps.get(one.id, {}).items()
+            },
+        )
+        for one in asked
+    )
+
+
+def _asked(connection: Connection, which: ColumnElement[bool]) -> tuple[SearchRecord, ...]:
     rows = (
         select(sweep_search, search.c.search)
         .join(search, search.c.id == sweep_search.c.search_id)
-        .where(sweep_search.c.sweep_id == sweep_id)
+        .where(which)
         .order_by(sweep_search.c.ordinal)
     )
-    with database.read() as connection:
-        found = []
-        for row in connection.execute(rows):
-            tuning = {**row.search["tuning"], "trials": row.trials}
-            found.append(SearchRecord(row.ordinal, row.labels, {**row.search, "tuning": tuning}))
+    found = []
+    for row in connection.execute(rows):
+        tuning = {**row.search["tuning"], "trials": row.trials}
+        found.append(SearchRecord(row.search_id, row.ordinal, row.labels, {**row.search, "tuning": tuning}))
     return tuple(found)
+
+
+def _steps(connection: Connection, search_ids: Iterable[str]) -> dict[str, dict[int, dict[int, int]]]:
+    """Search → number of a trial → seed → optimiser steps of its newest run."""
+    rows = (
+        select(trial.c.search_id, trial.c.number, run.c.seed, run.c.progress_step)
+        .join(run, run.c.cell_id == trial.c.cell_id)
+        .where(trial.c.search_id.in_(list(search_ids)))
+        .order_by(run.c.generation)
+    )
+    found: dict[str, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+    for row in connection.execute(rows):
+        found[row.search_id][row.number][row.seed] = row.progress_step
+    return found
 
 
 def trials(database: Database, search_ids: Iterable[str]) -> dict[str, list[TrialRecord]]:
     """Search → its trials, in the order of their numbers; searches without trials are left out."""
+    with database.read() as connection:
+        return _trials(connection, search_ids)
+
+
+def _trials(connection: Connection, search_ids: Iterable[str]) -> dict[str, list[TrialRecord]]:
     rows = select(trial).where(trial.c.search_id.in_(list(search_ids))).order_by(trial.c.search_id, trial.c.number)
     found: dict[str, list[TrialRecord]] = defaultdict(list)
-    with database.read() as connection:
-        for row in connection.execute(rows):
-            state = None if row.state is None else TrialState(row.state)
-            value = None if row.bits is None else value_of(row.bits)
-            found[row.search_id].append(
-                TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, state, value)
-            )
+    for row in connection.execute(rows):
+        state = None if row.state is None else TrialState(row.state)
+        value = None if row.bits is None else value_of(row.bits)
+        found[row.search_id].append(TrialRecord(row.number, row.parameters, row.attributes, row.cell_id, state, value))
     return dict(found)
 
 

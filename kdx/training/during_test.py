@@ -10,10 +10,10 @@ from kdx.training.stopping import Stopped, StopRequest
 
 
 class DuringTest(lightning.Callback):
-    """Stops on request, gives signs of life, and draws each batch's randomness from the run's seed and its index."""
+    """Stops on request, gives signs of life, and draws each batch's randomness from a seed and its index."""
 
     def __init__(self, seed: int, stop: StopRequest, alive: Callable[[], None]) -> None:
-        """Takes the run's seed, and what is called before each batch."""
+        """Takes the run's seed of dropout, and what is called before each batch."""
         self.seed, self.stop, self.alive = seed, stop, alive
 
     def on_test_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

@@ -17,6 +17,7 @@ from kdx.data.reading import longest_context
 from kdx.grid.evaluations import ResolvedEvaluation
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
+from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
 from kdx.training.determinism import fix_arithmetic
 from kdx.training.documents import DocumentSums
@@ -72,7 +73,7 @@ class Evaluator:
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = todays_names(weights)
         self._models: dict[int, nn.Module] = {}
-        self._trainer = evaluator_of(spec.training, DuringTest(seed, stop, alive))
+        self._trainer = evaluator_of(spec.training, DuringTest(SourceSeeds.of(seed).dropout, stop, alive))
         code = evaluation_code_of(spec)
         self.code_fingerprint = code.sha256
         self.environment = {**environment(spec.training), "code": dict(code.modules)}
@@ -90,7 +91,7 @@ class Evaluator:
         task: type[TaskModule] = TASKS[self._spec.task]
         module = task.of(evaluation.spec, corpus)
         module.model = self._model(evaluation.spec)
-        batches = task.batches(evaluation.spec, corpus, self._seed).evaluation[Split.TEST]
+        batches = task.batches(evaluation.spec, corpus, SourceSeeds.of(self._seed).order).evaluation[Split.TEST]
         self._trainer.test(module, DataLoader(batches, batch_size=None), verbose=False)
         return EvaluationOutcome(
             metrics=dict(module.results),

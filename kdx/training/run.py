@@ -18,6 +18,7 @@ from kdx.grid.identity import cell_id
 from kdx.grid.spec import CellSpec
 from kdx.models.former_names import todays_names
 from kdx.run_options import RunOptions
+from kdx.seed_sources import SourceSeeds
 from kdx.tasks import TASKS
 from kdx.training import entropy
 from kdx.training.checkpoint import CheckpointFiles, name_of
@@ -86,7 +87,7 @@ def train(
 
     Args:
         spec: the resolved cell.
-        seed: of initialisation, dropout and batch order.
+        seed: of initialisation, batch order and dropout, or of each (`kdx.seed_sources`).
         folder: where the run's checkpoints are; a run goes on from the newest that is whole.
         recorder: keeps the metrics.
         stop: when asked, training stops at its next safe point.
@@ -109,10 +110,11 @@ def train(
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
     fix_arithmetic(spec.training.threads)
     training = spec.training
-    reseed(seed, "weights")
+    seeds = SourceSeeds.of(seed)
+    reseed(seeds.initialisation, "weights")
     corpus = load_corpus(spec.task, spec.data, home)
     task: type[TaskModule] = TASKS[spec.task]
-    batches = task.batches(spec, corpus, seed)
+    batches = task.batches(spec, corpus, seeds.order)
     module = task.of(spec, corpus)
     facts, code = environment(training), code_of(spec)
     now = conditions(facts, corpus.fingerprint, code.modules)
@@ -130,13 +132,13 @@ def train(
     )
     if resumed is None:
         recorder.metric(PARAMETERS, 0, float(sum(one.numel() for one in module.parameters() if one.requires_grad)))
-    lifecycle = Lifecycle(files, recorder, seed, stop, {"run": own, "conditions": now})
+    lifecycle = Lifecycle(files, recorder, seeds.dropout, stop, {"run": own, "conditions": now})
     if resumed and resumed.pruned:
         lifecycle.load_state_dict(resumed.lifecycle)
         return _pruned(resumed.step, files, lifecycle, module)
     per_pass = max(1, len(batches.train) // training.accumulate)
     validate_every = min(training.validate_every or per_pass, training.steps)
-    during_test = DuringTest(seed, stop, recorder.alive)
+    during_test = DuringTest(seeds.dropout, stop, recorder.alive)
     trainer = trainer_of(training, validate_every, lifecycle, during_test, files)
     loader = training_batches(batches.train, training, resumed.batches if resumed else 0)
     valid = DataLoader(batches.evaluation[Split.VALID], batch_size=None)

@@ -16,8 +16,8 @@ from kdx.grid.plan import Plan, PlannedCell, PlannedRun
 from kdx.grid.tuning import Pruner, Search
 from kdx.store import reading, searches
 from kdx.store.database import Database
-from kdx.store.records import FINAL, CurveRecord, RunRecord, RunState, TrialState
-from kdx.store.searches import NewTrial, TrialRecord
+from kdx.store.records import FINAL, CurveRecord, RunRecord, RunState, TrialRecord, TrialState
+from kdx.store.searches import NewTrial
 from kdx.tune.known_trial import KnownTrial, Rivals
 from kdx.tune.trial_plan import TrialPlan
 from kdx.vocabulary import Direction
@@ -111,10 +111,7 @@ class Searching:
     def winner(self, search_id: str) -> KnownTrial | None:
         """The completed trial with the best mean validation score, of equal ones the first; None: there is none."""
         cell = self._cells[search_id]
-        sign = 1.0 if _direction(cell) is Direction.MIN else -1.0
-        trials = self.trials(search_id)[: _search(cell).tuning.trials]
-        completed = [one for one in trials if one.state is TrialState.COMPLETED and one.value is not None]
-        return min(completed, key=lambda one: (sign * (one.value or 0.0), one.number), default=None)
+        return searches.best_trial(self.trials(search_id)[: _search(cell).tuning.trials], _direction(cell))
 
     def with_winners(self) -> Plan:
         """The plan with the winner's cell in the place of each template whose search is done and has one."""

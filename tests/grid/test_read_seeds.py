@@ -4,6 +4,7 @@ import pytest
 
 from kdx.errors import Faults
 from kdx.grid.load import load_grid
+from kdx.seed_sources import SourceSeeds
 
 GRID = """
 name: g
@@ -81,3 +82,56 @@ def test_until_decided_needs_a_baseline(tmp_path, tables):
     fault = told(tmp_path, RULE + tables)
     assert fault.startswith("grid.yaml:5:33: until: decided needs a baseline") and "write `baseline:`" in fault
     assert read(tmp_path, RULE.replace("decided", "{bleu: 1}") + tables).seed_rule
+
+
+def test_seeds_of_sources_are_crossed_and_one_that_is_left_out_has_seed_0(tmp_path):
+    plan = read(tmp_path, "seeds: {initialisation: 2, order: [0, 5]}\n")
+    assert list(map(SourceSeeds.of, plan.seeds)) == [(0, 0, 0), (0, 5, 0), (1, 0, 0), (1, 5, 0)]
+    assert plan.seeds[0] == 0 and plan.grid["seeds"] == list(plan.seeds)
+
+
+def test_sources_are_no_part_of_a_cell(tmp_path):
+    crossed, without = (read(tmp_path, text) for text in ("seeds: {order: 2}\n", ""))
+    assert [cell.id for cell in crossed.cells] == [cell.id for cell in without.cells]
+    assert {run.key for run in without.runs} <= {run.key for run in crossed.runs}
+
+
+def test_sources_may_be_set_from_the_command_line(tmp_path):
+    assert len(read(tmp_path, "seeds: 5\n", given=["seeds={initialisation: 3, dropout: 2}"]).seeds) == 6
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ("{initialisation: 3, ordre: 2}", "5:28: `ordre` is no source of randomness\n  allowed: init"),
+        ("{order: 0}", "5:16: `0` are no seeds of order\n  allowed: a number of seeds, or a list of different whole"),
+        ("{order: [1, 1]}", "5:16: `[1, 1]` are no seeds of order"),
+        ("{order: [10000]}", "5:16: `[10000]` are no seeds of order\n  allowed: a number of seeds, or a list of"),
+        ("{order: 9999, dropout: 9999}", "5:8: 99,980,001 combinations of seeds\n  allowed: at most 1,000,000"),
+        ("{order: 2, min: 3}", "5:19: `min` is no source of randomness"),
+        (
+            "{dropout: 2}\nmodel: {dropout: 0.0}",
+            "5:9: seeds of dropout make no difference to translation: no dropout of it is above 0\n  hint: leave",
+        ),
+    ],
+)
+def test_seeds_of_sources_that_cannot_be_are_refused_with_their_place(tmp_path, seeds, message):
+    assert told(tmp_path, f"seeds: {seeds}\n").startswith(f"grid.yaml:{message}")
+
+
+def test_seeds_of_the_order_of_streams_make_no_difference(tmp_path):
+    text = "seeds: {order: 2}\ntask: prediction\ndata: {corpus: synthetic-language}\n"
+    (tmp_path / "grid.yaml").write_text(f"name: g\n{text}")
+    with pytest.raises(Faults, match="make no difference to prediction: streams are read from end to end"):
+        load_grid(tmp_path / "grid.yaml")
+
+
+def test_a_list_may_name_single_combinations_as_a_trace_writes_them(tmp_path):
+    plan = read(tmp_path, "seeds: [0, i0-o1-d2]\n")
+    assert plan.seeds == (0, SourceSeeds(0, 1, 2).number)
+
+
+@pytest.mark.parametrize("seeds", ["[0, i0-o0-d0]", "[i0-o1]", "[i0-o1-d2, -1]", "[i0-o1-d2, i0-o1-d2]"])
+def test_a_list_with_other_words_or_one_twice_is_refused(tmp_path, seeds):
+    message = told(tmp_path, f"seeds: {seeds}\n")
+    assert message.startswith("grid.yaml:5:8: `[") and "are no seeds" in message

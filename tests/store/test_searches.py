@@ -56,3 +56,19 @@ def test_how_a_trial_ended_stands(database: Database, tmp_path):
     searches.settle(database, {(of.id, 0): (TrialState.FAILED, None)})
     (trial,) = searches.trials(database, [of.id])[of.id]
     assert (trial.state, trial.value) == (TrialState.COMPLETED, 0.1)
+
+
+def test_a_sweep_has_its_searches_with_their_trials_and_cells_know_which_tried_them(database: Database, tmp_path):
+    plan = planned(tmp_path)
+    sweep = recording.register(database, plan, plan.grid)
+    of = plan.cells[0].search
+    specs = [of.cell({"model.dropout": one}) for one in (0.0, 0.1)]
+    drawn = [NewTrial(number, {}, {}, spec) for number, spec in enumerate(specs)]
+    searches.add(database, [(of, drawn)])
+    with database.read() as connection:
+        (found,) = searches.with_trials(connection, sweep)
+    assert (found.id, found.labels, [one.number for one in found.trials]) == (of.id, {}, [0, 1])
+    assert found.steps == {0: 0, 1: 0}
+    assert reading.load_sweep(database, "tuned").searches == (found,)
+    assert searches.that_tried(database, found.trials[1].cell_id) == (found,)
+    assert searches.that_tried(database, "0" * 32) == ()

@@ -7,14 +7,18 @@ replace these before it writes JSON.
 from dataclasses import asdict
 from typing import Any
 
+from kdx.grid.table_layout import Address
 from kdx.report.papers.decisions import ContrastOutcome
 from kdx.report.papers.published_comparison import PublishedComparison
 from kdx.report.papers.verdicts import Answer, SettingVerdict
+from kdx.report.render.listings.variance import REST
 from kdx.report.selection.cells import Cell
+from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL, Estimate
 from kdx.report.statistics.metric import Metric, ratio
 from kdx.report.table.comparisons import Difference, Group, Mark
+from kdx.report.table.source_variance import SourceVariance
 from kdx.report.table.table import Table
 
 
@@ -46,6 +50,8 @@ def to_json(table: Table) -> dict[str, Any]:
             for one in table.audit
         ],
         "published": _published(table, table.published) if table.published else None,
+        "variances": [{**_place(table, at), **_variance(table, at, one)} for at, one in table.variances.items()],
+        "searches": [{**_place(table, at), **search_to_json(one)} for at, one in table.searches.items()],
     }
 
 
@@ -75,6 +81,59 @@ def _place(table: Table, at: tuple[int, int]) -> dict[str, Any]:
     return {
         "row": dict(zip(table.layout.row_factors, table.layout.rows[row], strict=True)),
         "column": dict(zip(table.layout.column_factors, table.layout.columns[column], strict=True)),
+    }
+
+
+def _variance(table: Table, at: Address, one: SourceVariance) -> dict[str, Any]:
+    """Variances on the scale of comparison, squared."""
+    cell = table.layout.places[at]
+    found = one.components
+    return {
+        "cell": cell.id,
+        "metric": cell.metric.recorded,
+        "in_nats": cell.metric.in_nats,
+        "mean": one.mean,
+        "n": len(cell.scores),
+        "fixed": {source.value: seed for source, seed in one.fixed.items()},
+        "reason": one.reason or None,
+        "total": found.total if found else None,
+        "sources": {
+            name: {**asdict(component), "sd": component.sd, "share": found.share(component)}
+            for name, component in {**found.sources, REST: found.rest}.items()
+        }
+        if found
+        else {},
+    }
+
+
+def search_to_json(one: SearchedCell) -> dict[str, Any]:
+    """The search that found a cell, with every trial; the winner's cell is the one in the table."""
+    return {
+        "cell": one.winner.cell_id,
+        "search": one.search.id,
+        "metric": one.metric.name,
+        "direction": one.metric.direction.value,
+        "tuning": one.search.tuning.plain,
+        "space": {name: of.plain for name, of in one.search.space.items()},
+        "winner": one.winner.number,
+        "settings": dict(one.winner.parameters),
+        "at_edge": {
+            name: {"edge": "upper" if edge.upper else "lower", "end": edge.end, "try": edge.beyond}
+            for name, edge in one.edges.items()
+        },
+        "expected_best": [asdict(each) for each in one.expected_best],
+        "without_expected_best": one.without_expected_best or None,
+        "trials": [
+            {
+                "number": each.number,
+                "cell": each.cell_id,
+                "state": each.state.value if each.state else None,
+                "value": each.value,
+                "steps": one.steps.get(each.number),
+                "settings": dict(each.parameters),
+            }
+            for each in one.trials
+        ],
     }
 
 

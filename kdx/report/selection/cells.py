@@ -18,6 +18,7 @@ from kdx.report.statistics.expected_best import expected_best
 from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.report.statistics.rates import wilson
+from kdx.seed_sources import Source, shared
 from kdx.store.records import OVER, CellRecord, DocumentRecord, RunRecord, RunState
 from kdx.vocabulary import Direction
 
@@ -112,10 +113,16 @@ class Cell:
         return {seed: score for seed, score in scaled.items() if score is not None}
 
     @cached_property
+    def shared(self) -> tuple[Source, ...]:
+        """The sources of randomness whose seeds vary and are shared by some runs with a score, so that these are not
+        independent."""
+        return shared(one.seed for one in self.seeds if one.score is not None)
+
+    @cached_property
     def compared(self) -> Summary | None:
-        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two scores, or
-        the table shows no number."""
-        able = self.value is not None and self.reference is not None and len(self.scores) > 1
+        """Mean and spread of `scores`; None where a score is missing on that scale, there are fewer than two scores,
+        their runs are not independent, or the table shows no number."""
+        able = self.value is not None and self.reference is not None and len(self.scores) > 1 and not self.shared
         return summarise([*self.scores.values()]) if able else None
 
     @cached_property
@@ -141,8 +148,10 @@ class Cell:
     def half_width(self) -> float | None:
         """Half of the 95% interval of the mean over seeds, and over documents too where `by_document` is known.
 
-        None for a single seed, NaN if the spread is NaN.
+        None for a single seed, or where runs are not independent; NaN if the spread is NaN.
         """
+        if self.shared:
+            return None
         look = self.look
         over_seeds = self.summary.half_width_at(look.alone(LEVEL) if look else LEVEL) if self.summary else None
         if self.summary is None or self.by_document is None or len(self.scores) != self.summary.n:

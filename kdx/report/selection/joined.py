@@ -45,6 +45,7 @@ def joined(sweeps: Sequence[SweepRecord]) -> SweepRecord:
         documents={id: sums for one in parts for id, sums in one.documents.items()},
         renamed={id: former for one in parts for id, former in one.renamed.items()},
         joins=parts,
+        searches=tuple(asked for one in parts for asked in one.searches),
     )
 
 

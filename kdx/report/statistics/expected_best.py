@@ -1,9 +1,12 @@
-"""The expected score of the best-validation seed among fewer seeds."""
+"""The expected score of the best among fewer seeds, or among fewer trials of a search."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
 
 MOST_DRAWS = 1000
 """Largest m for which the expected best of m seeds is computed."""
+_BAND = (0.05, 0.95)
 
 
 def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float]:
@@ -31,4 +34,39 @@ def expected_best(scores: Sequence[float], most: int = MOST_DRAWS) -> list[float
                 weights = weights * (below - draws + 2) * (draws / ((draws - 1) * (n - draws + 1)))
             # The worst m − 1 are never the best of m, so they do not matter, even if they are infinite.
             found.append(float(ordered[draws - 1 :] @ weights[draws - 1 :]))
+    return found
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """The best of so many independent draws."""
+
+    draws: int
+    expected: float
+    low: float
+    """With `high`, the numbers between which the best of nine in ten such searches lies."""
+    high: float
+
+
+def best_of_draws(scores: Sequence[float]) -> list[BestOf]:
+    """The best of 1, 2, … independent draws from the empirical distribution of these scores.
+
+    The estimator of Dodge et al. 2019 ("Show Your Work", Eq. 1): draws are with replacement, so that the i-th worst of
+    n scores is the best of m with probability (i/n)^m - ((i - 1)/n)^m. It knows of no score beyond the best that was
+    seen, so it is too pessimistic, the more the nearer m is to n (Tang et al. 2020).
+
+    Args:
+        scores: from the worst to the best.
+
+    Returns:
+        For each m up to their number, the expected best, and the 5th and 95th percentile of the best.
+    """
+    n = len(scores)
+    found = []
+    for draws in range(1, n + 1):
+        below = [(place / n) ** draws for place in range(n + 1)]
+        expected = fsum(score * (below[place + 1] - below[place]) for place, score in enumerate(scores))
+        ends = (next(place for place in range(n) if below[place + 1] >= level) for level in _BAND)
+        low, high = sorted(scores[place] for place in ends)
+        found.append(BestOf(draws, expected, low, high))
     return found

@@ -8,6 +8,7 @@ one column are not compared at all, where their numbers do not compare.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from kdx.grid.table_layout import Address
@@ -15,11 +16,13 @@ from kdx.report.selection.best_seed import by_cell
 from kdx.report.selection.cells import Cell
 from kdx.report.selection.evaluated import EvaluatedCell
 from kdx.report.selection.joined import planned_id
+from kdx.report.selection.searched import SearchedCell, space_in_words
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparable import BITS_PER_BYTE, ComparableCells, Trait, compares_by_bytes
 from kdx.report.table.comparisons import BaselineOf
 from kdx.report.table.layout import Layout
-from kdx.store.records import CellRecord, Provenance, RunRecord, SweepRecord
+from kdx.seed_sources import seed_word
+from kdx.store.records import CellRecord, Provenance, RunRecord, SweepRecord, TrialState
 
 PARAMETERS = "model/parameters"
 """The metric under which a run records how many numbers it learns."""
@@ -28,6 +31,8 @@ CHANGED = "conditions while training"
 """Topic of runs that continued with other libraries, threads, data or code than they began with."""
 EVALUATED = "conditions of evaluation"
 """Topic of evaluations that were made with other libraries, threads, data or code than their runs."""
+TUNED = "tuning seeds that score it"
+"""Topic of cells that are scored with seeds that the trials of their own search used."""
 OUT = "invalidated"
 """Topic of runs that somebody took out of tables."""
 RENAMED = "renamed"
@@ -45,7 +50,7 @@ _OF_THE_MACHINE = frozenset({"cores", "kdx"})
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
-ALWAYS = frozenset({CHANGED, EVALUATED, OUT, RENAMED, UNKNOWN})
+ALWAYS = frozenset({CHANGED, EVALUATED, OUT, RENAMED, TUNED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""
@@ -73,12 +78,14 @@ def audit(
     traits: Mapping[Address, Sequence[Trait]],
     baseline_of: BaselineOf,
     sweep: SweepRecord,
+    searches: Mapping[Address, SearchedCell] = MappingProxyType({}),
 ) -> tuple[UnequalFact, ...]:
     """Every fact beyond the factors of the table in which compared cells with a score differ, and why cells of one
     column, or a cell and its baseline, are not compared.
 
     Args:
         traits: the facts that have to be the same for two cells' numbers to compare.
+        searches: place → the search that found its cell.
     """
     meant = {*layout.row_factors, *layout.column_factors}
     edited = _edited(sweep.provenance.values())
@@ -89,6 +96,10 @@ def audit(
     for group in groups:
         found += _out_of_tables(group, layout, out)
         by_topic: dict[str, dict[str, list[Address]]] = {}
+        scored = [at for at, cell in group.cells.items() if cell.value is not None]
+        # What every search was free to choose is meant to differ.
+        spaces = [set(searches[at].search.space) if at in searches else set() for at in scored]
+        chosen = set.intersection(*spaces) if spaces else set()
         for at, cell in group.cells.items():
             if cell.value is None:
                 continue
@@ -98,13 +109,35 @@ def audit(
             facts = [*_facts(cell, layout.records[cell.id], sweep, edited)]
             if cell.id in layout.evaluations:
                 facts += _facts_of_evaluation(cell, layout.evaluations[cell.id], sweep, edited_since)
+            if any(spaces):
+                facts += _facts_of_search(searches.get(at), cell)
             for topic, value in facts:
-                if topic not in meant:
+                if topic not in meant and topic not in chosen:
                     by_topic.setdefault(topic, {}).setdefault(value, []).append(at)
         for topic, values in by_topic.items():
             if len(values) > 1 or topic in ALWAYS:
                 found.append(UnequalFact(topic, group.task, group.metric, _commonest_first(values)))
     return tuple(found)
+
+
+def _facts_of_search(found: SearchedCell | None, cell: Cell) -> Iterator[tuple[str, str]]:
+    """The budget of a cell's search, the space, and how trials were ended early; of a cell that was not searched for
+    among others that were, that it was not."""
+    if found is None:
+        yield "tuning", "none"
+        return
+    tuning = found.search.tuning
+    yield "tuning", str(tuning.sampler)
+    yield "tuning trials", str(len(found.ended))
+    yield "tuning seeds", _ranges(tuning.seeds)
+    yield "tuning steps", f"{sum(found.steps.values()):,}"
+    yield "tuning pruner", str(tuning.pruner)
+    yield "pruned trials", str(found.count(TrialState.PRUNED))
+    yield "failed trials", str(found.count(TrialState.FAILED))
+    space = found.search.space
+    yield "tuning space", "; ".join(f"{name} {space_in_words(space[name])}" for name in sorted(space))
+    if seeds := found.overlap(one.seed for one in cell.seeds if one.score is not None):
+        yield TUNED, f"seed{'' if len(seeds) == 1 else 's'} {_ranges(seeds)}"
 
 
 def _out_of_tables(
@@ -132,9 +165,9 @@ def _reasons(cell: Cell, out: Sequence[RunRecord]) -> Iterator[str]:
         if own is None:
             continue
         if own.invalidated is None and run.generation > own.generation:
-            yield f"run {run.id} of seed {run.seed} ({run.invalidated}), for which run {own.run_id} stands"
+            yield f"run {run.id} of seed {seed_word(run.seed)} ({run.invalidated}), for which run {own.run_id} stands"
         elif own.run_id == run.id:
-            yield f"seed {run.seed}, run {run.id} ({run.invalidated})"
+            yield f"seed {seed_word(run.seed)}, run {run.id} ({run.invalidated})"
 
 
 def _not_compared(
@@ -278,5 +311,6 @@ def _ranges(seeds: Iterable[int]) -> str:
     runs = []
     for _, group in groupby(enumerate(sorted(seeds)), key=lambda pair: pair[1] - pair[0]):
         numbers = [seed for _, seed in group]
-        runs.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}")
+        first, last = seed_word(numbers[0]), seed_word(numbers[-1])
+        runs.append(first if len(numbers) == 1 else f"{first}–{last}")
     return ", ".join(runs)

@@ -10,14 +10,16 @@ from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import SWEEP, Address, factor_value
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.published_comparison import compare_with_published
-from kdx.report.selection.joined import names
+from kdx.report.selection.joined import names, planned_id
+from kdx.report.selection.searched import SearchedCell, searched_cells
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.audit import audit
 from kdx.report.table.comparable import ComparableCells, comparable_cells, traits
 from kdx.report.table.comparisons import Comparisons, Difference, Mark, baseline_of, compare
 from kdx.report.table.layout import Layout, headers_of, lay_out
 from kdx.report.table.needed_seeds import without_unneeded
-from kdx.report.table.notes import definitions, notes, of_sweeps, seeds_by_rule, without_one_rule
+from kdx.report.table.notes import definitions, notes, of_searches, of_sweeps, seeds_by_rule, without_one_rule
+from kdx.report.table.source_variance import source_variances
 from kdx.report.table.table import Table
 from kdx.store.records import SweepRecord
 
@@ -32,6 +34,7 @@ def tables(
     only: str | None = None,
     paper: Paper | None = None,
     randomise: Randomise | None = None,
+    variance: bool = False,
 ) -> tuple[Table, ...]:
     """Every table that the grid asks for; if it asks for none, one table over all factors that vary.
 
@@ -40,10 +43,12 @@ def tables(
         only: the name of a single table to build.
         paper: adds its published values.
         randomise: compares the selected runs over test sentences.
+        variance: adds what each source of randomness contributes to the variance of scores.
 
     Raises:
         KdxError: a table that does not fit the cells, see `kdx.grid.table_layout.LayoutBuilder.build`, or that another
-            version wrote; there is no table `only`; and whatever `randomise` raises.
+            version wrote; there is no table `only`; no cell of a table tells its sources of variance apart; and
+            whatever `randomise` raises.
     """
     sweep = without_unneeded(sweep)
     place = ", ".join(filter(None, (database, f"sweep{'s' if len(names(sweep)) > 1 else ''} {sweep.name}")))
@@ -63,18 +68,25 @@ def tables(
     if only is not None and only not in (known := [one.name for one in asked]):
         raise KdxError(f"there is no table `{only}`", allowed=known, hint=did_you_mean(only, known))
     return tuple(
-        _table(layout, one, sweep, paper, randomise)
+        _table(layout, one, sweep, paper, randomise, variance=variance)
         for layout, one in zip(layouts, asked, strict=True)
         if only in (None, one.name)
     )
 
 
 def _table(
-    layout: Layout, asked: TableSpec, sweep: SweepRecord, paper: Paper | None, randomise: Randomise | None
+    layout: Layout,
+    asked: TableSpec,
+    sweep: SweepRecord,
+    paper: Paper | None,
+    randomise: Randomise | None,
+    *,
+    variance: bool,
 ) -> Table:
     of = traits(layout, sweep)
     comparable = comparable_cells(layout, of)
     rule = rule_of(sweep.grid)
+    searches = _searches(layout, sweep)
     found = compare(layout, asked, comparable, rule)
     return Table(
         layout=layout,
@@ -84,15 +96,25 @@ def _table(
         randomisations=randomise(layout, found.differences) if randomise else {},
         marks=found.marks,
         legend=_legend(found, comparable, rule),
-        audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep),
+        audit=audit(layout, comparable, of, baseline_of(layout, asked), sweep, searches),
         notes=(
             *notes(layout),
             *of_sweeps(layout, sweep),
+            *of_searches(layout, sweep, searches),
             *(seeds_by_rule(layout, found.differences, rule) if rule else without_one_rule(sweep)),
         ),
         definitions=definitions(layout, sweep.provenance),
+        searches=searches,
+        variances=source_variances(layout) if variance else {},
         published=compare_with_published(layout.places, layout.records, paper) if paper else None,
     )
+
+
+def _searches(layout: Layout, sweep: SweepRecord) -> dict[Address, SearchedCell]:
+    found = searched_cells(sweep)
+    of_places = {at: layout.evaluations.get(cell.id) for at, cell in layout.places.items()}
+    ids = {at: planned_id(read.cell_id if read else layout.places[at].id) for at, read in of_places.items()}
+    return {at: found[id] for at, id in ids.items() if id in found}
 
 
 def _default(sweep: SweepRecord) -> TableSpec:

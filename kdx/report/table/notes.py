@@ -6,9 +6,11 @@ from kdx.grid.plan import Shown
 from kdx.grid.seed_rule import SeedRule
 from kdx.grid.table_layout import Address, factor_value, is_of_evaluation
 from kdx.report.selection.cells import State
+from kdx.report.selection.searched import SearchedCell, searches_without_winner
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.comparisons import Difference
 from kdx.report.table.layout import Layout
+from kdx.seed_sources import in_words
 from kdx.store.records import Provenance, SweepRecord
 from kdx.vocabulary import Direction
 
@@ -65,6 +67,7 @@ def notes(layout: Layout) -> tuple[str, ...]:
     if layout.evaluations:
         sentences.append(_EVALUATED)
     sentences += _impossible(layout)
+    sentences += _sources(layout)
     if by_own_score:
         chosen = "Seed and weights were" if layout.shown is Shown.BEST_SEED else "Weights were"
         sentences.append(f"{chosen} chosen by this very score, which flatters it.")
@@ -113,6 +116,23 @@ def _named(layout: Layout, places: Sequence[Address]) -> str:
     return ", ".join(" / ".join((*layout.rows[row], *layout.columns[column])) for row, column in places)
 
 
+def _sources(layout: Layout) -> Iterator[str]:
+    """What the spread over seeds is over, where sources of randomness have seeds of their own."""
+    found: dict[tuple[str, bool], list[Address]] = {}
+    for at, cell in layout.places.items():
+        if text := in_words(one.seed for one in cell.seeds if one.score is not None):
+            found.setdefault((text, bool(cell.shared)), []).append(at)
+    for (text, dependent), places in found.items():
+        of = "" if len(places) == len(layout.places) else f" of {_named(layout, places)}"
+        spread = (
+            "runs that share a seed of a source are not independent, so they have no interval and no mark, and none is "
+            "compared (kdx report --variance says what each source contributes)"
+            if dependent
+            else "the spread is over what varies alone"
+        )
+        yield f"Runs{of} have seeds of their own for the sources of randomness, {text}: {spread}."
+
+
 def _impossible(layout: Layout) -> Iterator[str]:
     """Which evaluations some cells go without, and why."""
     factors = [factor for factor in (*layout.row_factors, *layout.column_factors) if not is_of_evaluation(factor)]
@@ -132,6 +152,31 @@ def of_sweeps(layout: Layout, sweep: SweepRecord) -> Iterator[str]:
         shown = {name for record in layout.records.values() for name in record.sweeps}
         of = [one.name for one in sweep.joins if one.name in shown]
         yield f"Cells are of the sweep{'s' if len(of) > 1 else ''} {' and '.join(of)}."
+
+
+def of_searches(layout: Layout, sweep: SweepRecord, searches: Mapping[Address, SearchedCell]) -> Iterator[str]:
+    """How the settings of cells were found, and the searches that are not done."""
+    distinct = list(searches.values())
+    if distinct:
+        cells = (
+            "Each cell's settings are"
+            if len(searches) == len(layout.places)
+            else f"Settings of {_named(layout, list(searches))} are"
+        )
+        budgets = dict.fromkeys(one.search.tuning.trials for one in distinct)
+        metrics = dict.fromkeys(one.metric.name for one in distinct)
+        names = dict.fromkeys(name for one in distinct for name in one.search.space)
+        yield (
+            f"{cells} those of the best of {' or '.join(map(str, budgets))} trials by {' or '.join(metrics)}, over "
+            f"{', '.join(names)}; no trial is in the table."
+        )
+    for record, ended in searches_without_winner(sweep):
+        name = " / ".join(record.labels.values()) or f"search {record.id[:8]}"
+        trials = record.search["tuning"]["trials"]
+        if ended < trials:
+            yield f"The search of {name} is not done, so it is not in the table: {ended} of {trials} trials have ended."
+        else:
+            yield f"The search of {name} has no winner, so it is not in the table: none of {trials} trials completed."
 
 
 def definitions(layout: Layout, provenance: Mapping[int, Provenance]) -> tuple[str, ...]:

@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trials
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sweeps import cell, run, seeded, sweep
 
+from kdx.grid.tuning import Sampler
 from kdx.report.papers.paper_file import Claim, Contrast, Paper, PublishedCell, PublishedTable, Rule
 from kdx.report.papers.published_comparison import compare_with_published
 from kdx.report.papers.verdicts import answers
+from kdx.report.render.html.figures import searches
+from kdx.report.render.json import to_json
 from kdx.report.render.listings.claims import claim
 from kdx.report.render.listings.listing import Listing
+from kdx.report.render.listings.searches import tuned_settings
 from kdx.report.render.listings.table import listings
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.build import tables
@@ -447,3 +452,34 @@ def test_what_a_contrast_is_averaged_over_is_told() -> None:
 )
 def test_a_contrast_is_named_by_what_tells_its_sides_apart(a: dict[str, Any], b: dict[str, Any], expected: str) -> None:
     assert f"No cells here for {expected}." in answered(contrast(a=a, b=b)).notes
+
+
+def test_winners_settings_stand_beside_their_rows_with_what_is_not_found_yet():
+    found = tuned_settings(trials.table(trials.search("rbf"), trials.search("exponential")))
+    assert found.headers == ("kernel", trials.RATE, trials.DROPOUT, "valid/bleu ↑", "trials")
+    assert found.rows[0] == ("rbf", "0.0095^", "0", "20.00", "3")
+    edge = "^ rbf, exponential: training.learning_rate 0.0095 at the upper edge: not found yet, try 0.01 to 1"
+    assert f"{edge} (of 0.0001 to 0.01, logarithmic)." in found.notes
+    assert any(note.startswith("Expected best of half as many trials") and "rbf 17.2" in note for note in found.notes)
+
+
+def test_what_draws_depend_on_one_another_has_no_expected_best():
+    found = tuned_settings(trials.table(trials.search("rbf", sampler=Sampler.TPE)))
+    reason = "trials of the tpe sampler are no independent draws"
+    assert f"The expected best of fewer trials is left out: {reason}." in found.notes
+
+
+def test_a_report_lists_settings_where_a_search_found_them_and_only_there():
+    searched, plain = trials.table(trials.search("rbf")), trials.table(plain=("rbf",))
+    assert [one.key for one in listings(searched, statistics=False)] == [("t", "searches")]
+    assert [*listings(plain, statistics=False)] == []
+
+
+def test_json_has_every_trial_and_the_page_draws_them():
+    searched = trials.table(trials.search("rbf"))
+    (plain,) = to_json(searched)["searches"]
+    assert (plain["winner"], plain["settings"]) == (1, {trials.RATE: 9.5e-3, trials.DROPOUT: 0.0})
+    assert [one["value"] for one in plain["trials"]] == [10.0, 20.0, 15.0] and plain["trials"][0]["steps"] == 40
+    assert plain["at_edge"][trials.RATE]["try"] == 1.0 and len(plain["expected_best"]) == 3
+    against, expected = searches(searched)
+    assert len(against["svgs"]) == 2 and "training.learning_rate" in against["svgs"][0] and len(expected["svgs"]) == 1

@@ -5,15 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import trials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import cell, run, seeded, sweep
 
 from kdx.grid.evaluations import AskedEvaluation, EvaluationSettings, resolve_evaluation
 from kdx.grid.resolved_spec import ResolvedSpec
+from kdx.grid.tuning import Pruner, Sampler
 from kdx.report.render.wording import caption
 from kdx.report.selection.joined import joined
-from kdx.report.table.audit import CHANGED, EVALUATED, OUT, PARAMETERS, RENAMED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import CHANGED, EVALUATED, OUT, PARAMETERS, RENAMED, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RenamedCell, RunRecord, RunState
 
@@ -414,3 +416,50 @@ def test_cells_of_which_a_word_was_renamed_are_told() -> None:
     (table,) = tables(replace(known, renamed={"rbf": [RenamedCell("0" * 32, 0.0, "a.py:K → b.py:K")]}))
     assert [(one.topic, one.values) for one in table.audit] == [(RENAMED, {"a.py:K → b.py:K": (RBF,)})]
     assert "Renamed since: a.py:K → b.py:K in rbf." in caption(table, best="*")
+
+
+def searched(*searches, **how):
+    return {one.topic: one.values for one in trials.table(*searches, **how).audit}
+
+
+def test_equal_searches_have_nothing_to_tell_not_even_that_their_winners_differ() -> None:
+    assert searched(trials.search("rbf"), trials.search("exponential")) == {}
+
+
+def test_a_cell_that_was_not_searched_for_is_told_beside_those_that_were() -> None:
+    found = searched(trials.search("rbf"), plain=("exponential",))
+    assert dict(found["tuning"]) == {"random": ((0, 0),), "none": ((1, 0),)}
+    assert trials.RATE in found, "the other could not choose its rate"
+
+
+@pytest.mark.parametrize(
+    ("other", "topic", "words"),
+    [
+        ({"seeds": (7,)}, "tuning seeds", ["1000000", "7"]),
+        ({"sampler": Sampler.TPE}, "tuning", ["random", "tpe"]),
+        ({"pruner": Pruner.MEDIAN}, "tuning pruner", ["none", "median"]),
+        ({"space": {trials.RATE: trials.SPACE[trials.RATE]}}, "tuning space", None),
+    ],
+)
+def test_unequal_searches_are_told(other: dict[str, Any], topic: str, words: list[str] | None) -> None:
+    found = searched(trials.search("rbf"), trials.search("exponential", **other))
+    assert len(found[topic]) == 2 and (words is None or list(found[topic]) == words)
+
+
+def test_unequal_numbers_of_trials_and_of_steps_are_told() -> None:
+    short = trials.search("exponential", asked=2)
+    short = short._replace(trials=short.trials[:2], steps={0: 40, 1: 20})
+    found = searched(trials.search("rbf"), short)
+    assert (list(found["tuning trials"]), list(found["tuning steps"])) == (["3", "2"], ["120", "60"])
+
+
+def test_a_cell_that_is_scored_with_a_seed_of_its_trials_is_told_always() -> None:
+    table = trials.table(trials.search("rbf", seeds=(1,)))
+    (found,) = table.audit
+    assert (found.topic, dict(found.values)) == (TUNED, {"seed 1": ((0, 0),)})
+    assert any("Scored with seeds that trials of its search used" in text for text in caption(table, best="*"))
+
+
+def test_a_search_that_is_not_done_is_said_below_the_table() -> None:
+    found = trials.table(trials.search("rbf"), trials.search("exponential", asked=9))
+    assert any("The search of exponential is not done, so it is not in the table: 3 of 9" in one for one in found.notes)

@@ -8,6 +8,7 @@ import vl_convert
 
 from kdx.report.render.html.curves import Band
 from kdx.report.render.over_length import Series
+from kdx.report.render.over_parameter import OverParameter, TrialPoint
 from kdx.report.render.scale import Scale, is_logarithmic, scale, share
 from kdx.sanitize import sanitize
 
@@ -172,6 +173,39 @@ def over_setting(series: Sequence[Series], x: str, y: str) -> str:
     ]
     width, height = _SCATTER
     return _drawn({"data": {"values": rows}, "width": width, "height": height, "layer": layers})
+
+
+def over_parameter(plot: OverParameter, title: str, span: Scale, y: str) -> str:
+    """The scores of trials against one parameter; the best trial is filled.
+
+    Args:
+        span: range of the scores in all charts that this one is compared with.
+        y: what a score is.
+    """
+    x: dict[str, Any] = {"field": "x", "title": sanitize(plot.name)}
+    if plot.words:
+        words = list(map(sanitize, plot.words))
+        x |= {"type": "nominal", "sort": words, "scale": {"domain": words}, "axis": {"labelAngle": 0, "labelLimit": 80}}
+    else:
+        scaled = {"domain": list(plot.span), "nice": False} | ({"type": "log"} if plot.logarithmic else {"zero": False})
+        x |= {"type": "quantitative", "scale": scaled, "axis": {"tickCount": 4, "grid": False}}
+    up = {"field": "y", "type": "quantitative", "title": sanitize(y), "scale": _scaled(span), "axis": {"tickCount": 4}}
+    layers = []
+    for best in (False, True):
+        rows = [
+            {"x": sanitize(plot.words[int(one.at)]) if plot.words else one.at, "y": one.score, "label": _trial(one)}
+            for one in plot.points
+            if one.best is best
+        ]
+        mark = {"type": "point", "filled": best, "size": 45, "opacity": 1, "color": "var(--accent)"}
+        encoding = {"x": x, "y": up, "description": {"field": "label"}}
+        layers += [{"data": {"values": rows}, "mark": mark, "encoding": encoding}] if rows else []
+    width, height = _CURVE
+    return _drawn({"title": sanitize(title), "width": width, "height": height, "layer": layers})
+
+
+def _trial(one: TrialPoint) -> str:
+    return f"trial {one.number}{', the best' if one.best else ''}: {one.score:.4g}"
 
 
 def _spot(one: Point, spans: Sequence[Scale]) -> tuple[int, ...]:

@@ -9,12 +9,15 @@ from markupsafe import Markup
 
 from kdx.grid.table_layout import Address
 from kdx.report.render.html.anchors import cell_anchor, run_anchor
-from kdx.report.render.html.charts import MANY, Point, forest, over_setting, scatter
-from kdx.report.render.over_length import AXIS, over_length
+from kdx.report.render.html.charts import MANY, Point, forest, over_parameter, over_setting, scatter
+from kdx.report.render.over_length import AXIS, Series, over_length
+from kdx.report.render.over_parameter import OverParameter, over_parameters
+from kdx.report.render.scale import scale
 from kdx.report.render.wording import LEVELS, place, rounded, setting, word_of
 from kdx.report.selection.cells import Seed
 from kdx.report.statistics.metric import Metric
 from kdx.report.table.table import Table
+from kdx.seed_sources import seed_word
 
 _MOST_GROUPS = 24
 """Largest number of groups that a scatter distinguishes by colour and shape."""
@@ -64,10 +67,39 @@ def lengths(table: Table) -> Iterator[dict[str, Any]]:
         yield {"caption": caption, "svgs": svgs, "narrow": True}
 
 
+def searches(table: Table) -> Iterator[dict[str, Any]]:
+    """Of each searched cell the scores of its trials against each parameter; and the expected best of fewer trials."""
+    by_metric: dict[Metric, list[tuple[str, OverParameter]]] = {}
+    draws: dict[Metric, list[Series]] = {}
+    for at, one in table.searches.items():
+        name = place(table.layout, at)
+        by_metric.setdefault(one.metric, []).extend((name, plot) for plot in over_parameters(one))
+        points = tuple((float(each.draws), each.expected, each.low, each.high) for each in one.expected_best)
+        if points:
+            draws.setdefault(one.metric, []).append(Series(name, points))
+    for metric, plots in by_metric.items():
+        span = scale([point.score for _, plot in plots for point in plot.points])
+        if span:
+            svgs = [Markup(over_parameter(plot, name, span, str(metric))) for name, plot in plots]
+            text = (
+                f"{metric} of each trial against each parameter, over its range; filled: the best, whose settings "
+                "the cell has. Axes of scores are the same for all."
+            )
+            yield {"caption": text, "svgs": svgs, "narrow": True}
+    if draws:
+        text = (
+            "The expected best score of as many trials, drawn with replacement from those that completed (Dodge et al. "
+            "2019); nine in ten such searches lie in the band. It is too pessimistic, the more the nearer to all."
+        )
+        svgs = [Markup(over_setting(series, "trials", str(metric))) for metric, series in draws.items()]
+        yield {"caption": text, "svgs": svgs, "narrow": True}
+
+
 def _label(table: Table, at: Address, one: Seed, test: Metric, validation: Metric, *, selected: bool) -> str:
     assert one.validation is not None and one.score is not None
     return (
-        f"{place(table.layout, at)}, seed {one.seed}: {rounded(one.validation, validation.name)} on validation, "
+        f"{place(table.layout, at)}, seed {seed_word(one.seed)}: "
+        f"{rounded(one.validation, validation.name)} on validation, "
         f"{rounded(one.score, test.name)} on test{', selected' if selected else ''}"
     )
 

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from kdx.report.papers.paper_file import Paper
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.html.anchors import cell_anchor, run_anchor
-from kdx.report.render.html.figures import forests, lengths, scatters
+from kdx.report.render.html.figures import forests, lengths, scatters, searches
 from kdx.report.render.html.learning import Curves, figures_of_curves
 from kdx.report.render.html.runs import Environments, runs_of_cell
 from kdx.report.render.listings.claims import claim
@@ -159,7 +159,7 @@ def _table(table: Table, id: str) -> dict[str, Any]:
         ],
         "rows": rows,
         "notes": caption(table, best="Bold", full=True),
-        "figures": [*lengths(table), *scatters(table), *forests(table)],
+        "figures": [*lengths(table), *scatters(table), *forests(table), *searches(table)],
         "listings": list(listings(table, statistics=True)),
     }
 

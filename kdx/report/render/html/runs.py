@@ -12,6 +12,7 @@ from kdx.report.render.wording import rounded
 from kdx.report.selection.cells import Cell, Seed
 from kdx.report.table.layout import Layout
 from kdx.sanitize import sanitize_lines
+from kdx.seed_sources import seed_word
 from kdx.store.records import Provenance, RunRecord
 
 
@@ -60,7 +61,7 @@ def _run(cell: Cell, seed: Seed, run: RunRecord) -> list[str]:
         return "–" if value is None else rounded(value, metric)
 
     return [
-        f"{seed.seed}{' (selected)' if run.id == cell.run_id else ''}",
+        f"{seed_word(seed.seed)}{' (selected)' if run.id == cell.run_id else ''}",
         str(run.id),
         seed.outcome,
         number(seed.validation, cell.selected_by.name),

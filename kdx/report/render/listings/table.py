@@ -1,10 +1,13 @@
-"""Listings that belong to a table: each cell's statistics, differences between cells, published values."""
+"""Listings that belong to a table: each cell's statistics, differences between cells, published values, and
+the settings that searches found."""
 
 from collections.abc import Iterator
 from math import isnan
 
 from kdx.report.render.listings.listing import Listing
 from kdx.report.render.listings.published import published_values
+from kdx.report.render.listings.searches import tuned_settings
+from kdx.report.render.listings.variance import variance_by_source
 from kdx.report.render.wording import LEVELS, difference, interval, probability, rounded, signed, word_of
 from kdx.report.selection.cells import Cell
 from kdx.report.statistics.estimates import Estimate
@@ -20,7 +23,8 @@ _RATES = "of those that ended, with Wilson's interval"
 
 
 def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
-    """The listings of a table: differences where it declares a baseline, and published values where it has them.
+    """The listings of a table: differences where it declares a baseline, and published values and settings that
+    searches found where it has them.
 
     Args:
         statistics: adds each cell's statistics, and differences from the best where no baseline is declared.
@@ -31,6 +35,10 @@ def listings(table: Table, *, statistics: bool) -> Iterator[Listing]:
         yield _differences(table)
     if table.published:
         yield published_values(table.layout, table.published)
+    if table.searches:
+        yield tuned_settings(table)
+    if table.variances:
+        yield variance_by_source(table)
 
 
 def _cells(table: Table) -> Listing:

@@ -1,0 +1,30 @@
+"""The trials of a search, as `kdx show` lists them."""
+
+from kdx.cli.shown_trials import trial_lines
+from kdx.grid.tuning import Pruner, Range, Sampler, Search, Tuning
+from kdx.report.selection.searched import searched
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import SearchRecord, TrialRecord, TrialState
+from kdx.vocabulary import Direction
+
+RATE = "training.learning_rate"
+
+
+def test_the_best_trial_the_cell_itself_and_what_is_not_found_yet_are_marked():
+    settings = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
+    search = Search("0" * 32, settings, {RATE: Range(1e-4, 1e-2, log=True)}, Tuning(3, Sampler.TPE, Pruner.MEDIAN))
+    trials = (
+        TrialRecord(0, {RATE: 1e-3}, {}, "a" * 32, TrialState.PRUNED, 1.0),
+        TrialRecord(1, {RATE: 9.5e-3}, {}, "b" * 32, TrialState.COMPLETED, 12.34567),
+        TrialRecord(2, {RATE: 2e-3}, {}, None, TrialState.FAILED, None),
+    )
+    one = searched(
+        SearchRecord(search.id, 0, {"kernel": "rbf"}, search.plain, trials), Metric("valid/bleu", Direction.MAX)
+    )
+    first, head, pruned, best, failed, edge = (line.rstrip() for line in trial_lines(one, "a" * 32))
+    assert first.endswith("of rbf: 3 of 3 trials have ended; sampler tpe, pruner median, tuning seeds 1000000")
+    assert head.split() == ["trial", "cell", "state", "valid/bleu", RATE]
+    assert pruned.split() == ["0", "a" * 8, "pruned", "1.0", "0.001", "this", "cell"]
+    assert best.split() == ["1", "b" * 8, "completed", "12.35", "0.0095", "the", "best"]
+    assert failed.split()[:3] == ["2", "none", "failed"]
+    assert edge.strip() == f"{RATE} 0.0095 at the upper edge: not found yet, try 0.01 to 1"

@@ -1,0 +1,113 @@
+"""What a search found: its winner, the edges of its ranges, and what fewer trials would have found."""
+
+from dataclasses import replace
+
+import pytest
+import sweeps
+
+from kdx.grid.tuning import Choice, Pruner, Range, Sampler, Search, Tuning
+from kdx.report.selection.searched import searched, searched_cells, searches_without_winner
+from kdx.report.statistics.metric import Metric
+from kdx.store.records import SearchRecord, TrialRecord, TrialState
+from kdx.vocabulary import Direction
+
+RATE = "training.learning_rate"
+BLEU = Metric("valid/bleu", Direction.MAX)
+WIDE = Range(1e-4, 1e-2, log=True)
+SETTINGS = '{"task": "translation", "data": {"corpus": "synthetic-translation"}}'
+
+
+def record(values, space=None, *, sampler=Sampler.RANDOM, states=None, asked=None, parameter=RATE):
+    """A search with a trial for each (parameter, score)."""
+    tuning = Tuning(asked or len(values), sampler, Pruner.NONE)
+    search = Search("0" * 32, SETTINGS, {parameter: space or WIDE}, tuning)
+    trials = tuple(
+        TrialRecord(number, {parameter: at}, {}, f"cell{number}", state, None if state is TrialState.FAILED else score)
+        for number, ((at, score), state) in enumerate(
+            zip(values, states or [TrialState.COMPLETED] * len(values), strict=True)
+        )
+    )
+    return SearchRecord(search.id, 0, {"kernel": "rbf"}, search.plain, trials)
+
+
+def edge_of(values, space=None, **how):
+    return next(iter(searched(record(values, space, **how), BLEU).edges.values()), None)
+
+
+def test_an_optimum_within_its_range_is_found():
+    assert edge_of([(1.1e-4, 1.0), (1e-3, 3.0), (9.5e-3, 2.0)]) is None
+
+
+def test_an_optimum_at_the_upper_edge_is_to_be_looked_for_as_many_times_higher():
+    edge = edge_of([(1e-3, 1.0), (9.5e-3, 3.0)], Range(1e-3, 1e-2, log=True))
+    assert edge.upper and edge.end == 1e-2 and edge.beyond == pytest.approx(1e-1)
+
+
+def test_an_optimum_at_the_lower_edge_is_to_be_looked_for_below():
+    edge = edge_of([(1.01e-4, 3.0), (5e-3, 1.0)])
+    assert not edge.upper and edge.beyond == pytest.approx(1e-6)
+
+
+def test_a_worse_trial_beyond_the_winner_makes_it_no_edge():
+    assert edge_of([(9.5e-3, 3.0), (9.9e-3, 1.0)]) is None
+
+
+def test_a_failed_trial_beyond_the_winner_was_worse():
+    states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.FAILED]
+    assert edge_of([(1e-3, 1.0), (9.5e-3, 3.0), (9.9e-3, 0.0)], states=states) is None
+
+
+def test_the_outermost_trial_far_from_the_edge_is_none():
+    assert edge_of([(1e-3, 1.0), (2e-3, 3.0)]) is None
+
+
+def test_of_a_list_the_side_is_said_where_a_value_beyond_is_allowed():
+    edge = edge_of([(0.0, 1.0), (0.1, 3.0)], Choice((0.0, 0.1)), parameter="model.dropout")
+    assert edge.upper and edge.beyond is None
+    assert edge_of([(0.0, 3.0), (0.1, 1.0)], Choice((0.0, 0.1)), parameter="model.dropout") is None
+
+
+def test_a_range_goes_only_as_far_as_a_cell_allows():
+    edge = edge_of([(0.1, 1.0), (0.6, 3.0)], Range(0.0, 0.6), parameter="model.dropout")
+    assert edge.beyond == pytest.approx(0.9), "a dropout of 1.2 is refused"
+    assert edge_of([(0.01, 3.0), (0.6, 1.0)], Range(0.0, 0.6), parameter="model.dropout") is None
+
+
+def test_words_have_no_edge():
+    space = Choice(("adam", "sgd"))
+    assert edge_of([("adam", 1.0), ("sgd", 3.0)], space, parameter="training.optimiser") is None
+
+
+def test_where_no_trial_was_worse_there_is_no_optimum():
+    assert edge_of([(1e-3, 2.0), (9.9e-3, 2.0)]) is None
+
+
+def test_the_expected_best_needs_independent_draws_that_completed():
+    values = [(1e-3, 1.0), (2e-3, 2.0), (3e-3, 3.0)]
+    assert [one.draws for one in searched(record(values), BLEU).expected_best] == [1, 2, 3]
+    tpe = searched(record(values, sampler=Sampler.TPE), BLEU)
+    assert tpe.expected_best == () and "tpe sampler are no independent draws" in tpe.without_expected_best
+    states = [TrialState.COMPLETED, TrialState.COMPLETED, TrialState.PRUNED]
+    pruned = searched(record(values, states=states), BLEU)
+    assert pruned.expected_best == () and pruned.without_expected_best.startswith("1 pruned trial lack")
+
+
+def test_the_best_of_a_loss_is_the_lowest():
+    one = searched(record([(1e-3, 1.0), (2e-3, 2.0)]), Metric("valid/loss", Direction.MIN))
+    assert one.winner.number == 0 and one.expected_best[1].expected == pytest.approx(0.75 * 1.0 + 0.25 * 2.0)
+
+
+def test_a_winner_is_that_of_a_cell_only_once_the_search_is_done_and_its_cell_is_planned():
+    done = record([(1e-3, 1.0), (2e-3, 3.0)])
+    sweep = sweeps.sweep([sweeps.cell("cell1")], [])
+    assert [*searched_cells(replace(sweep, searches=(done,)))] == ["cell1"]
+    short = record([(1e-3, 1.0), (2e-3, 3.0)], asked=5)
+    assert searched_cells(replace(sweep, searches=(short,))) == {}
+    assert [ended for _, ended in searches_without_winner(replace(sweep, searches=(short,)))] == [2]
+
+
+def test_seeds_overlap_those_of_trials_by_any_source():
+    one = searched(record([(1e-3, 1.0)]), BLEU)
+    assert one.overlap([0, 1]) == () and one.overlap([0, 1_000_000]) == (1_000_000,)
+    tuned_on_5 = replace(one, search=replace(one.search, tuning=replace(one.search.tuning, seeds=(5,))))
+    assert tuned_on_5.overlap([1_0000_0005_0000]) == (5,)

@@ -1,0 +1,39 @@
+"""A table whose cells were searched for."""
+
+from dataclasses import replace
+
+import sweeps
+
+from kdx.grid.tuning import Choice, Pruner, Range, Sampler, Search, Tuning
+from kdx.report.table.build import tables
+from kdx.report.table.table import Table
+from kdx.store.records import SearchRecord, TrialRecord, TrialState
+
+RATE, DROPOUT = "training.learning_rate", "model.dropout"
+SPACE = {RATE: Range(1e-4, 1e-2, log=True), DROPOUT: Choice((0.0, 0.1, 0.3))}
+TRIALS = [(1e-3, 0.1, 10.0), (9.5e-3, 0.0, 20.0), (2e-3, 0.3, 15.0)]
+
+
+def search(kernel: str, *, asked: int = 3, seeds: tuple[int, ...] = (1_000_000,), **how) -> SearchRecord:
+    """A search whose best trial is its second."""
+    settings = f'{{"task": "translation", "kernel": "{kernel}", "data": {{"corpus": "synthetic-translation"}}}}'
+    tuning = Tuning(asked, how.get("sampler", Sampler.RANDOM), how.get("pruner", Pruner.NONE), seeds)
+    of = Search(kernel.ljust(32, "0"), settings, how.get("space", SPACE), tuning)
+    trials = tuple(
+        TrialRecord(number, {RATE: rate, DROPOUT: dropout}, {}, f"{kernel}{number}", TrialState.COMPLETED, score)
+        for number, (rate, dropout, score) in enumerate(TRIALS)
+    )
+    return SearchRecord(of.id, 0, {"kernel": kernel}, of.plain, trials, {0: 40, 1: 40, 2: 40})
+
+
+def table(*searches: SearchRecord, plain: tuple[str, ...] = (), seeds: int = 2) -> Table:
+    """A row for the winner of each search, and for cells that were not searched for."""
+    kernels = {one.labels["kernel"]: f"{one.labels['kernel']}1" for one in searches} | {one: one for one in plain}
+    won = {"training": {"learning_rate": 9.5e-3}, "model": {"dropout": 0.0}}
+    cells = [
+        sweeps.cell(id, kernel=kernel, labels={"kernel": kernel}, **({} if kernel in plain else won))
+        for kernel, id in kernels.items()
+    ]
+    runs = [one for id in kernels.values() for one in sweeps.seeded(id, *range(10, 10 + seeds))]
+    sweep = sweeps.sweep(cells, runs, tables=[{"name": "t", "rows": ["kernel"]}])
+    return tables(replace(sweep, searches=searches))[0]
