@@ -8,6 +8,7 @@ from pathlib import Path
 from kdx.cli.console import say
 from kdx.cli.options import in_database
 from kdx.cli.wording import count_of
+from kdx.errors import KdxError
 from kdx.grid.plan import Plan
 from kdx.own_parts.layout import laid_out
 from kdx.own_parts.registry import parts_of
@@ -20,6 +21,16 @@ from kdx.store.database import Database
 from kdx.store.find import sweep_named
 from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
+
+
+def refuse_budget(asked: Asked | None, budget: str | None) -> None:
+    """A budget is of one command, and workers of Slurm are many.
+
+    Raises:
+        KdxError: both are asked for.
+    """
+    if asked is not None and budget is not None:
+        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
 
 
 def submit_workers(

@@ -65,9 +65,8 @@ def sweep(
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import budget_from_now, search_and_run, with_winners
-    from kdx.cli.submitting import submit_workers
+    from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
-    from kdx.errors import KdxError
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
     from kdx.store.recording import register
@@ -75,8 +74,7 @@ def sweep(
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
 
-    if slurm is not None and budget is not None:
-        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
+    refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())

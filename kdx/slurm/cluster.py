@@ -9,7 +9,7 @@ from kdx.errors import KdxError
 
 SECONDS = 60
 """That a program may take to answer."""
-_FIELDS = ("%A", "%a", "%i", "%T", "%N", "%r")  # job of the array, its place, own id, state, nodes, why it waits
+_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r")  # array, place in it, own id, state, nodes, why it waits
 _MOST_ARRAY = 1001  # Slurm's own default of MaxArraySize
 _LONGEST = 4000  # characters of an answer in a message
 
