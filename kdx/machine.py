@@ -18,4 +18,11 @@ def machine() -> str:
 
 def runs_at_a_time(workers: int | None, gpus: Sequence[str]) -> int:
     """How many runs go at a time: as many as somebody says, or else as there are GPUs, or else cores."""
-    return workers or len(gpus or os.sched_getaffinity(0))
+    return workers or len(gpus) or _cores()
+
+
+def _cores() -> int:
+    """Those that this process may use. Some Slurm clusters give a job cores, but do not bind its processes to them."""
+    given = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, int(given)) if given.isdigit() and int(given) else cores

@@ -28,14 +28,18 @@ _PART = 1 << 16  # bytes
 
 def logs(
     run: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            autocompletion=completion.runs, metavar="RUN", help="Number of the run, as kdx status SWEEP shows it."
+            autocompletion=completion.runs, metavar="[RUN]", help="Number of the run, as kdx status SWEEP shows it."
         ),
-    ],
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on as it grows, until the run ends or Ctrl-C.")
     ] = False,
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="JOB", help="In the place of a run: a job of Slurm, such as 123_0."),
+    ] = None,
     db: Db = DATABASE,
 ) -> None:
     """Write a run's log: its progress, warnings of libraries, and how attempts ended.
@@ -45,12 +49,19 @@ def logs(
 
     Example: kdx logs -f 7
     """
+    from kdx.errors import KdxError
     from kdx.run_files.files import files_beside, log_of
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.run_files.moves import refuse_unfinished
     from kdx.store.database import open_database
     from kdx.store.find import the_run
 
+    if (run is None) == (job is None):
+        raise KdxError("whose log?", allowed="the number of a run, or --job with a job of Slurm")
+    if job is not None:
+        _write_log_of_job(job, db, follow=follow)
+        return
+    assert run is not None
     with open_database(db, write=False) as database:
         refuse_stranger(database)
         refuse_unfinished(database)
@@ -66,6 +77,21 @@ def logs(
     text = log.more()
     if not log.there:
         raise _no_log(record, path, db)
+    out_parts(_parts(text, log))
+
+
+def _write_log_of_job(job: str, db: str, *, follow: bool) -> None:
+    from kdx.cli.slurm_jobs import log_of_job
+    from kdx.errors import KdxError
+    from kdx.store.database import open_database
+
+    if follow:
+        raise KdxError("--follow is for runs", hint=f"kdx logs --job {job}, or tail -f")
+    with open_database(db, write=False) as database:
+        log = Log(log_of_job(database, job))
+    text = log.more()
+    if not log.there:
+        raise KdxError(f"job {job} has no log yet, or never began", hint="kdx status SWEEP shows what Slurm says")
     out_parts(_parts(text, log))
 
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
+from kdx.errors import KdxError
 from kdx.run_options import RunOptions
+from kdx.slurm.asked import Asked
 from kdx.vocabulary import IfChanged
 
 
@@ -181,22 +183,143 @@ def run_options(
     return RunOptions(hang_after=hang_after, if_changed=if_changed)
 
 
-def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the flags of `run_options` in place of its parameter `options`."""
-    own, flags = inspect.signature(command), inspect.signature(run_options).parameters
+def slurm_options(
+    context: typer.Context,
+    slurm: Annotated[
+        bool,
+        typer.Option(
+            "--slurm",
+            # Not in the environment, where every sweep would be submitted.
+            rich_help_panel="Slurm",
+            help="Submit workers to Slurm, which do the runs, and end.",
+        ),
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", envvar="KDX_SLURM_PARTITION", rich_help_panel="Slurm", help="Of Slurm.")
+    ] = None,
+    gpus_per_node: Annotated[
+        str | None,
+        typer.Option("--gpus-per-node", rich_help_panel="Slurm", help="GPUs of a job, such as 1 or a100:2."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."),
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", envvar="KDX_SLURM_ACCOUNT", rich_help_panel="Slurm", help="Who pays.")
+    ] = None,
+    qos: Annotated[
+        str | None, typer.Option("--qos", envvar="KDX_SLURM_QOS", rich_help_panel="Slurm", help="Quality of service.")
+    ] = None,
+    sbatch: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sbatch",
+            metavar="OPTION",
+            rich_help_panel="Slurm",
+            help="Any other option of sbatch, such as --sbatch=--mem=8G; any number of times.",
+        ),
+    ] = None,
+    slurm_python: Annotated[
+        str | None,
+        typer.Option(
+            "--slurm-python",
+            envvar="KDX_SLURM_PYTHON",
+            metavar="COMMAND",
+            rich_help_panel="Slurm",
+            help="What runs Python on a node, such as `apptainer exec kdx.sif python`; this Python if not said.",
+        ),
+    ] = None,
+    slurm_setup: Annotated[
+        str | None,
+        typer.Option(
+            "--slurm-setup",
+            envvar="KDX_SLURM_SETUP",
+            metavar="COMMANDS",
+            rich_help_panel="Slurm",
+            help="Shell commands before that, such as `module load cuda`.",
+        ),
+    ] = None,
+    slurm_leave: Annotated[
+        int,
+        typer.Option(
+            "--slurm-leave",
+            envvar="KDX_SLURM_LEAVE",
+            metavar="SECONDS",
+            min=1,
+            rich_help_panel="Slurm",
+            help="Before its time limit a job makes checkpoints and is queued again.",
+        ),
+    ] = Asked.leave,
+    slurm_requeues: Annotated[
+        int,
+        typer.Option(
+            "--slurm-requeues",
+            envvar="KDX_SLURM_REQUEUES",
+            min=0,
+            rich_help_panel="Slurm",
+            help="How often at most.",
+        ),
+    ] = Asked.requeues,
+) -> Asked | None:
+    """What is asked of Slurm; None: nothing.
 
-    @functools.wraps(command)
-    def with_flags(**given: Any) -> None:
-        options = run_options(**{name: given.pop(name) for name in flags})
-        command(**given, options=options)
+    Raises:
+        KdxError: something is asked of Slurm without `--slurm`, or cannot be asked.
+    """
+    if slurm:
+        more = tuple(sbatch or ())
+        return Asked(
+            jobs,
+            partition,
+            gpus_per_node,
+            time,
+            account,
+            qos,
+            more,
+            slurm_python,
+            slurm_setup,
+            slurm_leave,
+            slurm_requeues,
+        )
+    for name in inspect.signature(slurm_options).parameters:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise KdxError(f"--{name.replace('_', '-')} without --slurm", hint="add --slurm, or leave it out")
+    return None
 
-    parameters = [
-        each for one in own.parameters.values() for each in (flags.values() if one.name == "options" else [one])
-    ]
-    # Typer reads these.
-    with_flags.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_flags.__annotations__ = {one.name: one.annotation for one in parameters}
-    return with_flags
+
+def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command the flags of each function in the place of the parameter that it is named for."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command)
+        flags = {name: inspect.signature(make).parameters for name, make in makers.items()}
+
+        @functools.wraps(command)
+        def with_flags(**given: Any) -> None:
+            made = {name: make(**{flag: given.pop(flag) for flag in flags[name]}) for name, make in makers.items()}
+            command(**given, **made)
+
+        # By keyword, as Typer calls it, so that one without a default may follow others.
+        parameters: list[inspect.Parameter] = []
+        for one in own.parameters.values():
+            parameters += flags[one.name].values() if one.name in flags else [one]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        # Typer reads these.
+        with_flags.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_flags
+
+    return decorated
+
+
+with_run_options = with_options(options=run_options)
+"""Gives a command the flags of `run_options` in place of its parameter `options`."""
 
 
 def in_database(db: str) -> str:

@@ -7,11 +7,23 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, WithinBudget, Workers, in_database, retry_cancelled, with_run_options
+from kdx.cli.options import (
+    DATABASE,
+    Db,
+    Parts,
+    WithinBudget,
+    Workers,
+    in_database,
+    retry_cancelled,
+    run_options,
+    slurm_options,
+    with_options,
+)
 from kdx.run_options import RunOptions
+from kdx.slurm.asked import Asked
 
 
-@with_run_options
+@with_options(options=run_options, slurm=slurm_options)
 def resume(
     sweep: Annotated[
         str | None,
@@ -23,6 +35,7 @@ def resume(
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
+    slurm: Asked | None = None,
 ) -> None:
     """Go on with unfinished runs, each from its last checkpoint.
 
@@ -31,9 +44,12 @@ def resume(
     Example: kdx resume quickstart
 
     Example: kdx resume quickstart --budget 90m
+
+    Example: kdx resume quickstart --slurm --jobs 4
     """
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
+    from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
     from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording, searches
@@ -43,6 +59,7 @@ def resume(
     from kdx.sweep.decisions import lacks_evaluations
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
+    refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
@@ -69,6 +86,10 @@ def resume(
             plan = with_searches(plan, asked_for, parts) if searching else plan
             announce(plan)
             prepare_data(plan)
+            if slurm is not None:
+                submit_workers(plan, database, db, workers, options, slurm)
+                codes.append(0)
+                continue
             codes.append(search_and_run(plan, database, db, workers, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])

@@ -59,6 +59,7 @@ def status(
 
 
 def _all_sweeps(database: "Database", db: str, json: bool) -> None:
+    from kdx.cli.slurm_jobs import submitted, summary_lines
     from kdx.report.render.rows import to_text
     from kdx.store.reading import sweeps
     from kdx.store.records import FINAL, OVER
@@ -84,6 +85,7 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
     for search in progress(database):
         searches[search.sweep_id].append(search)
     held_up = {each.id: held_up_in(database, each.id) for each in summaries if set(each.counts) - FINAL}
+    jobs = submitted(database)
     rows: list[dict[str, Any]] = []
     for each in summaries:
         alive = [one for one in working[each.id] if _alive(one)]
@@ -96,6 +98,7 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
                 "sweep": each.name,
                 "runs": {state.value: count for state, count in each.counts.items()},
                 "searches": [_search(one) for one in searched],
+                "slurm": [one.plain for one in jobs.get(each.id, ())],
                 "working": [_worker(one) for one in working[each.id]],  # claimed, by whoever may be gone
                 "seconds_left": left,
                 "planned": each.updated,
@@ -130,10 +133,14 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
     if any(lines_of.values()):
         out("")
         out_lines(line for its in lines_of.values() for line in its)
+    if of_slurm := [line for each in summaries for line in summary_lines(each.name, jobs.get(each.id, ()))]:
+        out("")
+        out_lines(to_text(("sweep", "job array", "jobs", "in Slurm"), of_slurm))
     _write_notes([(row["sweep"], row["notes"]) for row in rows])
 
 
 def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
+    from kdx.cli.slurm_jobs import job_lines, submitted
     from kdx.report.render.rows import to_text
     from kdx.store.find import sweep_named
     from kdx.store.reading import by_ids, former_ids, runs
@@ -146,6 +153,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     sweep_id = sweep_named(database, name)
     working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
     searches = [one for one in progress(database) if one.sweep_id == sweep_id]
+    jobs = submitted(database).get(sweep_id, [])
     trials = [one for one in work_of_trials(database) if one.sweep_id == sweep_id]
     labels = labels_of(database, sweep_id)
     order = {cell_id: place for place, cell_id in enumerate(labels)}
@@ -186,8 +194,9 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         row["waits_for"] = held_up.why(row["run"])
     rows = chosen_runs(rows, chosen)
     if json:
+        of_slurm = [one.plain for one in jobs]
         of_searches = {"searches": [_search(one) for one in searches], "trials": [_worker(one) for one in trials]}
-        out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "runs": rows})
+        out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
         return
     if searches:
         _write_searches(searches, trials)
@@ -206,6 +215,11 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
     if lines_held_up := held_up.lines(name, in_database(db)):
         out("")
         out_lines(lines_held_up)
+    if queued := list(job_lines(jobs)):
+        out("")
+        out_lines(to_text(("job", "in Slurm", "node", "why"), queued))
+    if any(one.queued is None for one in jobs):
+        say("note: Slurm does not answer here, so nothing is known of its jobs")
     of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
     of_runs += [(f"run {one['run']}, of seed {seed_word(one['seed'])} before", one["notes"]) for one in own["earlier"]]
     _write_notes([(name, own["notes"]), *of_runs], own["tags"])

@@ -16,14 +16,17 @@ from kdx.cli.options import (
     Set,
     WithinBudget,
     Workers,
+    run_options,
     seeds_of,
     set_words,
-    with_run_options,
+    slurm_options,
+    with_options,
 )
 from kdx.run_options import RunOptions
+from kdx.slurm.asked import Asked
 
 
-@with_run_options
+@with_options(options=run_options, slurm=slurm_options)
 def sweep(
     grid: Annotated[
         str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
@@ -35,6 +38,7 @@ def sweep(
     max_runs: MaxRuns = MOST_RUNS,
     budget: WithinBudget = None,
     options: RunOptions = RunOptions(),
+    slurm: Asked | None = None,
     replace: Replace = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="As `kdx plan`: say what would be done.")
@@ -47,6 +51,8 @@ def sweep(
     Example: kdx sweep quickstart --workers 2
 
     Example: kdx sweep quickstart --budget 6h
+
+    Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
     from kdx.cli.plan import plan as say_plan
 
@@ -59,6 +65,7 @@ def sweep(
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import budget_from_now, search_and_run, with_winners
+    from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
     from kdx.store.database import open_database
@@ -67,11 +74,12 @@ def sweep(
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
 
+    refuse_budget(slurm, budget)
     limit = budget_from_now(budget)
     command = shlex.join(("kdx", "sweep", grid, *(("--seeds", seeds) if seeds else ()), *set_words(set_)))
     wanted = load_grid(grid, seeds=seeds_of(seeds), most_runs=max_runs, given=set_ or ())
     wanted = replaced(wanted, command=command)
-    refuse_what_does_not_fit(wanted, memory(visible_gpus()))
+    refuse_what_does_not_fit(wanted, None if slurm else memory(visible_gpus()))
     announce(wanted)
     try_parts(wanted)
     # This comes first, so that a missing or unfit corpus is found before anything starts.
@@ -83,4 +91,9 @@ def sweep(
             say(f"note: {message}")
         if not wanted.searched:
             register(database, wanted, wanted.grid)
+        if slurm is not None:
+            if wanted.searched:
+                register(database, with_winners(database, wanted), wanted.grid)
+            submit_workers(wanted, database, db, workers, options, slurm)
+            return
         raise typer.Exit(search_and_run(wanted, database, db, workers, options, budget=limit)[1])

@@ -1,0 +1,83 @@
+"""Submits workers of a registered sweep to Slurm."""
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from kdx.cli.console import say
+from kdx.cli.options import in_database
+from kdx.cli.wording import count_of
+from kdx.errors import KdxError
+from kdx.grid.plan import Plan
+from kdx.own_parts.layout import laid_out
+from kdx.own_parts.registry import parts_of
+from kdx.run_files.files import files_beside
+from kdx.run_files.folder_ownership import take
+from kdx.run_options import RunOptions
+from kdx.slurm.asked import Asked
+from kdx.slurm.submission import MOST_JOBS, submit
+from kdx.store.database import Database
+from kdx.store.find import sweep_named
+from kdx.sweep.decide import Action
+from kdx.sweep.decisions import decisions_in
+
+
+def refuse_budget(asked: Asked | None, budget: str | None) -> None:
+    """A budget is of one command, and workers of Slurm are many.
+
+    Raises:
+        KdxError: both are asked for.
+    """
+    if asked is not None and budget is not None:
+        raise KdxError("--budget and --slurm exclude each other", hint="--time is the time limit of a job")
+
+
+def submit_workers(
+    plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions, asked: Asked
+) -> None:
+    """Submits workers that do what is left of a registered plan, and says how they are looked after.
+
+    Args:
+        db: the database, as the user typed it.
+        workers: runs at a time in each job; None: as many as it has GPUs, or else cores.
+    """
+    if moved := take(database):
+        say(f"note: {moved}")
+    files = files_beside(database.location)
+    todo = (Action.START, Action.CONTINUE, Action.EVALUATE, Action.REPEAT, Action.WAIT)
+    left = sum(one.action in todo for one in decisions_in(database, plan, files))
+    where = f"{shlex.quote(plan.name)}{in_database(db)}"
+    if not left and not plan.searched:
+        say(f"nothing is left to do; next: kdx report {where}")
+        return
+    jobs = asked.jobs or (MOST_JOBS if plan.searched else min(left, MOST_JOBS))
+    hashes = {word: sha256 for cell in plan.cells for word, sha256 in cell.spec.parts.items()}
+    hashes |= {word: sha256 for cell in plan.cells if cell.search for (_, word), sha256 in cell.search.parts.items()}
+    parts = laid_out((part.word, part.sha256, part.sources) for part in parts_of(hashes))
+
+    def words(folder: Path) -> list[str]:
+        found = ["worker", plan.name, "--if-changed", options.if_changed.value]
+        found += ["--hang-after", f"{options.hang_after:g}"]
+        found += ["--workers", str(workers)] if workers else []
+        return [*found, "--parts", str(folder)] if parts else found
+
+    sweep = (sweep_named(database, plan.name), plan.name)
+    environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
+    environment.pop("KDX_WORKERS", None)  # of this machine
+    again = f"kdx resume {shlex.quote(plan.name)} --slurm"
+    done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)
+    if lacking:
+        say(f"note: {lacking}")
+    arrays = ", ".join(map(str, done.arrays))
+    runs = "a search" if plan.searched else count_of(left, "run")
+    say(f"submitted {count_of(done.jobs, 'job')} ({arrays}) for {runs} of {plan.name}; logs in {done.folder}")
+    say(f"next: kdx status {where}, or kdx cancel {where}")
+
+
+def _from_anywhere(db: str) -> str:
+    """The address of the database for a process in another folder."""
+    scheme, slashes, path = db.partition("sqlite:///")
+    if slashes and not scheme:
+        return f"{slashes}{Path(path).expanduser().absolute()}"
+    return db if "://" in db else str(Path(db).expanduser().absolute())

@@ -1,0 +1,1 @@
+"""Slurm starts workers; what they do comes from the database, and Slurm's word decides nothing about a run."""

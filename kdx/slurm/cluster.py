@@ -1,0 +1,108 @@
+"""Slurm's own programs: sbatch, squeue, scancel and scontrol. Many clusters have no sacct, so nothing asks it."""
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kdx.errors import KdxError
+
+SECONDS = 60
+"""That a program may take to answer."""
+_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r")  # array, place in it, own id, state, nodes, why it waits
+_MOST_ARRAY = 1001  # Slurm's own default of MaxArraySize
+_LONGEST = 4000  # characters of an answer in a message
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job in the queue: a task of an array."""
+
+    array: int
+    """The id that sbatch gave for the array."""
+    task: str
+    """Its place in the array; several, such as `2-7`, where they are not apart yet."""
+    id: str
+    """As scancel and scontrol take it."""
+    state: str
+    """Slurm's word, such as RUNNING; one that kdx does not know is shown as it is."""
+    node: str
+    reason: str
+    """Why it waits, such as Resources."""
+
+
+def submit(script: str, environment: Mapping[str, str]) -> int:
+    """Hands a script to sbatch, and returns the id of the job.
+
+    Args:
+        script: its text, with the options of sbatch.
+        environment: of the jobs.
+
+    Raises:
+        KdxError: Slurm refuses it; nothing is queued.
+    """
+    answer = _run(["sbatch", "--parsable", "--export=ALL"], script, environment)
+    found = re.fullmatch(r"(\d+)(?:;.*)?", answer.strip().splitlines()[-1] if answer.strip() else "")
+    if found is None:
+        raise KdxError(f"sbatch answered `{answer.strip()[:200]}`, which names no job", hint="look at: squeue --me")
+    return int(found[1])
+
+
+def queue(arrays: Sequence[int]) -> tuple[Job, ...]:
+    """The jobs of these arrays that Slurm still knows as waiting or at work.
+
+    One that is not among them has left the queue, in whatever way. Nothing follows from that for its runs.
+
+    Raises:
+        KdxError: Slurm does not answer.
+    """
+    if not arrays:
+        return ()
+    # All of the user's: where Slurm has forgotten a job, asking for it by its number is an error.
+    answer = _run(["squeue", "--noheader", "--array", "--me", "--format", "|".join(_FIELDS)])
+    asked = {str(array) for array in arrays}
+    lines = [line.split("|") for line in answer.splitlines() if line.count("|") == len(_FIELDS) - 1]
+    return tuple(Job(int(array), *others) for array, *others in lines if array in asked)
+
+
+def cancel(arrays: Sequence[int]) -> None:
+    """Takes arrays out of the queue and ends those of their jobs that are at work.
+
+    Raises:
+        KdxError: Slurm refuses.
+    """
+    if arrays:
+        _run(["scancel", *map(str, arrays)])
+
+
+def largest_array() -> int:
+    """One more than the largest place that an array may have here; 0: arrays are switched off."""
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _run(["scontrol", "show", "config"]), re.MULTILINE)
+    return int(found[1]) if found else _MOST_ARRAY
+
+
+def partitions() -> tuple[str, ...]:
+    """The names of the partitions, as far as Slurm tells them."""
+    try:
+        return tuple(dict.fromkeys(_run(["sinfo", "--noheader", "--format", "%R"]).split()))
+    except KdxError:
+        return ()
+
+
+def _run(command: Sequence[str], text: str = "", environment: Mapping[str, str] | None = None) -> str:
+    program = command[0]
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+        )
+    except FileNotFoundError:
+        problem, hint = f"there is no program `{program}` here", "type this on a machine that submits jobs to Slurm"
+        raise KdxError(problem, place="--slurm", hint=hint) from None
+    except subprocess.TimeoutExpired:
+        problem, hint = f"{program} gave no answer within {SECONDS} s", "scontrol ping says if Slurm's controller is up"
+        raise KdxError(problem, place="--slurm", hint=hint) from None
+    if done.returncode:
+        said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").split())
+        allowed = partitions() if "partition" in said and program == "sbatch" else None
+        raise KdxError(f"{program} refuses: {said[:_LONGEST]}", allowed=allowed or None)
+    return done.stdout

@@ -1,0 +1,159 @@
+"""Submits workers of a sweep to Slurm, with a copy of the source, and remembers the jobs beside the runs' files."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from kdx.errors import KdxError
+from kdx.files import read_file, write_whole
+from kdx.run_files.files import translate_errors
+from kdx.slurm import cluster
+from kdx.slurm.asked import Asked
+from kdx.slurm.job_script import job_script
+
+MOST_JOBS = 10
+"""Workers that are submitted where nobody says how many."""
+FOLDER = "slurm"
+"""In the folder of the runs' files."""
+_SOURCE, _PARTS, _SCRIPT = "source", "parts", "job.sh"
+_OF_A_LIMIT = "MaxSubmit"
+"""In the names of all of Slurm's limits on how many jobs somebody may have queued."""
+_NOTE = "submission.json"
+_LONGEST = 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was submitted at once."""
+
+    sweep: int
+    """Id of the sweep."""
+    arrays: tuple[int, ...]
+    """Ids of job arrays."""
+    jobs: int
+    """How many jobs they are together."""
+    made: float
+    """Seconds since 1970."""
+    folder: Path
+    """With the source that its workers use, the script and the logs."""
+
+    def log(self, job: str) -> Path:
+        """Of a job, such as `123_0`."""
+        return self.folder / f"{job}.log"
+
+
+def submit(
+    run_files: Path,
+    sweep: tuple[int, str],
+    asked: Asked,
+    jobs: int,
+    words: Callable[[Path], list[str]],
+    environment: Mapping[str, str],
+    again: str,
+    parts: Mapping[str, str],
+) -> tuple[Submission, str | None]:
+    """Submits so many workers; what was submitted, and why that is not all of it, where it is not.
+
+    Workers are alike, and each takes what is left, so that fewer do all the work as well.
+
+    Args:
+        run_files: the folder of the runs' files.
+        sweep: its id and name.
+        jobs: how many workers.
+        words: folder of the parts' sources → the command line after `kdx`.
+        environment: of the jobs; it has the address of the database, which is in no script and in no list of processes.
+        again: the command that submits workers anew.
+        parts: path → text of each source that is not of kdx.
+
+    Raises:
+        KdxError: Slurm refuses the first of them; nothing is queued.
+        StorageError: the source cannot be copied.
+    """
+    largest = cluster.largest_array()
+    if not largest:
+        raise KdxError("this Slurm takes no job arrays: MaxArraySize is 0", place="--slurm")
+    folder = _new_folder(run_files)
+    done: Submission | None = None
+    try:
+        with translate_errors(folder):
+            _copy_source(folder / _SOURCE)
+            for path, text in parts.items():
+                target = folder / _PARTS / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text)
+        while (queued := done.jobs if done else 0) < jobs:
+            count = min(jobs - queued, largest)
+            script = job_script(
+                asked,
+                sweep=sweep[1],
+                folder=folder,
+                source=folder / _SOURCE,
+                array=f"0-{count - 1}",
+                words=words(folder / _PARTS),
+                again=again,
+            )
+            with translate_errors(folder):
+                write_whole(folder / _SCRIPT, script.encode())
+            try:
+                array = cluster.submit(script, environment)
+            except KdxError as error:
+                if _OF_A_LIMIT in error.problem and count > 1:
+                    largest = count // 2  # so many at once are above what the user may submit
+                    continue
+                if done is None:
+                    raise
+                return done, f"{queued} of {jobs} jobs are submitted, and do all the work: {error.problem}"
+            done = Submission(sweep[0], (*(done.arrays if done else ()), array), queued + count, time.time(), folder)
+            _remember(done)
+    finally:
+        if done is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    assert done is not None
+    return done, None
+
+
+def submissions(run_files: Path) -> Iterator[Submission]:
+    """Those of a database, the oldest first; notes that are not of kdx are passed over."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(run_files / FOLDER) if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return
+    for name in names:
+        folder = run_files / FOLDER / name
+        try:
+            note = json.loads(read_file(folder / _NOTE, _LONGEST, follow=False))
+            yield Submission(
+                int(note["sweep"]), tuple(map(int, note["arrays"])), int(note["jobs"]), float(note["made"]), folder
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # it was being submitted, or is not of kdx
+
+
+def _remember(one: Submission) -> None:
+    note: dict[str, Any] = {"sweep": one.sweep, "arrays": list(one.arrays), "jobs": one.jobs, "made": one.made}
+    with translate_errors(one.folder):
+        write_whole(one.folder / _NOTE, json.dumps(note).encode())
+
+
+def _new_folder(run_files: Path) -> Path:
+    with translate_errors(run_files):
+        (run_files / FOLDER).mkdir(parents=True, exist_ok=True)
+        while True:
+            folder = run_files.resolve() / FOLDER / f"{time.time_ns()}"
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+
+
+def _copy_source(target: Path) -> None:
+    """The package as it is now, so that later edits do not reach jobs that wait."""
+    with as_file(files("kdx")) as package:
+        shutil.copytree(package, target / "kdx", ignore=shutil.ignore_patterns("__pycache__"))

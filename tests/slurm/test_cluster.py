@@ -1,0 +1,67 @@
+"""Slurm's programs, and what they say where something is amiss."""
+
+import os
+
+import pytest
+
+from kdx.errors import KdxError
+from kdx.slurm import cluster as slurm
+
+
+def test_a_job_is_known_by_the_number_that_sbatch_says(played):
+    folder = played(sbatch="cat > /dev/null; echo '4711;otherwhere'")
+    assert slurm.submit("#!/bin/bash\n", os.environ) == 4711
+    assert (folder / "sbatch.words").read_text() == "--parsable --export=ALL\n", "no address of a database is in them"
+
+
+@pytest.mark.parametrize("answer", ["", "Submitted", "12 13"])
+def test_an_answer_without_a_number_is_told(played, answer):
+    played(sbatch=f"cat > /dev/null; echo '{answer}'")
+    with pytest.raises(KdxError, match="which names no job"):
+        slurm.submit("#!/bin/bash\n", os.environ)
+
+
+def test_the_queue_has_only_the_jobs_that_were_asked_for_and_any_state_as_it_is(played):
+    played(
+        squeue="echo '3|0|8|RUNNING|n1|None'; echo '3|2-7|3|PENDING||Resources'; echo '4|0|4|RUNNING|n2|None'; echo odd"
+    )
+    assert slurm.queue([3, 5]) == (
+        slurm.Job(3, "0", "8", "RUNNING", "n1", "None"),
+        slurm.Job(3, "2-7", "3", "PENDING", "", "Resources"),
+    )
+    assert slurm.queue([]) == ()
+
+
+def test_a_program_that_is_not_there_is_one_message(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(KdxError, match="there is no program `sbatch` here") as caught:
+        slurm.submit("", {"PATH": "/nowhere"})
+    assert "submits jobs to Slurm" in str(caught.value.hint)
+    assert slurm.partitions() == ()
+
+
+def test_one_that_never_answers_is_one_message(played, monkeypatch):
+    monkeypatch.setattr(slurm, "SECONDS", 0.2)
+    played(scontrol="exec sleep 5")
+    with pytest.raises(KdxError, match="no answer within"):
+        slurm.largest_array()
+
+
+def test_a_refusal_has_slurms_words_and_for_a_partition_those_that_there_are(played):
+    played(
+        sbatch="echo 'sbatch: error: invalid partition specified: x' >&2; exit 1", sinfo="echo gpu; echo cpu; echo gpu"
+    )
+    with pytest.raises(KdxError, match="sbatch refuses: sbatch: error: invalid partition specified: x") as caught:
+        slurm.submit("#!/bin/bash\n", os.environ)
+    assert caught.value.allowed == "gpu, cpu" or caught.value.allowed == ("gpu", "cpu")
+
+
+def test_a_real_slurm_answers(cluster):
+    assert slurm.partitions() == ("main",)
+    assert slurm.largest_array() == 100
+    number = slurm.submit("#!/bin/bash\n#SBATCH --array=0-2\n#SBATCH --output=/dev/null\nsleep 30\n", os.environ)
+    jobs = slurm.queue([number])
+    assert sorted(job.task for job in jobs) == ["0", "1", "2"] and {job.array for job in jobs} == {number}
+    slurm.cancel([number])
+    assert all(job.state in ("COMPLETING", "CANCELLED") for job in slurm.queue([number]))
+    assert slurm.queue([10**9]) == (), "one that Slurm has forgotten, or never had"

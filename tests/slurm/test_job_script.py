@@ -1,0 +1,107 @@
+"""The script of a job, run by bash with a worker that is played."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kdx.slurm.asked import Asked
+from kdx.slurm.job_script import job_script
+
+WORKER = """\
+#!/bin/bash
+echo "worker $*" >> began
+trap 'echo asked >> began; exit 143' TERM
+[ "$3" = kdx ] && shift 3
+case "$2" in done) exit 0;; failed) exit 4;; esac
+while :; do sleep 0.05; done
+"""
+
+
+def started(folder: Path, sweep: str = "long", environment: dict[str, str] | None = None, **asked) -> subprocess.Popen:
+    worker = folder / "python"
+    worker.write_text(WORKER)
+    worker.chmod(0o755)
+    text = job_script(
+        Asked(python=str(worker), setup="export MODULE=loaded", **asked),
+        sweep=sweep,
+        folder=folder,
+        source=folder / "source",
+        array="0-3",
+        words=["worker", sweep],
+        again="kdx resume x --slurm",
+    )
+    script = folder / "job.sh"
+    script.write_text(text)
+    return subprocess.Popen(
+        ["bash", str(script)],
+        cwd=folder,
+        env={**os.environ, "SLURM_JOB_ID": "77", **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def begun(folder: Path) -> str:
+    end = time.monotonic() + 20
+    while not (folder / "began").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    return (folder / "began").read_text()
+
+
+@pytest.mark.parametrize(("sweep", "code"), [("done", 0), ("failed", 4)])
+def test_a_job_ends_as_its_worker_does(tmp_path, played, sweep, code):
+    folder = played(scontrol="")
+    assert started(tmp_path, sweep).wait(20) == code
+    assert begun(tmp_path).startswith(f"worker -P -m kdx worker {sweep}")
+    assert not (folder / "scontrol.words").exists()
+
+
+def test_before_its_time_limit_a_worker_leaves_and_the_job_is_queued_again(tmp_path, played):
+    folder = played(scontrol="")
+    job = started(tmp_path)
+    begun(tmp_path)
+    job.send_signal(signal.SIGUSR2)
+    assert job.wait(20) == 0
+    assert "asked" in begun(tmp_path)
+    assert (folder / "scontrol.words").read_text() == "requeue 77\n"
+
+
+def test_the_limit_of_requeues_is_said(tmp_path, played):
+    folder = played(scontrol="")
+    job = started(tmp_path, environment={"SLURM_RESTART_COUNT": "2"}, requeues=2)
+    begun(tmp_path)
+    job.send_signal(signal.SIGUSR2)
+    said, _ = job.communicate(timeout=20)
+    assert job.returncode == 143
+    assert "queued again 2 times, which is the limit; kdx resume x --slurm submits new ones" in said
+    assert not (folder / "scontrol.words").exists()
+
+
+def test_a_cancelled_job_is_not_queued_again(tmp_path, played):
+    """Slurm sends SIGTERM to every process of the job, to the worker too."""
+    folder = played(scontrol="")
+    job = started(tmp_path)
+    begun(tmp_path)
+    job.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert job.poll() is None and "asked" not in begun(tmp_path), "it waits, and asks the worker no second time"
+    subprocess.run(["pkill", "-TERM", "-P", str(job.pid)], check=False)
+    assert job.wait(20) == 143
+    assert not (folder / "scontrol.words").exists()
+
+
+def test_a_name_of_any_letters_makes_no_other_script(tmp_path):
+    name = "a b'; rm -rf x #\n#SBATCH --wrap=y"
+    text = job_script(
+        Asked(), sweep=name, folder=tmp_path, source=tmp_path, array="0", words=["worker", name], again="x"
+    )
+    # sbatch reads options down to the first command.
+    head = text.partition("\nset -u\n")[0].splitlines()
+    assert all(line.startswith("#") for line in head)
+    assert not [line for line in head if line.startswith("#SBATCH --wrap")]
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
