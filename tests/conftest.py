@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -277,3 +278,20 @@ def own_task(tmp_path, own_parts, monkeypatch) -> Path:
     monkeypatch.syspath_prepend(site.parent)
     monkeypatch.setenv("PYTHONPATH", str(site.parent))
     return folder
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    """Programs that answer as they are told: `played(sbatch="echo 7")`; each keeps its arguments and its input."""
+    folder = tmp_path / "played"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+    def play(**programs: str) -> Path:
+        for name, text in programs.items():
+            file = folder / name
+            file.write_text(f'#!/bin/bash\necho "$@" >> {folder}/{name}.words\n{text}\n')
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        return folder
+
+    return play

@@ -60,8 +60,10 @@ ALLOWED: dict[str, set[str]] = {
         "tune",
     },
     "tune": {"grid", "store"},
+    "slurm": {"run_files"},
     "cli": {
         "tune",
+        "slurm",
         "own_parts",
         "sweep",
         "run_files",

@@ -196,29 +196,39 @@ def slurm_options(
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."),
+        typer.Option(
+            "--jobs", envvar="KDX_JOBS", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."
+        ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option("--partition", envvar="KDX_SLURM_PARTITION", rich_help_panel="Slurm", help="Of Slurm.")
+        str | None, typer.Option("--partition", envvar="KDX_PARTITION", rich_help_panel="Slurm", help="Of Slurm.")
     ] = None,
     gpus_per_node: Annotated[
         str | None,
-        typer.Option("--gpus-per-node", rich_help_panel="Slurm", help="GPUs of a job, such as 1 or a100:2."),
+        typer.Option(
+            "--gpus-per-node",
+            envvar="KDX_GPUS_PER_NODE",
+            rich_help_panel="Slurm",
+            help="GPUs of a job, such as 1 or a100:2.",
+        ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option("--time", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."),
+        typer.Option(
+            "--time", envvar="KDX_TIME", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."
+        ),
     ] = None,
     account: Annotated[
-        str | None, typer.Option("--account", envvar="KDX_SLURM_ACCOUNT", rich_help_panel="Slurm", help="Who pays.")
+        str | None, typer.Option("--account", envvar="KDX_ACCOUNT", rich_help_panel="Slurm", help="Who pays.")
     ] = None,
     qos: Annotated[
-        str | None, typer.Option("--qos", envvar="KDX_SLURM_QOS", rich_help_panel="Slurm", help="Quality of service.")
+        str | None, typer.Option("--qos", envvar="KDX_QOS", rich_help_panel="Slurm", help="Quality of service.")
     ] = None,
     sbatch: Annotated[
         list[str] | None,
         typer.Option(
             "--sbatch",
+            envvar="KDX_SBATCH",
             metavar="OPTION",
             rich_help_panel="Slurm",
             help="Any other option of sbatch, such as --sbatch=--mem=8G; any number of times.",

@@ -62,6 +62,7 @@ ACTS = {
     "--keep",
     "--replace",
     "--budget",
+    "--slurm",
     "--set",
     "--unknown",
     "--unplanned",
@@ -83,6 +84,7 @@ ACTS = {
     "kdx plan --probe",
     "kdx plan --against",
     "kdx logs --follow",
+    "kdx logs --job",
     "kdx trace --grid",  # of kdx init it says which
 }
 """Options that let something happen which is refused without them, or make a command another one, of any command where

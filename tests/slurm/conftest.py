@@ -1,8 +1,7 @@
-"""A real Slurm of two nodes on this machine, and one that is played, for what a real one does in hours or never."""
+"""A real Slurm of two nodes on this machine."""
 
 import os
 import shutil
-import stat
 import subprocess
 from pathlib import Path
 
@@ -30,20 +29,3 @@ def cluster(tmp_path_factory) -> Path:
     subprocess.run(["bash", str(START), str(folder)], check=True, capture_output=True, text=True)
     yield folder
     subprocess.run(["scontrol", "shutdown"], check=False, capture_output=True)
-
-
-@pytest.fixture
-def played(tmp_path, monkeypatch):
-    """Programs that answer as they are told: `played(sbatch="echo 7")`; each keeps its arguments and its input."""
-    folder = tmp_path / "played"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-
-    def play(**programs: str) -> Path:
-        for name, text in programs.items():
-            file = folder / name
-            file.write_text(f'#!/bin/bash\necho "$@" >> {folder}/{name}.words\n{text}\n')
-            file.chmod(file.stat().st_mode | stat.S_IXUSR)
-        return folder
-
-    return play

@@ -1,0 +1,55 @@
+"""`--slurm` submits workers of a sweep; Slurm's programs are played here, `tests/slurm` has a real one."""
+
+import json
+from pathlib import Path
+
+import pytest
+from looked_after import DB, completed, planned, refused, typed
+
+from kdx.run_files.files import files_beside
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, data_home):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def slurm(played) -> Path:
+    """A Slurm that takes all jobs and keeps the environment that they get."""
+    folder = played(scontrol="echo 'MaxArraySize = 1001'")
+    played(sbatch=f"cat > {folder}/script; env > {folder}/environment; echo 11")
+    return folder
+
+
+def test_as_many_workers_are_submitted_as_there_are_runs(slurm):
+    planned(3)
+    said = typed("resume", "tiny", "--slurm", "--time", "10", "--sbatch=--mem=1G").stderr
+    assert "submitted 3 jobs (11) for 3 runs of tiny; logs in " in said
+    script = (slurm / "script").read_text()
+    assert "#SBATCH --array=0-2\n" in script and "#SBATCH --time=10\n" in script and "#SBATCH --mem=1G\n" in script
+    assert "-m kdx worker tiny --if-changed refuse --hang-after 600 &" in script
+    note = json.loads(next((files_beside(DB) / "slurm").glob("*/submission.json")).read_text())
+    assert (note["arrays"], note["jobs"]) == ([11], 3)
+
+
+def test_the_address_of_the_database_is_in_the_environment_alone(slurm, tmp_path):
+    planned(1)
+    typed("resume", "tiny", "--slurm", "--db", "sqlite:///runs.db", "--jobs", "4")
+    assert f"KDX_DB=sqlite:///{tmp_path}/runs.db\n" in (slurm / "environment").read_text()
+    assert "KDX_DB" not in (slurm / "script").read_text()
+    assert "runs.db" not in (slurm / "sbatch.words").read_text()
+
+
+def test_nothing_is_submitted_where_nothing_is_left(slurm):
+    (run,) = planned(1)
+    completed(run)
+    assert "nothing is left to do" in typed("sweep", "grid.yaml", "--slurm").stderr
+    assert not (slurm / "script").exists()
+
+
+def test_what_is_asked_of_slurm_without_it_is_refused():
+    planned(1)
+    assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
+    assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--budget", "1h").problem
+    assert "kdx sets array itself" in refused("sweep", "grid.yaml", "--slurm", "--sbatch=--array=1").problem
