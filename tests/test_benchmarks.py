@@ -11,7 +11,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.benchmarks import attention, decoding, looking, overhead, peers, report, run_cost, startup, text, throughput
+from tests.benchmarks import (
+    attention,
+    decoding,
+    looking,
+    overhead,
+    peers,
+    report,
+    run_cost,
+    searching,
+    startup,
+    text,
+    throughput,
+)
 from tests.benchmarks.__main__ import PARTS
 
 SHORT_GRID = """
@@ -71,6 +83,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "COMPLETIONS": {"sweeps": ["status", ""]},
         },
     ),
+    "searching": (searching, {"SEARCHES": 2, "TRIALS": 6}),
 }
 STAGES = {"text": "real_text", "peers": "stand_ins", "overhead": "data_home", "run_cost": "data_home"}
 

@@ -207,7 +207,8 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         choices = [row["choices"].get(axis, "–") for axis in axes]
         detail = _detail(row, working.get(row["run"]))
         tags = " ".join(row["tags"])
-        seed = seed_word(row["seed"])
+        word = seed_word(row["seed"])
+        seed = int(word) if word.isdigit() else word  # numbers stand to the right
         lines.append((row["run"], *choices, seed, row["state"], row["step"] or None, took, tags, detail))
     if lines or not searches:
         header = ("run", *axes, "seed", "state", "step", "took", "tags", "")

@@ -63,7 +63,8 @@ class PostgresqlDatabases:
     def __init__(self, server: PostgresqlServer, empty: str = "kdx_empty") -> None:
         self._server, self._empty = server, empty
         self._made: list[str] = []
-        server.execute(f"CREATE DATABASE {empty}")
+        # It is there already where tests of another backend came between.
+        server.execute(f"DROP DATABASE IF EXISTS {empty}", f"CREATE DATABASE {empty}")
         open_database(server.address(empty), write=True, create=True).close()
 
     def nowhere(self, folder: Path) -> str:

@@ -20,7 +20,11 @@ def file_of(address: str | Path) -> Path:
         return Path(address)
     from sqlalchemy import make_url
 
-    url, place = make_url(address), without_password(address)
+    place = without_password(address)
+    try:
+        url = make_url(address)
+    except ValueError:  # the port is no number
+        raise DatabaseError("this is not a database URL", place=place, allowed=ADDRESSES) from None
     if url.database in (None, "", ":memory:"):
         raise DatabaseError("several processes write it, so it must be a file", place=place, allowed="sqlite:///FILE")
     if url.host or url.port is not None or url.username or url.query or url.drivername not in _DRIVERS:

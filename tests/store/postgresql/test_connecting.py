@@ -156,8 +156,7 @@ def test_a_server_that_stays_away_is_told_once_patience_ends(postgresql_server: 
 
 def test_a_wait_for_a_lock_can_be_broken_off(address: str, database):
     code = f"""
-        from kdx.store.backends import backend_of
-from kdx.store.database import open_database
+        from kdx.store.database import open_database
         database = open_database({address!r}, write=True, patient=True)
         print("waits", flush=True)
         with database.write():
