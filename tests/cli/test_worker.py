@@ -121,7 +121,7 @@ def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
 
 
 def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_same_bits(folder):
-    planned(folder, steps=6000, seeds=2)
+    planned(folder, steps=4000, seeds=2)
     interrupted(folder)
     victim = worker(folder)
     wait_for(lambda: runs(folder)[0].attempt == 2 and attempts(folder)[0][1].resumed_step, victim)
@@ -134,11 +134,12 @@ def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_sam
     assert [one.outcome for one in tried[0]] == ["interrupted", "lost", "completed"]
     assert all(one.resumed_step > 0 for one in tried[0][1:])
     assert [one.outcome for one in tried[1]] == ["completed"]
-    planned(folder, database="whole.db", steps=6000, seeds=2)
+    planned(folder, database="whole.db", steps=4000, seeds=2)
     assert ends(worker(folder, "--db", "whole.db"))[0] == 0
     assert numbers(folder) == numbers(folder, "whole.db") != []
 
 
+@pytest.mark.long
 def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on(folder):
     planned(folder, steps=MANY, seeds=1)
     code, said = ends(worker(folder, "--max-time", "1m"))
@@ -170,6 +171,7 @@ def test_a_worker_on_another_machine_joins_at_once_and_takes_over_when_a_lease_h
     assert ends(other)[0] == 143
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_added_while_a_worker_waits_is_done(folder):
     planned(folder, seeds=1)
     process = worker(folder, "--wait", "0.5m")

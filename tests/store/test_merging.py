@@ -158,7 +158,8 @@ def test_what_is_in_the_target_stands(two, backend):
 )
 def test_other_results_are_a_conflict_and_nothing_of_the_run_changes(two, backend, change, differences):
     written(two[0], (0, 0, "completed", {"host": "a"}))
-    written(two[1], (0, 0, change.pop("state", "completed"), {"host": "b", **change}), (1, 1, "completed"))
+    others = {key: value for key, value in change.items() if key != "state"}
+    written(two[1], (0, 0, change.get("state", "completed"), {"host": "b", **others}), (1, 1, "completed"))
     before = of(two[0])
     merged = merge([two[1]], two[0])
     (conflict,) = merged.conflicts
