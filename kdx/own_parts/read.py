@@ -1,8 +1,10 @@
 """Finds parts of one's own and reads their sources; nothing of them is run."""
 
 import ast
+import functools
 import os
 import re
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,11 +70,20 @@ def find(axis: str, word: str, folder: Path) -> OwnPart | None:
 
 def installed() -> Iterator[tuple[str, str]]:
     """(axis, word) of every word that an installed package brings."""
-    from importlib.metadata import entry_points  # late, as below
-
     for axis, group in GROUPS.items():
-        for word in sorted(entry_points(group=group).names):
+        for word in sorted(_entries(group, tuple(sys.path))):
             yield axis, word
+
+
+@functools.cache
+def _entries(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
+    """Word → what brings it, of packages on this path; once a process, for it reads a file of every package there."""
+    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
+
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        found.setdefault(entry.name, entry)
+    return found
 
 
 def find_any(word: str, folder: Path) -> OwnPart:
@@ -96,9 +107,7 @@ def _of_file(axis: str, word: str, folder: Path) -> OwnPart:
 
 
 def _of_package(axis: str, word: str) -> OwnPart | None:
-    from importlib.metadata import entry_points  # late: it takes as long to import as a small grid takes to plan
-
-    entry = next(iter(entry_points(group=GROUPS[axis], name=word)), None)
+    entry = _entries(GROUPS[axis], tuple(sys.path)).get(word)
     if entry is None:
         return None
     top = entry.module.partition(".")[0]
