@@ -47,21 +47,19 @@ class Submitted:
 
 def submitted(database: "Database") -> dict[int, list[Submitted]]:
     """Sweep id → what was submitted for it, the oldest first. Slurm is asked once, and only if there is any."""
-    folder = _folder(database)
-    if not folder.is_dir():
-        return {}
     from kdx.errors import KdxError
+    from kdx.run_files.files import files_beside
     from kdx.slurm.cluster import queue
     from kdx.slurm.submission import submissions
 
-    every = list(submissions(folder.parent))
+    every = list(submissions(files_beside(database.location)))
     try:
         queued: tuple[Job, ...] | None = queue([array for one in every for array in one.arrays])
     except KdxError:
         queued = None
     found: dict[int, list[Submitted]] = {}
     for one in every:
-        its = None if queued is None else tuple(job for job in queued if job.array in one.arrays)
+        its = None if queued is None else tuple(job for job in queued if one.has(job))
         found.setdefault(one.sweep, []).append(Submitted(one, its))
     return found
 
@@ -92,18 +90,13 @@ def log_of_job(database: "Database", job: str) -> Path:
     import re
 
     from kdx.errors import KdxError
+    from kdx.run_files.files import files_beside
     from kdx.slurm.submission import submissions
 
     found = re.fullmatch(r"(\d+)_\d+", job, re.ASCII)
-    every = list(submissions(_folder(database).parent))
+    every = list(submissions(files_beside(database.location)))
     for one in every:
         if found and int(found[1]) in one.arrays:
             return one.log(job)
     known = tuple(f"{array}_0" for one in every for array in one.arrays)
     raise KdxError(f"no job `{job}` was submitted for this database", allowed=known or None, hint="kdx status SWEEP")
-
-
-def _folder(database: "Database") -> Path:
-    from kdx.run_files.files import files_beside
-
-    return files_beside(database.location) / "slurm"

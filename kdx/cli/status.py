@@ -64,7 +64,7 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
     from kdx.store.reading import sweeps
     from kdx.store.records import FINAL, OVER
     from kdx.store.remarks import remarks
-    from kdx.store.search_progress import progress
+    from kdx.store.search_progress import progress, seconds_of_trials
     from kdx.store.search_progress import work as work_of_trials
     from kdx.store.status import times, work
     from kdx.sweep.forecast import seconds_left
@@ -86,13 +86,14 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
         searches[search.sweep_id].append(search)
     held_up = {each.id: held_up_in(database, each.id) for each in summaries if set(each.counts) - FINAL}
     jobs = submitted(database)
+    took = seconds_of_trials(database) if any(one.left for its in searches.values() for one in its) else {}
     rows: list[dict[str, Any]] = []
     for each in summaries:
         alive = [one for one in working[each.id] if _alive(one)]
         left = seconds_left(cells[each.id], alive) if each.id in unfinished else 0.0
         searched = searches[each.id]
         if any(one.left for one in searched):
-            left = _seconds_of_trials(database, each.id, searched, len(alive))
+            left = _seconds_of_trials(took.get(each.id), searched, len(alive))
         rows.append(
             {
                 "sweep": each.name,
@@ -268,13 +269,8 @@ def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[Wor
     out("")
 
 
-def _seconds_of_trials(
-    database: "Database", sweep_id: int, searches: "Sequence[SearchProgress]", workers: int
-) -> float | None:
-    """Until all trials have ended, if each takes as long as those that have; None: none has."""
-    from kdx.store.search_progress import seconds_of_trials
-
-    mean = seconds_of_trials(database).get(sweep_id)
+def _seconds_of_trials(mean: float | None, searches: "Sequence[SearchProgress]", workers: int) -> float | None:
+    """Until all trials have ended, if each run takes as long as those that have on average; None: none has."""
     return None if mean is None else mean * sum(one.left * one.seeds for one in searches) / max(1, workers)
 
 

@@ -7,6 +7,7 @@ from kdx.errors import KdxError
 
 OURS = (
     "array",
+    "chdir",
     "job-name",
     "output",
     "error",

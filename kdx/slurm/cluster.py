@@ -9,7 +9,7 @@ from kdx.errors import KdxError
 
 SECONDS = 60
 """That a program may take to answer."""
-_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r")  # array, place in it, own id, state, nodes, why it waits
+_FIELDS = ("%F", "%K", "%A", "%T", "%N", "%r", "%Z")  # array, place in it, own id, state, nodes, why it waits, folder
 _MOST_ARRAY = 1001  # Slurm's own default of MaxArraySize
 _LONGEST = 4000  # characters of an answer in a message
 
@@ -29,6 +29,8 @@ class Job:
     node: str
     reason: str
     """Why it waits, such as Resources."""
+    folder: str
+    """In which it works. Another cluster gives the same numbers again, so that a number alone names no job."""
 
 
 def submit(script: str, environment: Mapping[str, str]) -> int:

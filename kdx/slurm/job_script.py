@@ -20,7 +20,6 @@ _SCRIPT = """\
 set -u
 {setup}
 export PYTHONPATH={source}
-cd {folder} || exit 1
 asked=
 worker=
 trap 'asked=limit; kill -TERM "$worker" 2>/dev/null' USR2
@@ -51,7 +50,7 @@ def job_script(
 
     Args:
         sweep: name of the sweep.
-        folder: in which logs are written.
+        folder: in which it works, by which its jobs are known, and in which logs are written.
         source: folder with the package that the workers use.
         array: places of the array, such as `0-7`.
         words: of the command line after `kdx`.
@@ -60,6 +59,7 @@ def job_script(
     flags = [
         f"--job-name={_one_word(sweep)}",
         f"--array={array}",
+        f"--chdir={folder}",
         f"--output={folder}/%A_%a.log",
         "--open-mode=append",
         "--requeue",
@@ -72,7 +72,6 @@ def job_script(
         sweep=" ".join(sweep.split()),
         setup=asked.setup or ":",
         source=shlex.quote(str(source)),
-        folder=shlex.quote(str(folder)),
         command=f"{python} -P -m kdx {shlex.join(words)}",
         leaves=LEAVES,
         requeues=asked.requeues,

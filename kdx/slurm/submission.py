@@ -43,6 +43,10 @@ class Submission:
     folder: Path
     """With the source that its workers use, the script and the logs."""
 
+    def has(self, job: cluster.Job) -> bool:
+        """Whether it is one of these, and not of another cluster's, or of a folder that was copied."""
+        return job.array in self.arrays and job.folder == str(self.folder.resolve())
+
     def log(self, job: str) -> Path:
         """Of a job, such as `123_0`."""
         return self.folder / f"{job}.log"

@@ -20,7 +20,10 @@ def folder(tmp_path, monkeypatch):
 def jobs(played) -> Path:
     """A sweep with an array of two jobs, of which one is at work; its folder."""
     planned()
-    played(squeue="echo '7|0|8|RUNNING|n1|None'", scancel="true")
+    there = files_beside(DB).absolute() / "slurm" / "1"
+    # Of two with one number the other is not ours.
+    other = "echo '7|1|9|RUNNING|n2|None|/elsewhere'"
+    played(squeue=f"echo '7|0|8|RUNNING|n1|None|{there}'; {other}", scancel="true")
     with open_database(DB, write=False) as database:
         note = {"sweep": sweep_named(database, "tiny"), "arrays": [7], "jobs": 2, "made": 1.0}
     folder = files_beside(DB) / "slurm" / "1"

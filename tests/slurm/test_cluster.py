@@ -22,12 +22,11 @@ def test_an_answer_without_a_number_is_told(played, answer):
 
 
 def test_the_queue_has_only_the_jobs_that_were_asked_for_and_any_state_as_it_is(played):
-    played(
-        squeue="echo '3|0|8|RUNNING|n1|None'; echo '3|2-7|3|PENDING||Resources'; echo '4|0|4|RUNNING|n2|None'; echo odd"
-    )
+    lines = ("3|0|8|RUNNING|n1|None|/a", "3|2-7|3|PENDING||Resources|/a", "4|0|4|RUNNING|n2|None|/a", "odd")
+    played(squeue="; ".join(f"echo '{line}'" for line in lines))
     assert slurm.queue([3, 5]) == (
-        slurm.Job(3, "0", "8", "RUNNING", "n1", "None"),
-        slurm.Job(3, "2-7", "3", "PENDING", "", "Resources"),
+        slurm.Job(3, "0", "8", "RUNNING", "n1", "None", "/a"),
+        slurm.Job(3, "2-7", "3", "PENDING", "", "Resources", "/a"),
     )
     assert slurm.queue([]) == ()
 
