@@ -47,13 +47,13 @@ def resume(
 
     Example: kdx resume quickstart --slurm --jobs 4
     """
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
     from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
     from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording, searches
-    from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
@@ -64,7 +64,7 @@ def resume(
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
             if failed:
