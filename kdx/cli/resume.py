@@ -51,6 +51,7 @@ def resume(
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
     from kdx.cli.submitting import refuse_budget, submit_workers
+    from kdx.cli.wording import count_of
     from kdx.data.plan_corpora import prepare_data
     from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording, searches
@@ -96,7 +97,7 @@ def resume(
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
     if failures:
         codes.append(FAILED)
-        say(f"{len(failures)} runs failed before; try them again with: kdx resume --failed{where}")
+        say(f"{count_of(len(failures), 'run')} failed before; try them again with: kdx resume --failed{where}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
         again = " && ".join(retry_cancelled(name, db) for name in cancelled)
