@@ -34,15 +34,15 @@ def cancel(
     Example: kdx cancel quickstart kernel=rbf
     """
     from kdx.cli.named_runs import named_runs
+    from kdx.cli.opening import open_to_write
     from kdx.cli.wording import count_of
     from kdx.errors import KdxError
     from kdx.store import leases
-    from kdx.store.database import open_database
     from kdx.store.find import sweep_named
     from kdx.store.reading import planned_too
     from kdx.store.records import OVER
 
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         named = named_runs(database, words, db)
         over = [run for run in named.runs if run.state in OVER]
         if over and named.sweep is None:

@@ -37,6 +37,7 @@ def doctor(
 
     Example: kdx doctor --fix
     """
+    from kdx.cli.opening import open_to_write
     from kdx.run_files import moves
     from kdx.run_files.files import damaged, files_beside, listing
     from kdx.run_files.folder_ownership import settled_here, stranger
@@ -69,7 +70,7 @@ def doctor(
         if unfinished:
             found.append(Finding(str(files), moves.UNFINISHED, Repair.MOVE))
             if fix:
-                with open_database(db, write=True) as database:
+                with open_to_write(db) as database:
                     moves.finish(database)
         # Files are listed after the records are read, so that those of a run that just ended are included.
         listed = listing(files) if other is None else ()
@@ -95,15 +96,15 @@ def doctor(
 
 def _mend(db: str, found: "list[Finding]") -> "set[Finding]":
     """Makes every repair that is still needed, and returns the repaired findings."""
+    from kdx.cli.opening import open_to_write
     from kdx.run_files import files as run_files
     from kdx.run_files.repair import Repair, diagnose
     from kdx.store import leases, reading
-    from kdx.store.database import open_database
     from kdx.sweep.decide import why_lost
     from kdx.sweep.lease_holder import Liveness, liveness
 
     mended = set()
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         for one in found:
             if one.repair in (Repair.NO_WAL, Repair.MOVE):
                 mended.add(one)  # opening the database repaired it, or the folders were moved before they were listed

@@ -32,6 +32,7 @@ def evaluate(
     """
     from dataclasses import replace
 
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.running import run_plan
     from kdx.cli.sweep_argument import load_named, plan_in_file
@@ -39,11 +40,10 @@ def evaluate(
     from kdx.errors import KdxError
     from kdx.run_options import RunOptions
     from kdx.store import evaluations
-    from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
 
     wanted = plan_in_file(sweep, "evaluate")
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         record = load_named(database, sweep, wanted, db)
         plan = plan_of(record, parts)
         if wanted is not None:

@@ -73,6 +73,7 @@ def export(
 
     Example: kdx export quickstart --to quickstart-results --weights
     """
+    from kdx.cli.wording import count_of
     from kdx.errors import KdxError
     from kdx.report.folder import encoded, refuse_existing, write_folder
     from kdx.report.render.rows import to_csv, to_json
@@ -113,7 +114,7 @@ def export(
         out_json({"sweep": record.name, "folder": str(to), "files": [str(path.relative_to(to)) for path in written]})
     else:
         out("\n".join(map(str, written)))
-    counts = f"{tables['cells'].count} cells and {tables['runs'].count} runs"
+    counts = f"{count_of(tables['cells'].count, 'cell')} and {count_of(tables['runs'].count, 'run')}"
     say(f"exported {counts} of {record.name}, {len(selected)} of them selected")
 
 

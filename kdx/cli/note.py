@@ -38,9 +38,9 @@ def note(
     Example: kdx status quickstart tag=odd
     """
     from kdx.cli.named_runs import is_number, known_sweep, runs_of
+    from kdx.cli.opening import open_to_write
     from kdx.errors import KdxError
     from kdx.store import remarks
-    from kdx.store.database import open_database
     from kdx.store.reading import sweep_of
     from kdx.store.schema import TEXT
 
@@ -55,7 +55,7 @@ def note(
             raise KdxError(f"`{tag}` as a tag", allowed=allowed)
     if both := [tag for tag in tags or () if tag in (untag or ())]:
         raise KdxError(f"`{both[0]}` stands after --tag and after --untag", allowed="one of them")
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         if is_number(what):
             (run,) = runs_of(database, [what], db)
             fresh = remarks.annotate(database, run_id=run.id, text=written, tags=tags or ())

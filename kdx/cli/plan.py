@@ -164,16 +164,16 @@ def _counts(wanted: "Plan", found: "Outlook") -> str:
     of_skipped = f" ({stale} of them stale)" if stale else ""
     words = [f"{count} to {action}{of_skipped if action == 'skip' else ''}" for action, count in actions.items()]
     of_sources = in_words(wanted.seeds)
-    seeds = wanted.seed_rule or f"{len(wanted.seeds)} seeds" + (f" ({of_sources})" if of_sources else "")
+    seeds = wanted.seed_rule or count_of(len(wanted.seeds), "seed") + (f" ({of_sources})" if of_sources else "")
     cells = len({cell.id for cell in wanted.trained})
     searched = len(wanted.cells) - len(wanted.trained)
     if not cells:
         return f"{count_of(searched, 'cell')} to search"
-    text = f"{len(found.runs)} runs of {cells} cells × {seeds}: {', '.join(words)}"
+    text = f"{count_of(len(found.runs), 'run')} of {count_of(cells, 'cell')} × {seeds}: {', '.join(words)}"
     if searched:
         text += f"; {count_of(searched, 'more cell')} to search"
     to_make = sum(len(each.decision.missing) for each in found.runs if each.decision.action.value != "skip")
-    return f"{text}; {to_make} evaluations to make" if to_make else text
+    return f"{text}; {count_of(to_make, 'evaluation')} to make" if to_make else text
 
 
 def _probed(wanted: "Plan", found: "Outlook", notes: list[str]) -> "Outlook":

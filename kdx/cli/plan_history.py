@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+from kdx.cli.wording import count_of
 from kdx.grid.difference import Contents, Difference, difference
 from kdx.sanitize import sanitize, spelled_out
 from kdx.store import plans
@@ -40,7 +41,7 @@ class PlanHistory:
                 yield ""
             when = datetime.fromtimestamp(one.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             seeds = len(one.grid.get("seeds", ()))
-            yield f"plan {number}, {when}: {len(one.cells):,} cells × {seeds} seeds"
+            yield f"plan {number}, {when}: {count_of(len(one.cells), 'cell')} × {count_of(seeds, 'seed')}"
             if command := one.grid.get("command"):
                 yield f"  by {sanitize(command)}"
             if change is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.wording import cell_name, run_name, size
+from kdx.cli.wording import cell_name, count_of, run_name, size
 from kdx.data.plan_corpora import PlannedCorpus
 from kdx.durations import in_words
 from kdx.grid.difference import Difference
@@ -108,7 +108,7 @@ def costs(found: Outlook, at_a_time: int, available: int | None, free: int | Non
     ends = (datetime.now() + timedelta(seconds=wall)).strftime("%a %H:%M" if wall < 6 * 86400 else "%Y-%m-%d")
     parts = [f"{in_words(sum(seconds))} of computing"]
     if at_a_time > 1:
-        parts.append(f"{in_words(wall)} with {at_a_time} runs at a time")
+        parts.append(f"{in_words(wall)} with {count_of(at_a_time, 'run')} at a time")
     parts.append(f"done about {ends}")
     text = f"time: {', '.join(parts)}"
     if (off := typical_error(found.errors)) is not None:

@@ -84,7 +84,7 @@ class Lines:
             to_make = self.evaluations.get("to make", 0)
             lacking = f"; {to_make} evaluations of completed runs to make" if to_make else ""
             rule = f", {self.plan.seed_rule}" if self.plan.seed_rule else ""
-            self.note(f"{self.plan.name}: {len(decisions)} runs{rule}{had}{lacking}")
+            self.note(f"{self.plan.name}: {count_of(len(decisions), 'run')}{rule}{had}{lacking}")
 
     def started(self, run: PlannedRun, attempt: int) -> None:
         self.running[run.key] = time.monotonic()

@@ -33,10 +33,10 @@ def rename(
     Example: kdx rename quickstart first-look
     """
     from kdx.cli.named_runs import known_sweep
+    from kdx.cli.opening import open_to_write
     from kdx.errors import KdxError
     from kdx.grid.load import LONGEST_NAME
     from kdx.store import sweeps
-    from kdx.store.database import open_database
     from kdx.store.reading import grids
 
     new = unicodedata.normalize("NFC", new)  # as the grid reader does
@@ -47,7 +47,7 @@ def rename(
         )
         raise KdxError(f"`{new}` cannot be the name of a sweep", allowed=allowed)
     where = in_database(db)
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         sweep_id = known_sweep(database, sweep)
         if new == sweep:
             raise KdxError(f"the sweep is called `{sweep}` already", place=db)

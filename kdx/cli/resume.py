@@ -47,13 +47,14 @@ def resume(
 
     Example: kdx resume quickstart --slurm --jobs 4
     """
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, budget_from_now, search_and_run
     from kdx.cli.submitting import refuse_budget, submit_workers
+    from kdx.cli.wording import count_of
     from kdx.data.plan_corpora import prepare_data
     from kdx.report.table.needed_seeds import without_unneeded
     from kdx.store import evaluations, reading, recording, searches
-    from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
@@ -64,7 +65,7 @@ def resume(
     codes = []
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
             record = reading.load_sweep(database, name)
             if failed:
@@ -96,7 +97,7 @@ def resume(
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
     if failures:
         codes.append(FAILED)
-        say(f"{len(failures)} runs failed before; try them again with: kdx resume --failed{where}")
+        say(f"{count_of(len(failures), 'run')} failed before; try them again with: kdx resume --failed{where}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
         again = " && ".join(retry_cancelled(name, db) for name in cancelled)

@@ -52,19 +52,19 @@ def retry(
     Example: kdx retry quickstart --failed
     """
     from kdx.cli.named_runs import named_runs
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.running import FAILED, run_plan
     from kdx.cli.wording import count_of
     from kdx.data.plan_corpora import prepare_data
     from kdx.errors import KdxError
     from kdx.store import reading, recording
-    from kdx.store.database import open_database
     from kdx.store.plan_from_records import plan_of
     from kdx.store.records import FINAL, RunState
 
     states = {RunState.FAILED} if failed else set()
     states |= {RunState.DIVERGED} if diverged else set()
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         named = named_runs(database, words, db)
         if named.whole and not (states or stale):
             allowed = "--failed, --diverged, --stale, or KEY=VALUE such as state=completed"

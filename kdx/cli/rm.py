@@ -33,15 +33,15 @@ def rm(
     Example: kdx rm quickstart
     """
     from kdx.cli.named_runs import known_sweep
+    from kdx.cli.opening import open_to_write
     from kdx.errors import KdxError
     from kdx.run_files import moves
     from kdx.run_files.files import files_beside, listing_of, remove
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.store import sweeps
-    from kdx.store.database import open_database
 
     where = in_database(db)
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         # From one state, so that what is shown is of the sweep that has this name.
         with database.read():
             shown = sweeps.removal(database, known_sweep(database, sweep), results=runs)

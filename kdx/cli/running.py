@@ -283,7 +283,9 @@ def _close(
         again: the command that goes on.
         why: it was stopped, where that was no signal.
     """
-    summary = f"{sum(counts.values())} runs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+    summary = f"{count_of(sum(counts.values()), 'run')}: " + ", ".join(
+        f"{count} {state}" for state, count in counts.items()
+    )
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"

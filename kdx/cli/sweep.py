@@ -62,13 +62,13 @@ def sweep(
     import shlex
     from dataclasses import replace as replaced
 
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import budget_from_now, search_and_run, with_winners
     from kdx.cli.submitting import refuse_budget, submit_workers
     from kdx.data.plan_corpora import prepare_data
     from kdx.grid.load import load_grid
-    from kdx.store.database import open_database
     from kdx.store.recording import register
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
@@ -85,7 +85,7 @@ def sweep(
     # This comes first, so that a missing or unfit corpus is found before anything starts.
     for note in (*wanted.notes, *prepare_data(wanted)):
         say(f"note: {note}")
-    with open_database(db, write=True, create=True) as database:
+    with open_to_write(db, create=True) as database:
         change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")

@@ -49,6 +49,7 @@ def tune(
     import shlex
     from dataclasses import replace as replaced
 
+    from kdx.cli.opening import open_to_write
     from kdx.cli.own_code import announce
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import budget_from_now, search_and_run, with_winners
@@ -57,7 +58,6 @@ def tune(
     from kdx.files import write_whole
     from kdx.grid.load import load_grid
     from kdx.grid.tuned_grid import tuned_grid
-    from kdx.store.database import open_database
     from kdx.sweep.capacity import memory, refuse_what_does_not_fit
     from kdx.sweep.gpus import visible_gpus
     from kdx.sweep.trial import try_parts
@@ -74,7 +74,7 @@ def tune(
     try_parts(wanted)
     for note in prepare_data(wanted):
         say(f"note: {note}")
-    with open_database(db, write=True, create=True) as database:
+    with open_to_write(db, create=True) as database:
         change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")

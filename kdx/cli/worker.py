@@ -66,9 +66,9 @@ def worker(
 
     Example: kdx worker quickstart --wait 10m
     """
-    from kdx.store.database import open_database
+    from kdx.cli.opening import open_to_write
 
-    with open_database(db, write=True) as database:
+    with open_to_write(db) as database:
         raise typer.Exit(_work(database, sweeps or [], db, workers, parts, max_time, wait, leave_unlike, options))
 
 

@@ -67,7 +67,7 @@ def test_cells_runs_and_curves_of_a_sweep(runs, folder):
     planned(1, name="other")
     done = typed("export", "tiny", "--to", "results")
     assert done.stdout.splitlines() == [f"results/{name}.csv" for name in ("cells", "runs", "curves")]
-    assert done.stderr == "exported 1 cells and 3 runs of tiny, 1 of them selected\n"
+    assert done.stderr == "exported 1 cell and 3 runs of tiny, 1 of them selected\n"
     assert [(one["sweep"], one["cell_id"]) for one in table("cells")] == [("tiny", runs[0].cell_id)]
     assert [(one["run_id"], one["state"], one["selected"]) for one in table("runs")] == [
         ("1", "completed", "0"),

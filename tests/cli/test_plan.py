@@ -269,4 +269,4 @@ def test_a_grid_that_tunes_shows_both_stages_and_their_time(tmp_path):
     with open_database("runs.db", write=True) as database:
         found = search(database, tuned, random.Random(0)).with_winners()
         recording.register(database, found, found.grid)
-    assert "2 runs of 2 cells × 1 seeds: 2 to start" in plan("grid.yaml").stderr
+    assert "2 runs of 2 cells × 1 seed: 2 to start" in plan("grid.yaml").stderr

@@ -38,7 +38,7 @@ def show(*arguments: str):
 def test_each_plan_is_shown_with_what_changed_and_every_file_as_written():
     shown = show("tiny", "--plans").splitlines()
     heads = [line.partition(": ")[2] for line in shown if line.startswith("plan ")]
-    assert heads == ["2 cells × 2 seeds", "1 cells × 2 seeds", "2 cells × 2 seeds"]
+    assert heads == ["2 cells × 2 seeds", "1 cell × 2 seeds", "2 cells × 2 seeds"]
     assert [line for line in shown if line.startswith("  changed")] == [
         "  changed: kernel: without exponential",
         "  changed: kernel: also exponential",

@@ -70,7 +70,7 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     planned("stopped", "interrupt", steps=4, last_step=3)
     result = resume("--workers", "3")
     assert result.exit_code == 4, "a failed run stands"
-    assert result.stderr == "1 runs failed before; try them again with: kdx resume --failed\n"
+    assert result.stderr == "1 run failed before; try them again with: kdx resume --failed\n"
     assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
     assert {(db, workers) for _, db, workers in ran} == {("runs.db", 3)}
 
@@ -93,7 +93,7 @@ def test_failed_runs_are_tried_again_only_when_asked(ran):
     planned("bad", "fail", **FAILED)
     result = resume("bad")
     assert (result.exit_code, ran) == (4, []), "else `until kdx resume; do :; done` would end with runs missing"
-    assert result.stderr == "1 runs failed before; try them again with: kdx resume --failed bad\n"
+    assert result.stderr == "1 run failed before; try them again with: kdx resume --failed bad\n"
     resume("--failed")
     assert [plan.name for plan, _, _ in ran] == ["bad"]
     with open_database("runs.db", write=False) as database:

@@ -76,8 +76,8 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
             0,
             "2 runs: 1 completed, 1 cancelled; take up again with: kdx retry tiny state=cancelled",
         ),
-        (None, {"failed": 1}, 4, "1 runs: 1 failed; try them again with: kdx resume --failed tiny"),
-        (signal.SIGTERM, {"interrupted": 1}, 143, "1 runs: 1 interrupted; go on with: kdx resume tiny"),
+        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume --failed tiny"),
+        (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; go on with: kdx resume tiny"),
     ],
 )
 def test_the_last_line_says_what_was_done_and_what_to_type_next(supervised, ends, counts, code, expected):

@@ -40,14 +40,14 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     first, second, third, fourth = done.stderr.splitlines()
-    assert first == "tiny: 1 runs"
+    assert first == "tiny: 1 run"
     assert re.fullmatch(r"started [0-9a-f]{8} translation · seed 0", second)
     assert re.fullmatch(r"completed [0-9a-f]{8} translation · seed 0: loss \d+\.\d\d valid, .* test \(\d+ s\)", third)
-    assert fourth == "1 runs: 1 completed; next: kdx report tiny"
+    assert fourth == "1 run: 1 completed; next: kdx report tiny"
 
     again = terminal.type("kdx sweep tiny.yaml")
     assert (again.returncode, again.stdout) == (0, "")
-    assert again.stderr.splitlines() == ["tiny: 1 runs, 1 of them over already", fourth]
+    assert again.stderr.splitlines() == ["tiny: 1 run, 1 of them over already", fourth]
 
     # Another sweep, which has the cell too: its new seed and the new cell run, and nothing else.
     terminal.write("failing.yaml", FAILING)

@@ -60,7 +60,7 @@ def test_it_searches_and_trains_no_winner(unbroken):
 
 def test_the_winners_are_written_as_a_grid(unbroken):
     planned = typed(unbroken, "plan", "tuned.yaml")
-    assert "2 runs of 2 cells × 1 seeds" in planned.stdout + planned.stderr, planned.stderr
+    assert "2 runs of 2 cells × 1 seed" in planned.stdout + planned.stderr, planned.stderr
     again = typed(unbroken, "tune", "grid.yaml", "--write", "tuned.yaml")
     assert again.returncode == 2 and "the file is there already" in again.stderr
 
