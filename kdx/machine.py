@@ -2,8 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+AUTO: Literal["auto"] = "auto"
 
 
 def machine() -> str:
@@ -16,9 +19,35 @@ def machine() -> str:
     return hashlib.sha256(f"kdx {name}".encode()).hexdigest()[:16]
 
 
-def runs_at_a_time(workers: int | None, gpus: Sequence[str]) -> int:
-    """How many runs go at a time: as many as somebody says, or else as there are GPUs, or else cores."""
-    return workers or len(gpus) or _cores()
+@dataclass(frozen=True)
+class AtATime:
+    """How many runs go at a time, as somebody says."""
+
+    workers: int | None = None
+    """Altogether; None: as many as GPUs have places for, or else as there are cores."""
+    per_gpu: int | Literal["auto"] | None = None
+    """On each GPU; auto: as many as fit into its memory. None: one, or `workers` divided among the GPUs."""
+
+    def runs(self, gpus: int) -> int:
+        """At a time and at most, given how many GPUs there are."""
+        if not gpus:
+            return self.workers or _cores()
+        on_each = self.on_each(gpus)
+        # Each run keeps a core busy.
+        places = gpus * on_each if on_each is not None else max(gpus, _cores())
+        return min(self.workers or places, places)
+
+    def sharing(self, gpus: int) -> int:
+        """How many of them share the memory of one GPU, or without any that of the machine, whatever they need."""
+        if not gpus:
+            return self.runs(gpus)
+        return min(self.on_each(gpus) or 1, self.runs(gpus))
+
+    def on_each(self, gpus: int) -> int | None:
+        """Runs on each of so many GPUs at a time; None: as many as fit."""
+        if self.per_gpu == AUTO:
+            return None
+        return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
 
 
 def _cores() -> int:

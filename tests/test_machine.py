@@ -1,11 +1,14 @@
-"""A machine is told by a hash that stays the same and gives nothing away."""
+"""A machine is told by a hash that stays the same and gives nothing away, and takes as many runs as it has places."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kdx import machine as module
-from kdx.machine import machine
+from kdx.machine import AtATime, machine
+
+CORES = len(os.sched_getaffinity(0))
 
 
 def test_a_machine_is_the_same_each_time():
@@ -31,3 +34,24 @@ def test_a_machine_without_an_id_has_its_name(monkeypatch):
     without = machine()
     monkeypatch.setattr(Path, "read_text", absent)
     assert machine() == without
+
+
+@pytest.mark.parametrize(
+    ("workers", "per_gpu", "gpus", "runs", "on_each", "sharing"),
+    [
+        (None, None, 0, CORES, 1, CORES),
+        (7, None, 0, 7, 7, 7),
+        (7, 2, 0, 7, 2, 7),
+        (None, None, 4, 4, 1, 1),
+        (None, 3, 4, 12, 3, 3),
+        (5, 3, 4, 5, 3, 3),
+        (2, 3, 4, 2, 3, 2),
+        (5, None, 4, 5, 2, 2),
+        (2, None, 4, 2, 1, 1),
+        (None, "auto", 4, max(4, CORES), None, 1),
+        (3, "auto", 4, 3, None, 1),
+    ],
+)
+def test_as_many_runs_go_at_a_time_as_there_are_places(workers, per_gpu, gpus, runs, on_each, sharing):
+    asked = AtATime(workers, per_gpu)
+    assert (asked.runs(gpus), asked.on_each(gpus), asked.sharing(gpus)) == (runs, on_each, sharing)

@@ -5,9 +5,11 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.options import DATABASE, Db, Parts, Workers
+from kdx.cli.options import DATABASE, Db, Parts, at_a_time_options, with_options
+from kdx.machine import AtATime
 
 
+@with_options(at_a_time=at_a_time_options)
 def evaluate(
     sweep: Annotated[
         str | None,
@@ -18,7 +20,7 @@ def evaluate(
         ),
     ] = None,
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,
 ) -> None:
@@ -62,4 +64,4 @@ def evaluate(
             evaluations.ask_for(database, record.id, plan.grid["evaluations"])
         if failed:
             evaluations.forget_failed(database, [each.id for each in record.runs])
-        raise typer.Exit(run_plan(plan, database, db, workers, RunOptions(), trains=False))
+        raise typer.Exit(run_plan(plan, database, db, at_a_time, RunOptions(), trains=False))

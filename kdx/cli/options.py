@@ -13,6 +13,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.errors import KdxError
+from kdx.machine import AUTO, AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
 from kdx.vocabulary import IfChanged
@@ -141,21 +142,44 @@ WithinBudget = Annotated[
         " runs at a time.",
     ),
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        "-w",
-        envvar="KDX_WORKERS",
-        min=1,
-        max=1024,
-        help="Runs at a time; if not said, as many as there are GPUs, or else cores. Each run has one GPU.",
-    ),
-]
-
+MOST_AT_A_TIME = 1024
 MOST_RUNS = 10_000
 MOST_SEEDS = 1_000_000
 DATABASE = "runs.db"
+
+
+def at_a_time_options(
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            "-w",
+            envvar="KDX_WORKERS",
+            min=1,
+            max=MOST_AT_A_TIME,
+            help="Runs at a time; if not said, one on each GPU, or without any as many as there are cores.",
+        ),
+    ] = None,
+    per_gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--per-gpu",
+            envvar="KDX_PER_GPU",
+            metavar="N|auto",
+            help="Runs at a time on each GPU; auto: as many as fit into its memory, which the first run shows.",
+        ),
+    ] = None,
+) -> AtATime:
+    """How many runs go at a time, from the flags of every command that starts runs.
+
+    Raises:
+        KdxError: `--per-gpu` has no such value.
+    """
+    if per_gpu is None or per_gpu == AUTO:
+        return AtATime(workers, per_gpu)
+    if per_gpu.isascii() and per_gpu.isdigit() and 1 <= int(per_gpu[:5]) <= MOST_AT_A_TIME and len(per_gpu) < 5:
+        return AtATime(workers, int(per_gpu))
+    raise KdxError(f"--per-gpu `{per_gpu}`", allowed=f"a number from 1 to {MOST_AT_A_TIME}, or {AUTO}")
 
 
 def run_options(
@@ -328,8 +352,8 @@ def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]]
     return decorated
 
 
-with_run_options = with_options(options=run_options)
-"""Gives a command the flags of `run_options` in place of its parameter `options`."""
+with_run_options = with_options(options=run_options, at_a_time=at_a_time_options)
+"""Gives a command that starts runs the flags of `options` and `at_a_time` in the places of these parameters."""
 
 
 def in_database(db: str) -> str:

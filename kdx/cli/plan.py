@@ -18,11 +18,13 @@ from kdx.cli.options import (
     Seeds,
     Set,
     WithinBudget,
-    Workers,
+    at_a_time_options,
     in_database,
     seeds_of,
     set_words,
+    with_options,
 )
+from kdx.machine import AtATime
 from kdx.seed_sources import in_words
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kdx.sweep.outlook import Outlook
 
 
+@with_options(at_a_time=at_a_time_options)
 def plan(
     grid: Annotated[
         str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
@@ -38,7 +41,7 @@ def plan(
     db: Db = DATABASE,
     seeds: Seeds = None,
     set_: Set = None,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     probe: Annotated[
         bool, typer.Option("--probe", help="Measure cells of which no like run has completed by a few steps of each.")
     ] = False,
@@ -70,6 +73,38 @@ def plan(
 
     Example: kdx plan quickstart --budget 6h
     """
+    say_plan(
+        grid,
+        db,
+        seeds,
+        set_,
+        at_a_time,
+        probe=probe,
+        against=against,
+        every=every,
+        max_runs=max_runs,
+        replace=replace,
+        budget=budget,
+        json=json,
+    )
+
+
+def say_plan(
+    grid: str,
+    db: str,
+    seeds: str | None,
+    set_: list[str] | None,
+    at_a_time: AtATime,
+    *,
+    max_runs: int,
+    replace: bool,
+    budget: str | None,
+    probe: bool = False,
+    against: str | None = None,
+    every: bool = False,
+    json: bool = False,
+) -> None:
+    """See `plan`."""
     from kdx.cli import plan_view
     from kdx.cli.planned import change_of, leaving
     from kdx.cli.running import search_lines, with_winners
@@ -77,7 +112,6 @@ def plan(
     from kdx.data.plan_corpora import corpora, prepare_data
     from kdx.errors import Faults, KdxError
     from kdx.grid.load import load_grid
-    from kdx.machine import runs_at_a_time
     from kdx.run_files.files import free_bytes
     from kdx.store.backends import backend_of
     from kdx.store.database import open_database
@@ -92,7 +126,7 @@ def plan(
         return
     gpus = visible_gpus()
     available = memory(gpus)
-    at_a_time = runs_at_a_time(workers, gpus)
+    runs, sharing = at_a_time.runs(len(gpus)), at_a_time.sharing(len(gpus))
     refuse_what_does_not_fit(wanted, available)
     # A corpus that is not prepared is refused once the plan is shown, which says what it would be prepared for.
     unfit: Faults | None = None
@@ -110,28 +144,28 @@ def plan(
             except KdxError as fault:
                 raise unfit or fault from None
             found = outlook(database, wanted)
-            of_searches = list(search_lines(wanted, database, at_a_time))
+            of_searches = list(search_lines(wanted, database, runs))
     else:
         found = outlook(None, wanted)
-        of_searches = list(search_lines(wanted, None, at_a_time))
+        of_searches = list(search_lines(wanted, None, runs))
     if probe and unfit is None:
         found = _probed(wanted, found, notes)
     free = free_bytes(backend_of(db).location)
     if json:
-        whole = plan_view.to_json(wanted, found, change, corpora(wanted), at_a_time, available, free)
-        out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, at_a_time))})
+        whole = plan_view.to_json(wanted, found, change, corpora(wanted), runs, sharing, available, free)
+        out_json(whole | {"budget": limit and plan_view.budget_to_json(found.within(limit, runs))})
     else:
         out_lines(plan_view.lines(found, every=every))
         notes += [
             *of_searches,
             *impossible_evaluations(wanted),
-            *plan_view.costs(found, at_a_time, available, free),
+            *plan_view.costs(found, runs, sharing, available, free),
         ]
         if open_ := sum(each.standing is Standing.OPEN for each in found.runs):
             notes.append(f"{open_} runs at most come beside what is said of time and disk, as looks show")
         if change and (gone := leaving(change, wanted, db)):
             notes.append(gone)
-        if limit and (within := what_is_left_out(limit, found.within(limit, at_a_time), wanted)):
+        if limit and (within := what_is_left_out(limit, found.within(limit, runs), wanted)):
             notes.append(within)
         for note in notes:
             say(f"note: {note}")
@@ -140,7 +174,8 @@ def plan(
     if not json:
         options = f" --seeds {shlex.quote(seeds)}" if seeds else ""
         options += "".join(f" {shlex.quote(word)}" for word in set_words(set_))
-        options += f" --workers {workers}" if workers else ""
+        options += f" --workers {at_a_time.workers}" if at_a_time.workers else ""
+        options += f" --per-gpu {at_a_time.per_gpu}" if at_a_time.per_gpu else ""
         options += f" --max-runs {max_runs}" if max_runs != MOST_RUNS else ""
         options += " --replace" if replace else ""
         options += f" --budget {limit.text}" if limit else ""

@@ -93,11 +93,12 @@ def _range_of(known: list[Forecast]) -> Iterator[str]:
         yield f"it holds at most {size(min(memory))} to {size(max(memory))}"
 
 
-def costs(found: Outlook, at_a_time: int, available: int | None, free: int | None) -> Iterator[str]:
+def costs(found: Outlook, at_a_time: int, sharing: int, available: int | None, free: int | None) -> Iterator[str]:
     """What it costs to train all that is left, in one note each: time, memory and disk.
 
     Args:
         at_a_time: how many runs are trained at a time.
+        sharing: how many of them share one memory.
         available: bytes of memory that there are; None: not known.
         free: bytes that are free on the disk with the files of runs; None: not known.
     """
@@ -116,11 +117,11 @@ def costs(found: Outlook, at_a_time: int, available: int | None, free: int | Non
     if unknown := len(found.unknown):
         text += f"; {unknown} of {len(found.cells)} cells are not in it, for no like run has completed: see --probe"
     yield text
-    held = found.memory(at_a_time)
+    held = found.memory(sharing)
     if held is not None and available is not None and held > available:
         yield (
-            f"memory: {size(held)} with {at_a_time} runs at a time, but there are {size(available)} here;"
-            f" --workers says how many go at a time"
+            f"memory: {size(held)} with {count_of(sharing, 'run')} at a time, but there are {size(available)} here;"
+            f" --workers and --per-gpu say how many go at a time"
         )
     needed = found.disk(at_a_time)
     if needed is not None and free is not None:
@@ -134,6 +135,7 @@ def to_json(
     change: Difference | None,
     corpora: tuple[PlannedCorpus, ...],
     at_a_time: int,
+    sharing: int,
     available: int | None,
     free: int | None,
 ) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def to_json(
             "wall_seconds": found.wall_time(at_a_time) if seconds or not found.cells else None,
             "cells_unknown": len(found.unknown),
             "errors": list(found.errors),
-            "peak_memory": found.memory(at_a_time),
+            "peak_memory": found.memory(sharing),
             "memory_available": available,
             "disk": found.disk(at_a_time),
             "disk_free": free,

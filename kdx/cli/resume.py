@@ -12,25 +12,26 @@ from kdx.cli.options import (
     Db,
     Parts,
     WithinBudget,
-    Workers,
+    at_a_time_options,
     in_database,
     retry_cancelled,
     run_options,
     slurm_options,
     with_options,
 )
+from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
 
 
-@with_options(options=run_options, slurm=slurm_options)
+@with_options(options=run_options, at_a_time=at_a_time_options, slurm=slurm_options)
 def resume(
     sweep: Annotated[
         str | None,
         typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; every unfinished one if not said."),
     ] = None,
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
     budget: WithinBudget = None,
@@ -88,10 +89,10 @@ def resume(
             announce(plan)
             prepare_data(plan)
             if slurm is not None:
-                submit_workers(plan, database, db, workers, options, slurm)
+                submit_workers(plan, database, db, at_a_time, options, slurm)
                 codes.append(0)
                 continue
-            codes.append(search_and_run(plan, database, db, workers, options, budget=limit)[1])
+            codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
     where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"

@@ -8,7 +8,8 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, Workers, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, with_run_options
+from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def retry(
         ),
     ],
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
     diverged: Annotated[bool, typer.Option("--diverged", help="Only runs that diverged.")] = False,
@@ -96,7 +97,7 @@ def retry(
             say(f"note: {', '.join(done)}")
         codes = []
         for plan, _ in plans:
-            codes.append(run_plan(plan, database, db, workers, options))
+            codes.append(run_plan(plan, database, db, at_a_time, options))
             if codes[-1] not in (0, FAILED):
                 break
         raise typer.Exit(codes[-1] if codes[-1] not in (0, FAILED) else max(codes))

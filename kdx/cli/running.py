@@ -17,7 +17,7 @@ from kdx.durations import in_words
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.tuning import Tuning
-from kdx.machine import runs_at_a_time
+from kdx.machine import AtATime
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
@@ -26,7 +26,7 @@ from kdx.store.recording import register
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import makespan
-from kdx.sweep.gpus import visible_gpus
+from kdx.sweep.gpus import gpus_for, visible_gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.outlook import expected_seconds
 from kdx.sweep.supervisor import Supervisor
@@ -54,7 +54,7 @@ def run_plan(
     plan: Plan,
     database: Database,
     db: str,
-    workers: int | None,
+    at_a_time: AtATime,
     options: RunOptions,
     *,
     trains: bool = True,
@@ -66,15 +66,15 @@ def run_plan(
 
     Args:
         db: the database, as the user typed it.
-        workers: number of concurrent runs; None for the number of GPUs, or else of cores.
+        at_a_time: how many runs go at a time.
         trains: whether runs are trained; else only evaluations of completed runs are made.
         budget: after which active runs are interrupted; None: there is no end.
         search: the search whose trials are run, in place of the plan's runs.
         again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
     """
     never_wait_for_readers()
-    gpus = visible_gpus()
-    count = runs_at_a_time(workers, gpus)
+    gpus = gpus_for(at_a_time, visible_gpus())
+    count = at_a_time.runs(len(gpus.names))
     if moved := take(database):
         say(f"note: {moved}")
     files = files_beside(database.location)
@@ -141,7 +141,7 @@ def search_and_run(
     plan: Plan,
     database: Database,
     db: str,
-    workers: int | None,
+    at_a_time: AtATime,
     options: RunOptions,
     *,
     budget: Budget | None = None,
@@ -155,7 +155,7 @@ def search_and_run(
         searches_only: the winners are registered, and not trained.
     """
     if not plan.searched:
-        return plan, run_plan(plan, database, db, workers, options, budget=budget)
+        return plan, run_plan(plan, database, db, at_a_time, options, budget=budget)
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
@@ -163,7 +163,7 @@ def search_and_run(
     trials = search.advance()
     while not search.done:
         again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
-        code = run_plan(trials, database, db, workers, options, budget=budget, search=search, again=again)
+        code = run_plan(trials, database, db, at_a_time, options, budget=budget, search=search, again=again)
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
         if code:
@@ -177,7 +177,7 @@ def search_and_run(
         say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
     if searches_only or not with_winners.trained:
         return with_winners, FAILED if lost else 0
-    code = run_plan(with_winners, database, db, workers, options, budget=budget)
+    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget)
     return with_winners, code or (FAILED if lost else 0)
 
 

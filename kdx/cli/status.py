@@ -377,6 +377,8 @@ def _worker(one: "WorkRecord") -> dict[str, Any]:
         "step": one.step,
         "seconds": one.running,
         "lease_left": one.lease_left,
+        "device": one.device,
+        "gpu": one.gpu,
         **process_of(one.owner),
     }
 
@@ -394,4 +396,5 @@ def _where(one: "WorkRecord") -> str:
         return "a process of another kdx"
     lapsed = one.lease_left is not None and one.lease_left < 0
     state = ", which is gone" if not _alive(one) else ", whose lease has lapsed" if lapsed else ""
-    return f"{process}{state}"
+    on = "" if one.gpu is None else f", on GPU {one.gpu} ({one.device})"
+    return f"{process}{state}{on}"

@@ -10,6 +10,7 @@ from kdx.cli.options import in_database
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError
 from kdx.grid.plan import Plan
+from kdx.machine import AtATime
 from kdx.own_parts.layout import laid_out
 from kdx.own_parts.registry import parts_of
 from kdx.run_files.files import files_beside
@@ -34,13 +35,13 @@ def refuse_budget(asked: Asked | None, budget: str | None) -> None:
 
 
 def submit_workers(
-    plan: Plan, database: Database, db: str, workers: int | None, options: RunOptions, asked: Asked
+    plan: Plan, database: Database, db: str, at_a_time: AtATime, options: RunOptions, asked: Asked
 ) -> None:
     """Submits workers that do what is left of a registered plan, and says how they are looked after.
 
     Args:
         db: the database, as the user typed it.
-        workers: runs at a time in each job; None: as many as it has GPUs, or else cores.
+        at_a_time: how many runs go at a time in each job.
     """
     if moved := take(database):
         say(f"note: {moved}")
@@ -59,12 +60,14 @@ def submit_workers(
     def words(folder: Path) -> list[str]:
         found = ["worker", plan.name, "--if-changed", options.if_changed.value]
         found += ["--hang-after", f"{options.hang_after:g}"]
-        found += ["--workers", str(workers)] if workers else []
+        found += ["--workers", str(at_a_time.workers)] if at_a_time.workers else []
+        found += ["--per-gpu", str(at_a_time.per_gpu)] if at_a_time.per_gpu else []
         return [*found, "--parts", str(folder)] if parts else found
 
     sweep = (sweep_named(database, plan.name), plan.name)
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
-    environment.pop("KDX_WORKERS", None)  # of this machine
+    for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU"):
+        environment.pop(of_this_machine, None)
     again = f"kdx resume {shlex.quote(plan.name)} --slurm"
     done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)
     if lacking:

@@ -15,24 +15,25 @@ from kdx.cli.options import (
     Seeds,
     Set,
     WithinBudget,
-    Workers,
+    at_a_time_options,
     run_options,
     seeds_of,
     set_words,
     slurm_options,
     with_options,
 )
+from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
 
 
-@with_options(options=run_options, slurm=slurm_options)
+@with_options(options=run_options, at_a_time=at_a_time_options, slurm=slurm_options)
 def sweep(
     grid: Annotated[
         str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
     ],
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
@@ -54,10 +55,10 @@ def sweep(
 
     Example: kdx sweep quickstart --slurm --time 4:00:00 --gpus-per-node 1
     """
-    from kdx.cli.plan import plan as say_plan
+    from kdx.cli.plan import say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, set_, workers, max_runs=max_runs, replace=replace, budget=budget)
+        say_plan(grid, db, seeds, set_, at_a_time, max_runs=max_runs, replace=replace, budget=budget)
         return
     import shlex
     from dataclasses import replace as replaced
@@ -94,6 +95,6 @@ def sweep(
         if slurm is not None:
             if wanted.searched:
                 register(database, with_winners(database, wanted), wanted.grid)
-            submit_workers(wanted, database, db, workers, options, slurm)
+            submit_workers(wanted, database, db, at_a_time, options, slurm)
             return
-        raise typer.Exit(search_and_run(wanted, database, db, workers, options, budget=limit)[1])
+        raise typer.Exit(search_and_run(wanted, database, db, at_a_time, options, budget=limit)[1])

@@ -16,12 +16,12 @@ from kdx.cli.options import (
     Seeds,
     Set,
     WithinBudget,
-    Workers,
     in_database,
     seeds_of,
     set_words,
     with_run_options,
 )
+from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 
 
@@ -29,7 +29,7 @@ from kdx.run_options import RunOptions
 def tune(
     grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file with `tune:`.")],
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     seeds: Seeds = None,
     set_: Set = None,
     max_runs: MaxRuns = MOST_RUNS,
@@ -78,7 +78,7 @@ def tune(
         change = change_of(database, with_winners(database, wanted), grid, db, replaces=replace)
         if change and (message := leaving(change, wanted, db)):
             say(f"note: {message}")
-        found, code = search_and_run(wanted, database, db, workers, options, budget=limit, searches_only=True)
+        found, code = search_and_run(wanted, database, db, at_a_time, options, budget=limit, searches_only=True)
     if code:
         raise typer.Exit(code)
     if write is not None:

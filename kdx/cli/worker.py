@@ -8,7 +8,8 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, Workers, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Parts, in_database, with_run_options
+from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def worker(
         ),
     ] = None,
     db: Db = DATABASE,
-    workers: Workers = None,
+    at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     max_time: Annotated[
         str | None,
@@ -69,14 +70,14 @@ def worker(
     from kdx.cli.opening import open_to_write
 
     with open_to_write(db) as database:
-        raise typer.Exit(_work(database, sweeps or [], db, workers, parts, max_time, wait, leave_unlike, options))
+        raise typer.Exit(_work(database, sweeps or [], db, at_a_time, parts, max_time, wait, leave_unlike, options))
 
 
 def _work(
     database: "Database",
     names: list[str],
     db: str,
-    workers: int | None,
+    at_a_time: AtATime,
     parts: Path | None,
     max_time: str | None,
     wait: str,
@@ -88,12 +89,11 @@ def _work(
     from kdx.cli.console import never_wait_for_readers
     from kdx.cli.progress import progress
     from kdx.cli.running import FAILED, heeded_signals
-    from kdx.machine import runs_at_a_time
     from kdx.run_files.files import files_beside
     from kdx.run_files.folder_ownership import take
     from kdx.store.records import RunState
     from kdx.sweep.budget import read_wall_time
-    from kdx.sweep.gpus import visible_gpus
+    from kdx.sweep.gpus import gpus_for, visible_gpus
     from kdx.sweep.hosts.fork_server import ForkServer
     from kdx.sweep.left_to_others import LeftToOthers
     from kdx.sweep.open_sweeps import OpenSweeps
@@ -104,7 +104,7 @@ def _work(
     left = LeftToOthers(read_wall_time("--leave-unlike", leave_unlike), options.if_changed)
     shared = Shared(left, read_wall_time("--wait", wait))
     never_wait_for_readers()
-    gpus = visible_gpus()
+    gpus = gpus_for(at_a_time, visible_gpus())
     open_sweeps = OpenSweeps(database, names, parts, _Said(database), lambda: supervisor.works)
     if moved := take(database):
         say(f"note: {moved}")
@@ -114,7 +114,7 @@ def _work(
             database,
             db,
             files_beside(database.location),
-            runs_at_a_time(workers, gpus),
+            at_a_time.runs(len(gpus.names)),
             listener,
             ForkServer(),
             options=options,

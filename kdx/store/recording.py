@@ -418,13 +418,19 @@ class RunWriter:
         scores = _scores(valid_score, valid_step, None, definitions)
         self._end(RunState.PRUNED, last_step, error=reason[:LINE], weights_sha256=weights_sha256, **scores)
 
-    def interrupt(self, last_step: int, refused: str | None = None) -> None:
+    def interrupt(
+        self, last_step: int, refused: str | None = None, *, error: str | None = None, traceback: str | None = None
+    ) -> None:
         """Ends the attempt at a safe point; the run can be resumed.
 
         Args:
             refused: what was other than under its checkpoint, where the attempt did not go on for that reason.
+            error: one line on an exception that need not come again, such as for lack of memory beside other runs.
+            traceback: the whole text of that.
         """
-        self._end(RunState.INTERRUPTED, last_step, changes=refused)
+        whole = traceback and _storable(traceback)[-TEXT:]
+        line = error and _storable(error)[:LINE]
+        self._end(RunState.INTERRUPTED, last_step, traceback=whole, changes=refused, error=line)
 
     def fail(self, error: str, traceback: str, last_step: int) -> None:
         """Ends the run with an exception: `error` is one line for lists, `traceback` the whole text."""

@@ -76,7 +76,7 @@ class RunRecord(NamedTuple):
     test_score: float | None
     """The same metric on the test split, with those weights."""
     error: str | None
-    """One line on why the run failed, diverged or was pruned."""
+    """One line on why the run failed, diverged or was pruned, or lacked memory beside others."""
     seconds: float | None
     """Sum of the wall times of the ended attempts."""
     undertrained: str | None = None
@@ -92,6 +92,11 @@ class RunRecord(NamedTuple):
     def out_of_memory(self) -> bool:
         """Whether the run failed for lack of memory, judging by its error."""
         return self.state is RunState.FAILED and _MEMORY.search(self.error or "") is not None
+
+    @property
+    def lacked_memory_beside_others(self) -> bool:
+        """Whether it was interrupted for lack of memory on a GPU that it shared, so that it is to be alone next."""
+        return self.state is RunState.INTERRUPTED and _MEMORY.search(self.error or "") is not None
 
 
 CODE = "code"

@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, select
 from kdx.store.database import Database
 from kdx.store.records import RunState, TrialState
 from kdx.store.schema import attempt, now, run, search, sweep_run, sweep_search, trial
-from kdx.store.status import WorkRecord
+from kdx.store.status import WorkRecord, with_devices
 
 
 class SearchProgress(NamedTuple):
@@ -74,6 +74,7 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
             run.c.lease_until - now(),
             run.c.progress_step,
             now() - attempt.c.started,
+            attempt.c.environment_id,
         )
         .join_from(run, attempt, claim)
         .join(trial, trial.c.cell_id == run.c.cell_id)
@@ -82,7 +83,7 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
         .distinct()
     )
     with database.read() as connection:
-        found = [WorkRecord(*row) for row in connection.execute(rows)]
+        found = [*with_devices(connection, connection.execute(rows).all())]
     return tuple(sorted(found, key=lambda one: (-one.running, one.run_id)))
 
 

@@ -1,15 +1,15 @@
 """How far the runs of sweeps are, who works at them, and how long runs of each cell took."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import Connection, Row, and_, func, select
 
 from kdx.store.database import Database
 from kdx.store.reading import is_newest
 from kdx.store.records import RunState
-from kdx.store.schema import attempt, now, run, sweep_cell, sweep_run
+from kdx.store.schema import attempt, environment, now, run, sweep_cell, sweep_run
 
 UNFINISHED = (RunState.PENDING, RunState.INTERRUPTED, RunState.RUNNING)
 SAMPLED = 2_000
@@ -31,6 +31,10 @@ class WorkRecord(NamedTuple):
     """The highest optimiser step that the database knows of."""
     running: float
     """Seconds since the claim."""
+    device: str | None = None
+    """Such as `cpu` or the name of a GPU; None: the run has not begun."""
+    gpu: str | None = None
+    """The GPU that it was given, as in `CUDA_VISIBLE_DEVICES`; None: none in particular."""
 
 
 class CellTime(NamedTuple):
@@ -58,6 +62,7 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
             run.c.lease_until - now(),
             run.c.progress_step,
             now() - attempt.c.started,
+            attempt.c.environment_id,
         )
         .join_from(run, attempt, claim)
         .join(sweep_run, planned)
@@ -65,7 +70,18 @@ def work(database: Database) -> tuple[WorkRecord, ...]:
         .order_by(attempt.c.started, run.c.id)
     )
     with database.read() as connection:
-        return tuple(WorkRecord(*row) for row in connection.execute(rows))
+        return tuple(with_devices(connection, connection.execute(rows).all()))
+
+
+def with_devices(connection: Connection, rows: Collection[Row[Any]]) -> Iterable[WorkRecord]:
+    """Rows of claims, of which the last column is an id of an environment, as records."""
+    ids = {row.environment_id for row in rows} - {None}
+    of_these = select(environment).where(environment.c.id.in_(ids))
+    facts = {row.id: row.environment for row in connection.execute(of_these)} if ids else {}
+    for row in rows:
+        claim: list[Any] = list(row)
+        its = facts.get(claim.pop(), {})
+        yield WorkRecord(*claim)._replace(device=its.get("device"), gpu=its.get("gpu"))
 
 
 def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...]:

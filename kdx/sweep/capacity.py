@@ -1,8 +1,6 @@
 """How much memory runs have here, and models that do not fit into it, whatever else they need."""
 
 import os
-import shutil
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +8,7 @@ from kdx.errors import KdxError, by_place
 from kdx.grid.faults import in_file
 from kdx.grid.plan import Plan
 from kdx.grid.spec import CellSpec
+from kdx.sweep.gpus import memory_of
 from kdx.vocabulary import Optimiser
 
 _BYTES = 4
@@ -26,23 +25,13 @@ def memory(gpus: tuple[str, ...], root: Path = Path("/")) -> int | None:
         None where the system does not say it.
     """
     if gpus:
-        return _of_gpus(gpus)
+        known = memory_of(gpus)
+        return max(its.total for its in known.values()) if len(known) == len(gpus) else None
     with suppress(OSError, ValueError):
         limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
         with suppress(OSError, ValueError):  # `max`: no limit
             limits.append(int((root / "sys/fs/cgroup/memory.max").read_text()))
         return min(limits)
-    return None
-
-
-def _of_gpus(gpus: tuple[str, ...]) -> int | None:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None
-    command = [program, f"--id={','.join(gpus)}", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
-        told = subprocess.run(command, capture_output=True, text=True, timeout=20)
-        return max(int(line) for line in told.stdout.split()) * 2**20
     return None
 
 

@@ -53,6 +53,8 @@ class Decision:
     """Whether it goes on only under the conditions that it had, for others may have them."""
     left: str | None = None
     """Why it is left to others, for a while or for good; None: it is not."""
+    alone: bool = False
+    """Whether it is to have a GPU for itself, since beside others it lacked memory."""
     pause: Pause | None = None
     """Why it is not begun although nobody works at it; None: no other runs of its cell failed alike."""
 
@@ -100,7 +102,10 @@ def decide(
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}; kdx retry --failed tries them again"
-        decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
+        alone = record is not None and record.lacked_memory_beside_others
+        decisions.append(
+            Decision(run, record, action, reason, missing, failed, asked=len(asked), alone=alone, pause=pause)
+        )
     return tuple(decisions)
 
 
@@ -154,6 +159,8 @@ def _decide(
             return Action.START, "not started yet"
         case RunState.PENDING:
             return _again("to be tried again after", record, checkpoint)
+        case RunState.INTERRUPTED if record.lacked_memory_beside_others:
+            return _again("once more alone, since it lacked memory beside others at", record, checkpoint)
         case RunState.INTERRUPTED:
             return _again("interrupted at", record, checkpoint)
         case RunState.RUNNING:

@@ -1,8 +1,8 @@
 """The messages between a sweep and the processes of its runs: one JSON object in each packet.
 
 The sweep sends to the host's process: a run to start, or a signal for one worker or all. Workers send: `progress`,
-`alive` during a long step, `note`, a text for the user, and `trouble`, a fault outside the run that made it stop. The
-host's process sends: `exit` of a worker.
+`alive` during a long step, `measured`, the most memory held so far, `note`, a text for the user, and `trouble`, a fault
+outside the run that made it stop. The host's process sends: `exit` of a worker.
 
 A packet holds no more than a socket's buffer (212,992 bytes by Linux's default), and a cell may be larger. A large
 message lies in an anonymous file in memory, and its packet carries the file's descriptor.
@@ -56,6 +56,8 @@ class ClaimedRun:
     options: RunOptions = RunOptions()
     gpu: str | None = None
     """The one GPU that the worker is to see, as `CUDA_VISIBLE_DEVICES` names it; None: whatever there is."""
+    beside: bool = False
+    """Whether other runs may be on that GPU, so that it may lack memory which it would have alone."""
     evaluations: tuple[str, ...] = ()
     """Those to be made once the run is completed, each as the JSON of its settings, see `kdx.grid.evaluations`."""
     parts: tuple[str, ...] = ()
@@ -126,6 +128,11 @@ class SignsOfLife:
     def alive(self) -> None:
         """Says that the process is there and at work."""
         self.say({"event": "alive"})
+
+    def measured(self, memory: int) -> None:
+        """Says how many bytes the process has held at most."""
+        with contextlib.suppress(OSError):
+            send(self._channel, {"event": "measured", "run": self._run_id, "memory": memory}, socket.MSG_DONTWAIT)
 
     def note(self, text: str) -> None:
         """Tells whoever watches, and the run's log, one line without a subject."""
@@ -199,6 +206,12 @@ def describe_error(error: Exception) -> str:
     """An exception in one line."""
     text = str(error) if isinstance(error, KdxError) else traceback.format_exception_only(error)[0]
     line = text.partition("\n")[0]
-    # torch has a class of its own for the memory of a GPU alone, but words for both.
-    refused = isinstance(error, MemoryError) or "can't allocate memory" in line or "out of memory" in line
-    return f"out of memory: {line}" if refused else line
+    return f"out of memory: {line}" if lacks_memory(error) else line
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an exception says that there was no more memory, of a GPU or of the machine."""
+    # torch has a class of its own for the memory of a GPU alone, but words for both; its libraries have others.
+    line = str(error).partition("\n")[0]
+    said = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError) or any(words in line for words in said)

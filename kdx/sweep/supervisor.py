@@ -5,7 +5,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ from kdx.sweep.budget import fits
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.failing import IN_A_ROW, PausedCells
-from kdx.sweep.gpus import least_used_gpu
+from kdx.sweep.gpus import Gpus, Placed
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.left_to_others import LeftToOthers
@@ -87,8 +87,8 @@ class _Running:
     run: PlannedRun
     attempt: int | None
     """None: the run is completed, and its evaluations are being made."""
-    gpu: str | None
-    """The GPU that it uses, alone or with other runs."""
+    placed: Placed | None
+    """On which GPU it is; None: on whatever it finds."""
     heard: float
     """When the worker last gave a sign of life, by the monotonic clock."""
     hung_since: float | None = None
@@ -134,8 +134,8 @@ class Supervisor:
     options: RunOptions = RunOptions()
     trains: bool = True
     """Whether runs are trained, or only evaluations made of those that are completed."""
-    gpus: tuple[str, ...] = ()
-    """GPUs as `CUDA_VISIBLE_DEVICES` names them; each run gets one. If empty, runs use any GPU that they find."""
+    gpus: Gpus = field(default_factory=Gpus)
+    """The GPUs, of which each run gets one."""
     deadline: float | None = None
     """When active runs are interrupted, by the monotonic clock; no run is begun that would not be done by then, as far
     as it is predicted."""
@@ -325,13 +325,16 @@ class Supervisor:
 
     def _start(self, decided: Sequence[tuple[Plan, Decision]]) -> None:
         seconds = self._seconds() if self.deadline is not None else {}
-        for plan, decision in decided:
+        waiting: list[Placed] = []
+        """The places of runs that are to be alone, on GPUs that are becoming empty."""
+        # A GPU would never become empty if others went first.
+        for plan, decision in sorted(decided, key=lambda each: not each[1].alone):
             if len(self._active) >= self.workers:
                 return
             run, record = decision.run, decision.record
             assert record is not None
             if decision.action is Action.EVALUATE:
-                if not self._evaluate(plan, decision, record):
+                if not self._evaluate(plan, decision, record, waiting):
                     return
                 continue
             if decision.action not in (Action.START, Action.CONTINUE) or not self.trains:
@@ -341,10 +344,12 @@ class Supervisor:
             if record.id in self._active:
                 # Its lease lapsed while this machine slept, but no other process claimed it.
                 continue
+            placed = self._place(run, waiting, alone=decision.alone)
+            if placed is None and self.gpus.names:
+                continue
             attempt = self._leases.claim(record)
             if attempt is None:
                 continue
-            gpu = least_used_gpu(self.gpus, (running.gpu for running in self._active.values()))
             claimed = ClaimedRun(
                 run_id=record.id,
                 attempt=attempt,
@@ -354,27 +359,41 @@ class Supervisor:
                 seed=run.seed,
                 folder=str(self.files / folder_of(record)),
                 options=replace(self.options, if_changed=IfChanged.REFUSE) if decision.exactly else self.options,
-                gpu=gpu,
+                gpu=placed.gpu if placed else None,
+                beside=placed is not None and not placed.alone,
                 evaluations=_settings(plan.evaluations_of(run.cell.id)),
                 parts=texts_of(run.cell.spec.parts),
                 tests=not isinstance(plan, TrialPlan),
                 rivals=rivals.text() if (rivals := _rivals(plan, run)) else None,
                 formerly=self.database.persist(partial(reading.former_ids, self.database)).get(run.cell.id, ()),
             )
-            running = self._active[record.id] = _Running(plan, run, attempt, gpu, heard=time.monotonic())
+            running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=time.monotonic())
             self.listener.started(run, attempt)
             if not self.host.start(claimed, self.options.hang_after):
                 del self._active[record.id]
                 self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
                 return
 
-    def _evaluate(self, plan: Plan, decision: Decision, record: RunRecord) -> bool:
+    def _place(self, run: PlannedRun, waiting: list[Placed], *, alone: bool = False) -> Placed | None:
+        """A place on a GPU; None: there is none now, and one that is to be alone waits for one."""
+        alone = alone or not self.gpus.shared
+        at_work = [one.placed for one in self._active.values() if one.placed] + waiting
+        gpu = self.gpus.place(run.cell, at_work, alone=alone)
+        if gpu is not None:
+            return Placed(gpu, run.cell.id, alone)
+        if alone and (gpu := self.gpus.least_used(at_work)) is not None:
+            waiting.append(Placed(gpu, run.cell.id, alone))
+        return None
+
+    def _evaluate(self, plan: Plan, decision: Decision, record: RunRecord, waiting: list[Placed]) -> bool:
         """Has a worker make the evaluations that a completed run lacks; False: woken before that could be done."""
         if record.id in self._active or record.id in self._tried:
             return True
-        self._tried.add(record.id)
         run = decision.run
-        gpu = least_used_gpu(self.gpus, (running.gpu for running in self._active.values()))
+        placed = self._place(run, waiting)
+        if placed is None and self.gpus.names:
+            return True
+        self._tried.add(record.id)
         finished = FinishedRun(
             run_id=record.id,
             database=self.address,
@@ -382,10 +401,10 @@ class Supervisor:
             seed=run.seed,
             folder=str(self.files / folder_of(record)),
             evaluations=_settings(decision.missing),
-            gpu=gpu,
+            gpu=placed.gpu if placed else None,
             parts=texts_of(run.cell.spec.parts),
         )
-        self._active[record.id] = _Running(plan, run, None, gpu, heard=time.monotonic())
+        self._active[record.id] = _Running(plan, run, None, placed, heard=time.monotonic())
         self.listener.evaluating(run, len(decision.missing))
         if self.host.start(finished, self.options.hang_after):
             return True
@@ -415,6 +434,9 @@ class Supervisor:
         match message["event"]:
             case "progress":
                 self.listener.progressed(running.run, message["step"], message["loss"])
+            case "measured":
+                self.gpus.measured(running.run.cell, message["memory"])
+                return self.gpus.shared
             case "note":
                 self.listener.noted(running.run, message["text"])
             case "trouble":

@@ -32,6 +32,7 @@ from kdx.sweep.messages import (
     SignsOfLife,
     Work,
     describe_error,
+    lacks_memory,
     send,
     trouble,
 )
@@ -136,6 +137,11 @@ def _attempt(claimed: ClaimedRun, channel: socket.socket, database: Database, st
                 writer.interrupt(recorder.step, refused=refused)
             raise translated from error
         trace = traceback.format_exc()
+        if claimed.beside and lacks_memory(error):
+            why = f"{describe_error(error)} (beside other runs on GPU {claimed.gpu})"
+            recorder.note(f"is {why}; it is tried once more alone")
+            writer.interrupt(recorder.step, error=why, traceback=trace)
+            return STOPPED
         with contextlib.suppress(OSError):  # the database has it too
             print(trace, file=sys.stderr, flush=True)
         # The run may have ended because a row cannot be recorded; then it still cannot.
@@ -175,6 +181,8 @@ class DatabaseRecorder:
         """Of a trial that may end early, who says when, and by which metric."""
         self._signs = SignsOfLife(channel, run_id)
         self.step = 0
+        self._validated = False
+        """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
         self._flushed = time.monotonic()
 
@@ -194,6 +202,7 @@ class DatabaseRecorder:
 
     def metric(self, name: str, step: int, value: float) -> None:
         self._rows.append((name, step, value))
+        self._validated |= name.startswith("valid/")
         if self.log:
             self.log.measured(name, value)
 
@@ -216,6 +225,9 @@ class DatabaseRecorder:
         self.writer.record(self._rows, self.step)
         self._rows.clear()
         self._flushed = time.monotonic()
+        if self._validated:
+            self._validated = False
+            self._signs.measured(peak_memory())
         if self.log:
             self.log.recorded(step)
 

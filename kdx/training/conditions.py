@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # No bit depends on these. The code has a fingerprint of its own.
-_NO_MATTER = ("host", "cores", "kdx", "commit")
+_NO_MATTER = ("host", "gpu", "cores", "kdx", "commit")
 _SHORT = 8
 """Number of characters of a hash that messages show."""
 

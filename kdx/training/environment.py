@@ -52,6 +52,7 @@ def environment(training: Training) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if cuda else "cpu",
+        **({"gpu": gpu} if (gpu := os.environ.get("CUDA_VISIBLE_DEVICES")) else {}),
         "canary": canary(torch.device("cuda" if cuda else "cpu"), precision),
         "host": platform.node(),
         "cores": os.cpu_count(),

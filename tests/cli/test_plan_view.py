@@ -64,19 +64,19 @@ def test_cells_show_what_a_run_of_them_costs_and_from_what_that_is_known(plan):
 
 def test_costs_are_time_memory_and_disk(plan):
     found = replace(known(outlook(None, plan)), errors=(0.1, 0.3))
-    time, memory, disk = costs(found, 2, 3 * 10**9, 10**9)
+    time, memory, disk = costs(found, 2, 2, 3 * 10**9, 10**9)
     assert time.startswith("time: 61 h of computing, 30 h with 2 runs at a time, done about ")
     assert time.endswith("; forecasts were off by 20% for the last 2 runs (median; at most 30%)")
     assert memory.startswith("memory: 4.0 GB with 2 runs at a time, but there are 3.0 GB here")
     assert disk == "disk: about 304.0 MB, of 1.0 GB that are free"
-    assert [*costs(found, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
-    assert [line.partition(":")[0] for line in costs(found, 1, 3 * 10**9, None)] == ["time"]
+    assert [*costs(found, 2, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
+    assert [line.partition(":")[0] for line in costs(found, 1, 1, 3 * 10**9, None)] == ["time"]
 
 
 def test_what_nobody_knows_is_not_in_the_time(plan):
-    (time,) = costs(known(outlook(None, plan), 1), 1, None, None)
+    (time,) = costs(known(outlook(None, plan), 1), 1, 1, None, None)
     assert time.endswith("; 1 of 2 cells are not in it, for no like run has completed: see --probe")
-    assert list(costs(outlook(None, plan), 1, None, None)) == []
+    assert list(costs(outlook(None, plan), 1, 1, None, None)) == []
 
 
 def test_a_grid_against_another_tells_what_explains_it_and_the_cells(plan, tmp_path):

@@ -15,6 +15,8 @@ from kdx.run_options import RunOptions
 from kdx.sweep.supervisor import Supervisor
 from kdx.vocabulary import IfChanged
 
+CORES = len(os.sched_getaffinity(0))
+
 
 @pytest.fixture
 def supervised(tmp_path, data_home, monkeypatch):
@@ -43,15 +45,36 @@ def supervised(tmp_path, data_home, monkeypatch):
 @pytest.mark.parametrize(
     ("named", "options", "wanted"),
     [
-        ("0,2", [], (2, ("0", "2"))),
-        ("0,2", ["--workers", "5"], (5, ("0", "2"))),
-        ("", [], (len(os.sched_getaffinity(0)), ())),
+        ("0,2", [], (2, ("0", "2"), 1)),
+        ("0,2", ["--workers", "5"], (5, ("0", "2"), 3)),
+        ("0,2", ["--per-gpu", "3"], (6, ("0", "2"), 3)),
+        ("0,2", ["--per-gpu", "3", "--workers", "2"], (2, ("0", "2"), 3)),
+        ("", [], (CORES, (), 1)),
+        ("", ["--per-gpu", "3"], (CORES, (), 3)),
+        ("", ["--per-gpu", "auto"], (CORES, (), None)),
     ],
 )
-def test_there_are_as_many_workers_as_gpus_or_else_as_cores(supervised, monkeypatch, named, options, wanted):
+def test_there_are_as_many_workers_as_places_on_gpus_or_else_as_cores(supervised, monkeypatch, named, options, wanted):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
     result = CliRunner().invoke(app, ["sweep", "grid.yaml", *options])
-    assert (result.exit_code, [(each.workers, each.gpus) for each in supervised]) == (0, [wanted]), result.output
+    found = [(each.workers, each.gpus.names, each.gpus.on_each) for each in supervised]
+    assert (result.exit_code, found) == (0, [wanted]), result.output
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "two", "1025", "1e3", "", "²"])
+def test_a_number_of_runs_on_a_gpu_that_is_none_is_refused(supervised, asked):
+    fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--per-gpu", asked]).exception
+    assert str(fault) == f"--per-gpu `{asked}`\n  allowed: a number from 1 to 1024, or auto"
+    assert not supervised
+
+
+def test_as_many_as_fit_are_not_to_be_had_where_nobody_knows_the_memory(supervised, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("PATH", "")
+    fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--per-gpu", "auto"]).exception
+    assert isinstance(fault, KdxError)
+    assert fault.problem == "--per-gpu auto, but nvidia-smi does not say how much memory GPU 0 has"
+    assert not supervised
 
 
 @pytest.mark.parametrize("command", [["sweep", "grid.yaml"], ["resume"], ["retry", "1"]])

@@ -1,7 +1,5 @@
 """A model that no machine of this kind has the memory for is refused before anything starts."""
 
-from pathlib import Path
-
 import pytest
 from grids import TINY
 
@@ -59,17 +57,15 @@ def test_a_limit_of_the_system_counts_where_it_is_less_than_the_machine(tmp_path
         assert memory((), tmp_path) == allowed
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [("81559\n40960\n", 81559 * 2**20), ("", None), ("[N/A]\n", None)],
-)
-def test_the_largest_gpu_decides_as_its_driver_says(tmp_path: Path, monkeypatch, said, expected):
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/asked\nprintf '{said}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert memory(("0", "2")) == expected
-    assert "--id=0,2 " in (tmp_path / "asked").read_text()
+def test_the_largest_gpu_decides(played):
+    played(**{"nvidia-smi": 'printf "0, GPU-8f3a, 40960, 1\\n1, GPU-77, 999999, 1\\n2, GPU-9b, 81559, 1\\n"'})
+    assert memory(("0", "2")) == 81559 * 2**20
+
+
+def test_one_of_which_nobody_knows_may_be_the_largest(played):
+    played(**{"nvidia-smi": 'printf "0, GPU-8f3a, 40960, 1\\n2, GPU-9b, [N/A], [N/A]\\n"'})
+    assert memory(("0",)) == 40960 * 2**20
+    assert memory(("0", "2")) is None
 
 
 def test_without_the_program_of_the_driver_nobody_knows(monkeypatch):

@@ -24,9 +24,10 @@ from kdx.store.leases import claim
 from kdx.store.recording import RunWriter
 from kdx.store.records import LOST, RunState
 from kdx.sweep.failing import IN_A_ROW
+from kdx.sweep.gpus import Gpus
 from kdx.sweep.hosts.fork_server import ForkServer
 from kdx.sweep.left_to_others import LeftToOthers
-from kdx.sweep.messages import ClaimedRun, receive, send, trouble, work_of
+from kdx.sweep.messages import STOPPED, ClaimedRun, receive, send, trouble, work_of
 from kdx.sweep.supervisor import Shared, Supervisor
 from kdx.vocabulary import IfChanged
 
@@ -283,7 +284,7 @@ def test_runs_at_work_share_the_gpus_evenly(database, fake, workers, given):
 
     fake(end)
     local = sweep(database, TINY % {"steps": 10, "seeds": 5}, Stops(), workers=workers)
-    local.gpus = ("3", "1")
+    local.gpus = Gpus(("3", "1"), on_each=3)
     assert local.run() == signal.SIGTERM
     assert [claimed.gpu for claimed in started] == given
 
@@ -303,9 +304,44 @@ def test_a_gpu_is_given_again_once_its_run_has_ended(database, fake):
 
     fake(end)
     local = sweep(database, TINY % {"steps": 10, "seeds": 4}, Stops())
-    local.gpus = ("0", "1")
+    local.gpus = Gpus(("0", "1"))
     assert local.run() == signal.SIGTERM
     assert gpus == {0: "0", 1: "1", 2: "1", 3: "1"}
+
+
+def test_a_run_that_lacked_memory_beside_others_is_tried_once_more_alone(database, fake):
+    given = []
+
+    def end(claimed):
+        at_work = [running.run.seed for running in local._active.values()]
+        given.append((claimed.seed, claimed.attempt, claimed.beside, at_work))
+        if (claimed.seed, claimed.attempt) != (1, 1):
+            return complete(claimed)
+        with open_database(claimed.database, write=True) as opened:
+            writer = RunWriter(opened, claimed.run_id, claimed.lease_holder, claimed.attempt)
+            writer.interrupt(0, error="out of memory: CUDA out of memory (beside other runs on GPU 0)")
+        return STOPPED
+
+    fake(end)
+    heard = Heard()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 4}, heard, workers=3)
+    local.gpus = Gpus(("0",), on_each=3)
+    assert local.run() is None
+    again = next(place for place, one in enumerate(given) if one[:2] == (1, 2))
+    assert given[again] == (1, 2, False, [1])
+    assert all(beside for *_, beside, _ in given[:again])
+    assert {record.state for record in records(database, local)} == {RunState.COMPLETED}
+    (lacked,) = (record for record in heard.ended_runs if record.state is RunState.INTERRUPTED)
+    assert lacked.lacked_memory_beside_others
+
+
+def test_the_only_run_on_a_gpu_is_not_beside_others(database, fake):
+    given = []
+    fake(lambda claimed: given.append(claimed.beside) or complete(claimed))
+    local = sweep(database, TINY % {"steps": 10, "seeds": 2}, Heard())
+    local.gpus = Gpus(("0", "1"))
+    assert local.run() is None
+    assert given == [False, False]
 
 
 def test_without_gpus_a_run_takes_what_it_finds(database, fake):

@@ -8,6 +8,7 @@ import torch
 
 import kdx
 from kdx.grid.sections import Training
+from kdx.training.conditions import changes, conditions
 from kdx.training.environment import commit, environment
 from kdx.vocabulary import Optimiser
 
@@ -24,6 +25,16 @@ def test_the_environment_is_plain_data_and_follows_the_thread_count():
     assert json.loads(json.dumps(one)) == one
     assert one | {"threads": 2, "canary": two["canary"]} == two
     assert one["torch"] == torch.__version__ and one["kdx"] == kdx.__version__
+
+
+def test_the_gpu_that_a_run_was_given_is_recorded_and_matters_to_no_bit(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    without = environment(Training())
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    given = environment(Training())
+    assert given == without | {"gpu": "3"}
+    assert changes(conditions(without, "data", {}), conditions(given, "data", {})) is None
+    assert changes(conditions(given, "data", {}), conditions(without, "data", {})) is None
 
 
 def test_what_an_optimiser_brings_along_is_told_of_its_runs_only():

@@ -43,7 +43,7 @@ UNKNOWN = "unknown to this kdx"
 SEEDS_BY_RULE = "seeds, as many as their rule chose"
 """Topic of seeds in a sweep that adds them until something is decided."""
 
-_NO_MATTER = frozenset({"host", "commit", "training.record_every"})
+_NO_MATTER = frozenset({"host", "gpu", "commit", "training.record_every"})
 """Facts that cannot change a score; instead of the commit, the code that a run uses is compared."""
 _OF_THE_MACHINE = frozenset({"cores", "kdx"})
 """Facts that no bit depends on; what of kdx is in use has hashes."""

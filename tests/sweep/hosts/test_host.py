@@ -12,6 +12,7 @@ from kdx.store import reading, recording
 from kdx.store.database import open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
+from kdx.sweep.gpus import Gpus
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.messages import ClaimedRun
 from kdx.sweep.supervisor import Supervisor
@@ -91,7 +92,7 @@ def test_runs_are_started_with_what_they_are_told_and_the_host_is_closed(databas
         1
     ]
     options = RunOptions(hang_after=33.0)
-    assert supervised(host, options=options, gpus=("1",)).run() is None
+    assert supervised(host, options=options, gpus=Gpus(("1",))).run() is None
     assert seen == [(options, "1", 33.0)] * 3
     assert states(database) == [RunState.COMPLETED] * 3
     assert host.closed == [False]

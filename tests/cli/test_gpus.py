@@ -1,0 +1,85 @@
+"""Sweeps on GPUs that several runs share. There is none here: runs compute on the processor, and are placed alike."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from grids import TINY
+
+GREEDY = """
+from pathlib import Path
+import os
+import torch
+from kdx.attention.kernels.exponential import Exponential
+
+class Greedy(Exponential):
+    name = "greedy"
+
+    def dot_product(self, query, key):
+        beside = Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read_text().split()
+        too_large = os.environ.get("TOO_LARGE") and query.size(-2) > 8  # so that it is small where it is tried first
+        if too_large or len(beside) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().dot_product(query, key)
+"""
+
+
+def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
+    done = subprocess.run([sys.executable, "-m", "kdx", *arguments], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path, data_home, monkeypatch) -> Path:
+    """With a grid of short runs."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    (tmp_path / "grid.yaml").write_text(TINY % {"steps": 40, "seeds": 3})
+    return tmp_path
+
+
+@pytest.fixture
+def greedy(folder) -> Path:
+    """With a kernel that finds too little memory beside another run."""
+    (folder / "greedy.py").write_text(GREEDY)
+    (folder / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 2} + "kernel: greedy.py:Greedy\n")
+    return folder
+
+
+def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greedy):
+    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", folder=greedy)
+    assert "2 runs: 2 completed" in said
+    assert "is out of memory: " in said and "(beside other runs on GPU 0); it is tried once more alone" in said
+    assert "once more alone, since it lacked memory beside others at step 0" in said
+    shown = [json.loads(kdx("show", number, "--json", folder=greedy)[0]) for number in ("1", "2")]
+    assert {one["environment"]["gpu"] for one in shown} == {"0"}
+    outcomes = [[attempt["outcome"] for attempt in one["attempts"]] for one in shown]
+    assert ["interrupted", "completed"] in outcomes
+    (first, *_), *_ = (one["attempts"] for one, its in zip(shown, outcomes, strict=True) if len(its) > 1)
+    assert "OutOfMemoryError" in first["traceback"]
+
+
+def test_a_run_that_lacks_memory_alone_fails(greedy, monkeypatch):
+    monkeypatch.setenv("TOO_LARGE", "1")
+    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", "--seeds", "1", folder=greedy, code=4)
+    assert "1 run: 1 failed" in said and said.count("started ") == 2
+    status, _ = kdx("status", "tiny", folder=greedy)
+    assert "CUDA out of memory." in status
+
+
+def at_work_at_once(database: Path) -> int:
+    """The most runs that were at work at one time."""
+    with sqlite3.connect(database) as connection:
+        spans = connection.execute("SELECT started, ended FROM attempt").fetchall()
+    return max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans)
+
+
+@pytest.mark.parametrize(("mebibytes", "at_once"), [(80_000, 2), (2_000, 1)])
+def test_as_many_runs_share_a_gpu_as_fit(folder, played, mebibytes, at_once):
+    played(**{"nvidia-smi": f"echo 0, GPU-1, {mebibytes}, {mebibytes}"})
+    _, said = kdx("sweep", "grid.yaml", "--per-gpu", "auto", "--workers", "2", folder=folder)
+    assert "3 runs: 3 completed" in said
+    assert at_work_at_once(folder / "runs.db") == at_once
