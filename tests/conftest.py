@@ -13,7 +13,7 @@ import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,12 @@ def shared() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_password_of_another_test(monkeypatch) -> None:
+    """A command that is given the password of a database puts it into the environment of its process."""
+    monkeypatch.delenv("PGPASSWORD", raising=False)
 
 
 @pytest.fixture
@@ -177,14 +183,23 @@ def own_parts():
         forget()
 
 
+@pytest.fixture(scope="session")
+def write_own_kernel() -> Callable[[Path], Path]:
+    """Makes a folder with a kernel of one's own, the module that it imports, and a grid that names it."""
+
+    def write(folder: Path) -> Path:
+        folder.mkdir()
+        for name, text in {"my_kernels.py": CAUCHY, "helpers.py": HELPERS, "grid.yaml": OWN_GRID}.items():
+            (folder / name).write_text(text)
+        return folder
+
+    return write
+
+
 @pytest.fixture
-def own_kernel(tmp_path, own_parts) -> Path:
-    """A folder with a kernel of one's own, the module that it imports, and a grid that names it."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    for name, text in {"my_kernels.py": CAUCHY, "helpers.py": HELPERS, "grid.yaml": OWN_GRID}.items():
-        (folder / name).write_text(text)
-    return folder
+def own_kernel(tmp_path, own_parts, write_own_kernel) -> Path:
+    """Such a folder."""
+    return write_own_kernel(tmp_path / "own")
 
 
 COINS = '''"""Sequences of coins."""

@@ -340,6 +340,7 @@ def test_a_removed_sweep_takes_along_the_folders_that_were_not_moved_yet(folder,
     assert not [path for path in (folder / "runs.files").iterdir() if path.is_dir()]
 
 
+@pytest.mark.long
 def test_a_checkpoint_goes_on_bit_exactly(own_kernel, terminal):
     """Half of the training under the former word, the rest under the new one; no step differs."""
     grid = own_kernel / "grid.yaml"

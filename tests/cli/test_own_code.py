@@ -22,12 +22,20 @@ def kdx(*arguments: str, folder: Path, code: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-@pytest.fixture
-def trained(own_kernel, data_home) -> Path:
-    """A folder with a trained sweep of one run."""
-    _, said = kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory, write_own_kernel) -> Path:
+    folder = write_own_kernel(tmp_path_factory.mktemp("trained") / "own")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KDX_DATA", str(tmp_path_factory.getbasetemp() / "data-home"))
+        _, said = kdx("sweep", "grid.yaml", "--workers", "1", folder=folder)
     assert f"note: runs the code of kernel {WORD}, of a file (source " in said
-    return own_kernel
+    return folder
+
+
+@pytest.fixture
+def trained(trained_once, tmp_path, own_parts, data_home) -> Path:
+    """A folder with a trained sweep of one run."""
+    return shutil.copytree(trained_once, tmp_path / "own")
 
 
 @pytest.fixture
@@ -85,8 +93,9 @@ def test_a_model_is_loaded_with_its_source_alone(trained, own_parts):
     assert load_run(trained / "runs.db", 1, parts=trained).spec.kernel == WORD
 
 
-def test_an_edited_part_makes_new_cells_and_leaves_the_old_runs(trained):
-    file = trained / "my_kernels.py"
+def test_an_edited_part_makes_new_cells_and_leaves_the_old_runs(own_kernel, data_home):
+    kdx("sweep", "grid.yaml", "--workers", "1", folder=own_kernel)
+    trained, file = own_kernel, own_kernel / "my_kernels.py"
     file.write_text("# a comment\n" + file.read_text())
     _, said = kdx("plan", "grid.yaml", folder=trained)
     assert "0 to start" in said or "1 to skip" in said

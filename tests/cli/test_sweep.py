@@ -70,6 +70,7 @@ def test_a_sweep_runs_what_is_not_there_yet_and_a_failing_cell_hurts_nobody(term
     figure(f"no memory for one cell: exit {mixed.returncode}, {lines[-1].partition(';')[0]}")
 
 
+@pytest.mark.long
 def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     terminal.write("grid.yaml", LONG)
 
@@ -102,6 +103,7 @@ def test_a_stopped_sweep_goes_on_with_the_command_that_it_ends_with(terminal):
     assert [(run.state, run.attempt) for run in terminal.runs(DATABASE)] == [(RunState.COMPLETED, 3)] * 2
 
 
+@pytest.mark.long
 def test_a_run_whose_files_are_gone_begins_again_and_every_command_says_so(terminal):
     terminal.write("grid.yaml", LONG)
     sweep = terminal.start("sweep", "grid.yaml", "--seeds", "1")

@@ -65,6 +65,7 @@ def test_the_winners_are_written_as_a_grid(unbroken):
     assert again.returncode == 2 and "the file is there already" in again.stderr
 
 
+@pytest.mark.long
 def test_a_search_that_is_killed_goes_on_as_if_nothing_had_happened(unbroken, tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID)
     kills = 0

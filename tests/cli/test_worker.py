@@ -120,6 +120,7 @@ def test_two_workers_share_a_sweep_and_each_run_is_done_once(folder):
     assert "ended here: " in said and said.endswith("next: kdx report\n")
 
 
+@pytest.mark.long
 def test_what_one_worker_was_killed_at_another_that_came_later_ends_with_the_same_bits(folder):
     planned(folder, steps=4000, seeds=2)
     interrupted(folder)
@@ -154,6 +155,7 @@ def test_at_the_end_of_its_time_a_worker_leaves_a_checkpoint_and_another_goes_on
     assert [one.resumed_step for one in attempts(folder)[0]] == [0, run.checkpoint_step]
 
 
+@pytest.mark.long
 def test_a_worker_on_another_machine_joins_at_once_and_takes_over_when_a_lease_has_lapsed(folder):
     planned(folder, steps=MANY, seeds=2)
     one = worker(folder, elsewhere=True)
@@ -181,6 +183,7 @@ def test_a_sweep_that_is_added_while_a_worker_waits_is_done(folder):
     assert code == 0 and "works at added: 2 runs" in said and "2 runs ended here: 2 completed" in said
 
 
+@pytest.mark.long
 def test_a_run_of_another_processor_is_left_to_workers_that_have_it(folder, monkeypatch):
     planned(folder, steps=2000, seeds=1)
     interrupted(folder)

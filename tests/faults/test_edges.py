@@ -158,6 +158,7 @@ def test_without_privileges_a_forbidden_folder_interrupts_the_sweep_and_fails_no
     figure(f"exit {code}, no run failed; permitted again: completed")
 
 
+@pytest.mark.long
 def test_nothing_is_writable_by_the_world_whatever_the_umask(at_work, tmp_path, figure):
     process = at_work(ENDLESS, umask=0)
     wait_until(lambda: len([*(tmp_path / "runs.files").glob("*/*.ckpt")]) > 1, process)
@@ -239,6 +240,7 @@ def fill(descriptor: int) -> None:
     os.set_blocking(descriptor, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "undelivered",
     # One that refuses and one that blocks in the quick suite.
@@ -347,6 +349,7 @@ def test_a_system_that_has_no_process_to_give_is_asked_again(tmp_path, data_home
     figure("fork refused 3 times: completed, no attempt lost")
 
 
+@pytest.mark.long
 def test_however_often_all_is_killed_early_plain_resume_does_the_rest(tmp_path, data_home, figure):
     (tmp_path / "grid.yaml").write_text(SMALL)
     kills = 4
@@ -403,6 +406,7 @@ def test_a_working_folder_that_was_deleted_is_one_message(tmp_path, data_home, f
     figure(f"exit {process.returncode}, one message")
 
 
+@pytest.mark.long
 def test_a_locale_of_ascii_ends_nothing(tmp_path, data_home, figure):
     (tmp_path / "grid.yaml").write_text(SMALL.replace("name: machine", "name: grün ×"), encoding="utf-8")
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -86,6 +86,7 @@ def killed_until_it_ends(folder: Path, series, most: int) -> int:
     return kills
 
 
+@pytest.mark.long
 def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure, tmp_path, data_home):
     """As a machine that shuts down, or a batch system, sends it; the latter may ask for the stacks before."""
     (tmp_path / "grid.yaml").write_text(GRID.replace("steps: 120", "steps: 100000"))
@@ -107,6 +108,7 @@ def test_a_signal_to_every_process_of_a_sweep_stops_it_where_it_can_go_on(figure
     figure(f"{len(stopped)} runs stopped with a checkpoint of their last step, {time.monotonic() - asked:.1f} s")
 
 
+@pytest.mark.long
 def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, figure, tmp_path, data_home):
     folder = tmp_path / "one" / "two"
     folder.mkdir(parents=True)
@@ -131,6 +133,7 @@ def test_two_sweeps_on_one_database_share_its_runs_and_keep_no_secret(unbroken, 
     )
 
 
+@pytest.mark.long
 def test_a_training_thread_that_hangs_is_found_and_its_run_tried_again(unbroken, figure, tmp_path, data_home):
     (tmp_path / "grid.yaml").write_text(GRID)
     (tmp_path / "code").mkdir()

@@ -164,6 +164,7 @@ def test_damaged_weights_are_recorded_as_the_reason_and_no_other_run_is_stopped(
     assert "cannot be evaluated (length 32)" in heard.notes[0][1]
 
 
+@pytest.mark.long
 def test_another_text_under_the_same_name_is_not_read_with_the_old_weights(database, data_home):
     ran(database, STREAMS)
     with database.write() as connection:
@@ -250,6 +251,7 @@ if any("fork_server_process" in word for word in sys.orig_argv):
 """
 
 
+@pytest.mark.long
 def test_two_supervisors_at_once_make_each_evaluation_once(database, data_home, tmp_path):
     ran(database, f"{STREAMS}seeds: 2\n")
     (tmp_path / "grid.yaml").write_text(f"{STREAMS}seeds: 2\n{LONGER}")
