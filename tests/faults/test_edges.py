@@ -240,16 +240,13 @@ def fill(descriptor: int) -> None:
     os.set_blocking(descriptor, True)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "undelivered",
-    # One that refuses and one that blocks in the quick suite.
     [
         "a full disk",
-        "a reader that stalls",
         *(
             pytest.param(name, marks=pytest.mark.long)
-            for name in ("closed", "a reader that ended", "a terminal that stalls")
+            for name in ("closed", "a reader that ended", "a reader that stalls", "a terminal that stalls")
         ),
     ],
     indirect=True,
