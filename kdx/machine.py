@@ -1,10 +1,13 @@
-"""Which machine this is, in words that may leave it, and how many runs it takes at a time."""
+"""Which machine this is, in words that may leave it, which of its GPUs to take, and how many runs at a time."""
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from kdx.errors import KdxError
 
 AUTO: Literal["auto"] = "auto"
 
@@ -48,6 +51,23 @@ class AtATime:
         if self.per_gpu == AUTO:
             return None
         return self.per_gpu or max(1, -(-(self.workers or 0) // max(gpus, 1)))
+
+
+def take_devices(named: str) -> None:
+    """Lets this process and those that it starts see these GPUs alone.
+
+    Args:
+        named: numbers as nvidia-smi has them, or identifiers such as `GPU-8f3a`, with commas between; `none`.
+
+    Raises:
+        KdxError: it is no such list.
+    """
+    names = [] if named == "none" else [one.strip() for one in named.split(",")]
+    if not all(re.fullmatch(r"\d+|(GPU|MIG)-[\w./-]+", name, re.ASCII) for name in names):
+        raise KdxError(f"--devices `{named}`", allowed="GPUs such as 0,2 or GPU-8f3a, or none")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+    # Else CUDA numbers them with the fastest first.
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
 
 
 def _cores() -> int:

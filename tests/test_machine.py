@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from kdx import machine as module
-from kdx.machine import AtATime, machine
+from kdx.errors import KdxError
+from kdx.machine import AtATime, machine, take_devices
+from kdx.sweep.gpus import visible_gpus
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -55,3 +57,24 @@ def test_a_machine_without_an_id_has_its_name(monkeypatch):
 def test_as_many_runs_go_at_a_time_as_there_are_places(workers, per_gpu, gpus, runs, on_each, sharing):
     asked = AtATime(workers, per_gpu)
     assert (asked.runs(gpus), asked.on_each(gpus), asked.sharing(gpus)) == (runs, on_each, sharing)
+
+
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [("0", ("0",)), ("2, 0", ("2", "0")), ("GPU-8f3a,MIG-1c/2/0", ("GPU-8f3a", "MIG-1c/2/0")), ("none", ())],
+)
+def test_the_devices_that_somebody_names_are_taken(monkeypatch, named, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    take_devices(named)
+    assert visible_gpus() == seen
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+@pytest.mark.parametrize("named", ["", "0,,1", "0,none", "-1", "all", "0;1", "GPU-", "٣"])
+def test_what_names_no_devices_is_refused(monkeypatch, named):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    with pytest.raises(KdxError) as fault:
+        take_devices(named)
+    assert str(fault.value) == f"--devices `{named}`\n  allowed: GPUs such as 0,2 or GPU-8f3a, or none"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"

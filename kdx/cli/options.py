@@ -13,7 +13,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.errors import KdxError
-from kdx.machine import AUTO, AtATime
+from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
 from kdx.vocabulary import IfChanged
@@ -169,12 +169,25 @@ def at_a_time_options(
             help="Runs at a time on each GPU; auto: as many as fit into its memory, which the first run shows.",
         ),
     ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            "--devices",
+            envvar="KDX_DEVICES",
+            metavar="0,2|none",
+            help="The GPUs to take, as nvidia-smi numbers them; none: compute on the processor.",
+        ),
+    ] = None,
 ) -> AtATime:
     """How many runs go at a time, from the flags of every command that starts runs.
 
+    Devices are those of this process and of all that it starts from then on.
+
     Raises:
-        KdxError: `--per-gpu` has no such value.
+        KdxError: `--per-gpu` or `--devices` has no such value.
     """
+    if devices is not None:
+        take_devices(devices)
     if per_gpu is None or per_gpu == AUTO:
         return AtATime(workers, per_gpu)
     if per_gpu.isascii() and per_gpu.isdigit() and 1 <= int(per_gpu[:5]) <= MOST_AT_A_TIME and len(per_gpu) < 5:

@@ -66,7 +66,7 @@ def submit_workers(
 
     sweep = (sweep_named(database, plan.name), plan.name)
     environment = {**os.environ, "KDX_DB": _from_anywhere(db)}
-    for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU"):
+    for of_this_machine in ("KDX_WORKERS", "KDX_PER_GPU", "KDX_DEVICES", "CUDA_VISIBLE_DEVICES"):
         environment.pop(of_this_machine, None)
     again = f"kdx resume {shlex.quote(plan.name)} --slurm"
     done, lacking = submit(files, sweep, replace(asked, jobs=jobs), jobs, words, environment, again, parts)

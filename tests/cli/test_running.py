@@ -61,6 +61,14 @@ def test_there_are_as_many_workers_as_places_on_gpus_or_else_as_cores(supervised
     assert (result.exit_code, found) == (0, [wanted]), result.output
 
 
+def test_devices_are_named_on_the_command_line(supervised, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    for words, seen in ((["--devices", "2,3"], ("2", "3")), (["--devices", "none"], ())):
+        result = CliRunner().invoke(app, ["sweep", "grid.yaml", *words])
+        assert (result.exit_code, supervised[-1].gpus.names) == (0, seen), result.output
+
+
 @pytest.mark.parametrize("asked", ["0", "-1", "two", "1025", "1e3", "", "²"])
 def test_a_number_of_runs_on_a_gpu_that_is_none_is_refused(supervised, asked):
     fault = CliRunner().invoke(app, ["sweep", "grid.yaml", "--per-gpu", asked]).exception

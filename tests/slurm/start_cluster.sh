@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Starts Slurm with two nodes of one core on this machine, as root: start_cluster.sh FOLDER; `scontrol shutdown` ends it.
+# Each node has two GPUs, as far as Slurm knows.
 set -euo pipefail
 state=$1
 host=$(hostname -s)
@@ -26,6 +27,7 @@ JobCompType=jobcomp/none
 ReturnToService=2
 SlurmdTimeout=20
 KillWait=5
+GresTypes=gpu
 MaxArraySize=100
 SlurmdParameters=config_overrides
 SlurmctldPidFile=$state/slurmctld.pid
@@ -34,9 +36,13 @@ StateSaveLocation=$state/controller
 SlurmdPidFile=$state/slurmd.%n.pid
 SlurmdLogFile=$state/log/slurmd.%n.log
 SlurmdSpoolDir=$state/%n
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17101 CPUs=1 RealMemory=1000
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17102 CPUs=1 RealMemory=1000
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17101 CPUs=1 RealMemory=1000 Gres=gpu:2
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17102 CPUs=1 RealMemory=1000 Gres=gpu:2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+END
+cat >/etc/slurm/gres.conf <<'END'
+NodeName=n[1-2] Name=gpu File=/dev/null
+NodeName=n[1-2] Name=gpu File=/dev/zero
 END
 slurmctld -c
 slurmd -N n1

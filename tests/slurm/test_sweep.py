@@ -75,7 +75,8 @@ def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):
     refused = kdx(folder, "sweep", "grid.yaml", "--slurm", "--partition", "no-such")
     assert refused.returncode == 2 and "invalid partition" in refused.stderr and "allowed: main" in refused.stderr
     assert list(folder.glob("runs.files/slurm/*")) == [], "nothing is half submitted"
-    done = kdx(folder, "sweep", "grid.yaml", "--slurm", "--jobs", "2", "--time", "30")
+    gpus = ("--gpus-per-node", "2")
+    done = kdx(folder, "sweep", "grid.yaml", "--slurm", "--jobs", "2", "--time", "30", *gpus, KDX_PER_GPU="7")
     assert done.returncode == 0, done.stderr
     assert "submitted 2 jobs (" in done.stderr and "for 4 runs of swept" in done.stderr
     array = int(done.stderr.partition("submitted 2 jobs (")[2].partition(")")[0])
@@ -89,6 +90,9 @@ def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):
     subprocess.run(["scancel", "--signal=USR2", "--batch", f"{array}_0"], check=True)
     until(lambda: "it is queued again" in kdx(folder, "logs", "--job", f"{array}_0").stdout, 60, folder)
     until(over(folder, 4), 180, folder)
+    # Slurm gave each job two GPUs, and the job each run one of them.
+    environments = [json.loads(text) for (text,) in asked(folder, "SELECT environment FROM environment")]
+    assert {one["gpu"] for one in environments} == {"0", "1"}
     # Nothing is left, but the job still waits to begin again.
     ended = kdx(folder, "cancel", "swept")
     assert "out of Slurm's queue" in ended.stderr
