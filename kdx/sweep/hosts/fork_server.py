@@ -78,7 +78,7 @@ class ForkServer:
     def _start_process(self) -> None:
         own_end, process_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with process_end:
-            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_BY_PROCESS)
             try:
                 module = "kdx.sweep.hosts.fork_server_process"
