@@ -338,7 +338,7 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
     if fact.topic == OUT:
         return f"Out of the table{among}: {'; '.join(parts)}."
     if fact.topic == FAST:
-        return f"Arithmetic{among}: {'; '.join(parts)}; such a run is not bit-exact when it is repeated or resumed."
+        return f"Arithmetic{among}: {'; '.join(parts)}; not bit-exact where a run is repeated or resumed."
     if fact.topic == EVALUATED:
         return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:

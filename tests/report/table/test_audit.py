@@ -284,7 +284,7 @@ def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
     asked = [{"name": "t", "rows": ["kernel"]}]
     (table,) = tables(sweep(cells, runs, tables=asked, provenance={one.id: fast for one in runs}))
     for full in (False, True):
-        assert "Arithmetic: fast in 3 cells; such a run is not bit-exact when it is repeated or resumed." in caption(
+        assert "Arithmetic: fast in 3 cells; not bit-exact where a run is repeated or resumed." in caption(
             table, best="*", full=full
         )
 
