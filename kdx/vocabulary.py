@@ -216,6 +216,15 @@ class Precision(StrEnum):
     """bfloat16: 16 bits, 8 of them for the exponent."""
 
 
+class Arithmetic(StrEnum):
+    """Which algorithms torch may compute with."""
+
+    EXACT = "exact"
+    """Deterministic ones alone: a run has the same bits in each repetition, and where it was resumed."""
+    FAST = "fast"
+    """The quickest, whose sums may have another order in each repetition."""
+
+
 class Direction(StrEnum):
     """Which end of a metric is the good one."""
 

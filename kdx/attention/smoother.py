@@ -6,10 +6,12 @@ output of zero, on all paths. No epsilon anywhere. Rows are summed in at least 3
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 from kdx.attention.interfaces import DotProduct, NormaliserFunction, upcast
@@ -151,10 +153,28 @@ def fused(
         value = F.pad(value, (0, extra))
     elif extra:
         query, key = F.pad(query, (0, -extra)), F.pad(key, (0, -extra))
-    output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
-    )
+    # A CPU has no cuDNN, and need not wait for a choice without it.
+    with nullcontext() if mask is None or value.device.type == "cpu" else sdpa_kernel(_all_but_cudnn()):
+        output = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=width**-0.5
+        )
     return output[..., 1 if sink is not None and causal else 0 :, :values]
+
+
+def _all_but_cudnn() -> list[SDPBackend]:
+    """The kernels that are allowed now, without cuDNN's.
+
+    With a mask its backward gives NaN for the queries in half precision where a row's log sum is below -88.7
+    (https://github.com/pytorch/pytorch/issues/196678), to which the squared norms of rbf come.
+    """
+    allowed: dict[SDPBackend, Callable[[], bool]] = {
+        SDPBackend.FLASH_ATTENTION: torch.backends.cuda.flash_sdp_enabled,
+        SDPBackend.EFFICIENT_ATTENTION: torch.backends.cuda.mem_efficient_sdp_enabled,
+        SDPBackend.MATH: torch.backends.cuda.math_sdp_enabled,
+    }
+    # The last is that of devices which bring a kernel of their own. A compiler cannot ask what is allowed.
+    compiling = torch.compiler.is_compiling()
+    return [*(backend for backend, may in allowed.items() if compiling or may()), SDPBackend.OVERRIDEABLE]
 
 
 def side_by_side(dot_products: Sequence[DotProduct], value: Tensor) -> DotProduct:

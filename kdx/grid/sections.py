@@ -26,6 +26,7 @@ from kdx.data.corpora import DIFFICULTIES, options_of_corpora
 from kdx.definitions import Option
 from kdx.errors import did_you_mean
 from kdx.vocabulary import (
+    Arithmetic,
     Bias,
     Dictionaries,
     Direction,
@@ -385,6 +386,8 @@ class Training(Section):
     """CPU threads of one run; another count gives other bits."""
     precision: Precision = Precision.FP32
     """Number format of the forward and backward pass; weights stay in 32 bits."""
+    arithmetic: Annotated[Arithmetic, Neutral(Arithmetic.EXACT)] = Arithmetic.EXACT
+    """Which algorithms torch may compute with; only exact ones repeat a run bit by bit."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,9 +1,15 @@
-"""Randomness as a function: the generator is seeded anew wherever numbers are drawn."""
+"""Randomness as a function, and arithmetic that repeats: what the bits of a run depend on beside its cell and seed."""
 
 import hashlib
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
+
+from kdx.grid.sections import Training
+from kdx.vocabulary import Arithmetic
 
 
 def seed_of(*parts: str | int) -> int:
@@ -21,10 +27,37 @@ def reseed(*parts: str | int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def fix_arithmetic(threads: int) -> None:
-    """Same bits in every repetition on the CPU: the thread count decides how sums are split (it changes the bits)."""
-    torch.set_num_threads(threads)
-    # Some CUDA kernels have no deterministic form; there kdx promises no bits, so a warning is enough.
-    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Deterministic algorithms alone, until the end of the block."""
+    before, warning = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warning)
+
+
+def fix_arithmetic(training: Training) -> None:
+    """Sets what the bits of every result in this process depend on, before torch first uses a GPU.
+
+    Under exact arithmetic an operation without a deterministic form raises a RuntimeError, on any device. Numbers of 32
+    bits have 32 bits everywhere: no product on a GPU is made of shorter ones (TF32).
+    """
+    # On a CPU the number of threads decides how sums are split.
+    torch.set_num_threads(training.threads)
+    exact = training.arithmetic is Arithmetic.EXACT
+    torch.use_deterministic_algorithms(exact)
     # Filling would write every new tensor twice, 3% of a step, and helps only code that reads unwritten memory.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    # Without it torch refuses every deterministic product on a GPU, for cuBLAS may add up in another order each time.
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    # It would choose an algorithm by its time, which is another one in another repetition.
+    torch.backends.cudnn.benchmark = False
+    # Parts of a product in bf16 would be added up in 16 bits.
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = not exact

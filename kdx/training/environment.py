@@ -15,7 +15,7 @@ import torch
 from kdx.grid.sections import Training
 from kdx.training.canary import canary
 from kdx.version import VERSION
-from kdx.vocabulary import Optimiser, Precision
+from kdx.vocabulary import Arithmetic, Optimiser, Precision
 
 _CHECKOUT = Path(str(files("kdx"))).parent
 
@@ -51,6 +51,8 @@ def environment(training: Training) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        # Named where it is not what every run had before there was a choice.
+        **({"arithmetic": Arithmetic.FAST.value} if training.arithmetic is Arithmetic.FAST else {}),
         "device": torch.cuda.get_device_name() if cuda else "cpu",
         **({"gpu": gpu} if (gpu := os.environ.get("CUDA_VISIBLE_DEVICES")) else {}),
         "canary": canary(torch.device("cuda" if cuda else "cpu"), precision),

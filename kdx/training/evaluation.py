@@ -69,7 +69,7 @@ class Evaluator:
         """
         logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
         warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
-        fix_arithmetic(spec.training.threads)
+        fix_arithmetic(spec.training)
         self._spec, self._seed, self._corpus, self._home = spec, seed, corpus, home
         self._weights = todays_names(weights)
         self._models: dict[int, nn.Module] = {}

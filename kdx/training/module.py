@@ -1,7 +1,7 @@
-"""What the tasks' LightningModules share: the optimiser, the check of the loss, and the sums of an evaluation."""
+"""What the tasks' LightningModules share: the optimiser, clipping, and the sums of an evaluation."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -22,7 +22,7 @@ from kdx.vocabulary import Split
 
 
 class Diverged(Exception):
-    """The loss is no longer a finite number: an outcome of the run, not an error."""
+    """The loss or its gradient is no longer a finite number: an outcome of the run, not an error."""
 
     def __init__(self, problem: str, training_loss: float | None = None) -> None:
         super().__init__(problem)
@@ -139,13 +139,12 @@ class TaskModule(lightning.LightningModule):
         """Mean loss of what a batch asks for, in nats, with label smoothing where the cell has it."""
         raise NotImplementedError
 
+    def snapshot(self) -> Callable[[], None]:
+        """What puts back, as it is now, all that a batch leaves in the module for the next one, weights aside."""
+        return lambda: None
+
     def training_step(self, batch: Any, index: int) -> Tensor:
-        """The loss, which must be a number."""
-        loss = self.loss(batch)
-        if not torch.isfinite(loss):
-            found = loss.item()
-            raise Diverged(f"training loss is {found} at step {self.trainer.global_step}", found)
-        return loss
+        return self.loss(batch)
 
     def evaluate(self, batch: Any, split: Split) -> None:
         """Adds a batch to the sums of an evaluation."""
@@ -155,6 +154,11 @@ class TaskModule(lightning.LightningModule):
         """Adds each -ln p, without label smoothing, of so many targets."""
         self._nats += nats.double().sum().cpu()
         self._targets += targets
+
+    @property
+    def nats_so_far(self) -> float:
+        """The sum that an evaluation has come to."""
+        return self._nats.item()
 
     def summarise(self, split: Split) -> dict[str, float]:
         """Metrics of the whole pass. `loss` is in nats a target, without label smoothing."""

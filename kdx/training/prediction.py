@@ -1,6 +1,6 @@
 """Sequence prediction: cross-entropy of the next token of a stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -93,6 +93,15 @@ class PredictionModule(TextModule):
         if batch.begins:
             memory.layers = []
         return self.model.hidden(batch.inputs, memory if memory.length else None), batch.targets
+
+    def snapshot(self) -> Callable[[], None]:
+        before = {training: list(memory.layers) for training, memory in self.remembered.items()}
+
+        def put_back() -> None:
+            for training, layers in before.items():
+                self.remembered[training].layers = list(layers)
+
+        return put_back
 
     def measure(self, batch: StreamBatch, nats: Tensor) -> None:
         there, length = batch.targets != PADDING, batch.targets.size(1)

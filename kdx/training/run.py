@@ -108,7 +108,7 @@ def train(
     """
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
-    fix_arithmetic(spec.training.threads)
+    fix_arithmetic(spec.training)
     training = spec.training
     seeds = SourceSeeds.of(seed)
     reseed(seeds.initialisation, "weights")

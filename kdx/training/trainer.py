@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from kdx.grid.sections import Training
 from kdx.training.checkpoint import CheckpointFiles
 from kdx.training.during_test import DuringTest
+from kdx.training.finite import Finite
 from kdx.training.lifecycle import Lifecycle
 from kdx.training.module import TrainBatches
 from kdx.vocabulary import Precision
@@ -56,7 +57,7 @@ def trainer_of(
         accumulate_grad_batches=training.accumulate,
         # Counted within the run's one epoch: Lightning's count over epochs is one too high after a resume.
         val_check_interval=validate_every * training.accumulate,
-        callbacks=[lifecycle, during_test],
+        callbacks=[lifecycle, Finite(lifecycle.seed), during_test],
         # Named explicitly: inside a Slurm job Lightning would otherwise take over its signals.
         plugins=[files, LightningEnvironment()],
         default_root_dir=files.folder,

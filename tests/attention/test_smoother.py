@@ -6,6 +6,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from kdx.attention import smoother
 from kdx.attention.interfaces import NormaliserFunction, Settings
@@ -144,3 +145,61 @@ def test_blocks_draw_the_same_weights_again() -> None:
     output = smoother.in_blocks(block, 40, 10, random=True)
     output.sum().backward()
     torch.testing.assert_close(value.grad.sum(), output.sum())
+
+
+MASKS = {"visible": {"visible": torch.ones(5, 5, dtype=torch.bool)}, "bias": {"bias": torch.zeros(2, 5, 5)}}
+BACKENDS = ("flash", "mem_efficient", "math", "cudnn")
+
+
+def allowed() -> dict[str, bool]:
+    return {name: getattr(torch.backends.cuda, f"{name}_sdp_enabled")() for name in BACKENDS}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, bool]]:
+    """The kernels that were allowed at each call of torch's attention."""
+    seen: list[dict[str, bool]] = []
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, **how: object) -> Tensor:
+        seen.append(allowed())
+        return torch.empty(*query.shape[:-1], value.size(-1), device=value.device)
+
+    monkeypatch.setattr(smoother.F, "scaled_dot_product_attention", attend)
+    return seen
+
+
+def attend(device: str, **how: object) -> None:
+    query, key, value = (torch.ones(1, 2, 5, 4, device=device) for _ in range(3))
+    moved = {name: one.to(device) if isinstance(one, Tensor) else one for name, one in how.items()}
+    smoother.fused([(query, key)], value, **moved)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_cudnn_never_sees_a_mask(mask: str, asked: list[dict[str, bool]]) -> None:
+    """The device `meta` stands for a GPU: it is no CPU."""
+    before = allowed()
+    attend("meta", **MASKS[mask])
+    attend("meta", **MASKS[mask], sink=torch.zeros(2, 5, 1))
+    assert all(before.values()) and asked == [before | {"cudnn": False}] * 2
+    assert allowed() == before
+
+
+def test_cudnn_may_attend_where_there_is_no_mask_and_a_cpu_is_not_asked(asked: list[dict[str, bool]]) -> None:
+    before = allowed()
+    attend("meta")
+    attend("meta", causal=True)
+    attend("cpu", **MASKS["visible"])
+    assert asked == [before] * 3
+
+
+def test_a_kernel_that_somebody_switched_off_stays_off(asked: list[dict[str, bool]]) -> None:
+    with sdpa_kernel(SDPBackend.MATH):
+        attend("meta", **MASKS["bias"])
+    assert asked == [dict.fromkeys(BACKENDS, False) | {"math": True}]
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_the_choice_of_a_kernel_breaks_no_graph(device: str) -> None:
+    torch.compiler.reset()
+    torch.compile(attend, fullgraph=True, backend="eager")(device, **MASKS["visible"])
+    torch.compiler.reset()

@@ -135,7 +135,7 @@ def _ours(folder: Path, plan: Any, spec: CellSpec, turns: Turns) -> None:
 
 def _plain(spec: CellSpec, turns: Turns) -> None:
     turns.take("plain")
-    fix_arithmetic(spec.training.threads)
+    fix_arithmetic(spec.training)
     reseed(0, "weights")
     corpus = load_corpus(spec.task, spec.data)
     task: type[TaskModule] = TASKS[spec.task]

@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+from kdx.grid.sections import Training
 from kdx.training.canary import LENGTH, canary
 from kdx.training.determinism import fix_arithmetic
 from kdx.vocabulary import Precision
@@ -15,10 +16,11 @@ CPU = torch.device("cpu")
 PRINTS = """
 import sys
 import torch
+from kdx.grid.sections import Training
 from kdx.vocabulary import Precision
 from kdx.training.canary import canary
 from kdx.training.determinism import fix_arithmetic
-fix_arithmetic(int(sys.argv[1]))
+fix_arithmetic(Training(threads=int(sys.argv[1])))
 print(*[canary(torch.device("cpu"), precision) for precision in Precision])
 """
 
@@ -42,7 +44,7 @@ def usual() -> dict[Precision, str]:
 def test_it_is_short_the_same_in_every_process_and_another_for_each_precision(usual):
     before = torch.get_num_threads()
     try:
-        fix_arithmetic(1)
+        fix_arithmetic(Training())
         assert {precision: canary(CPU, precision) for precision in Precision} == usual
     finally:
         torch.set_num_threads(before)

@@ -10,7 +10,7 @@ import kdx
 from kdx.grid.sections import Training
 from kdx.training.conditions import changes, conditions
 from kdx.training.environment import commit, environment
-from kdx.vocabulary import Optimiser
+from kdx.vocabulary import Arithmetic, Optimiser
 
 
 def test_the_environment_is_plain_data_and_follows_the_thread_count():
@@ -42,6 +42,14 @@ def test_what_an_optimiser_brings_along_is_told_of_its_runs_only():
     assert told["lion"] == told["adamw"] | {"lion_pytorch": version("lion-pytorch")}
     # Muon multiplies in bf16.
     assert told["muon"] == environment(Training(precision="bf16")) != told["adamw"]
+
+
+def test_fast_arithmetic_is_a_condition_and_exact_arithmetic_goes_without_saying():
+    """A checkpoint of before there was a choice names none, and was exact."""
+    exact, fast = (environment(Training(arithmetic=word)) for word in Arithmetic)
+    assert fast == exact | {"arithmetic": "fast"} and exact == environment(Training())
+    assert changes(conditions(exact, "", {}), conditions(exact, "", {})) is None
+    assert changes(conditions(fast, "", {}), conditions(exact, "", {})) == "arithmetic fast → not recorded"
 
 
 def test_the_commit_of_a_checkout_is_told_and_whether_files_differ(tmp_path):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from kdx.attention.cache import Cache, Keys
 from kdx.attention.interfaces import ContextMixer, upcast
+from kdx.attention.running_sum import running_sum
 
 
 class Equivariant(ContextMixer):
@@ -66,7 +67,7 @@ class Equivariant(ContextMixer):
             hidden = key_padding.unsqueeze(-1)
             terms, count = terms.masked_fill(hidden, 0.0), count.masked_fill(hidden, 0.0)
         if self.causal:
-            terms, count = terms.cumsum(1), count.cumsum(1)
+            terms, count = running_sum(terms, 1), running_sum(count, 1)
         else:
             terms, count = terms.sum(1, keepdim=True), count.sum(1, keepdim=True)
         if cache is not None:

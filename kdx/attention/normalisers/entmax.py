@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from kdx.attention.interfaces import NormaliserFunction, upcast
+from kdx.attention.running_sum import running_sum
 from kdx.definitions import option
 
 
@@ -60,15 +61,15 @@ class _Entmax(torch.autograd.Function):
 def _by_sorting(scores: Tensor) -> Tensor:
     """τ with Σ [z - τ]₊ = 1: over the largest k that stay above it, (Σ z - 1) / k."""
     ordered, count = _ordered(scores)
-    tau = (ordered.cumsum(-1) - 1) / count
+    tau = (running_sum(ordered, -1) - 1) / count
     return _of_the_support(tau, ordered)
 
 
 def _by_sorting_squares(scores: Tensor) -> Tensor:
     """τ with Σ [z - τ]₊² = 1: over the largest k that stay above it, the smaller root of the quadratic equation."""
     ordered, count = _ordered(scores)
-    mean = ordered.cumsum(-1) / count
-    variance = (ordered.square().cumsum(-1) / count - mean.square()).clamp(min=0)
+    mean = running_sum(ordered, -1) / count
+    variance = (running_sum(ordered.square(), -1) / count - mean.square()).clamp(min=0)
     tau = mean - (1 / count - variance).clamp(min=0).sqrt()
     return _of_the_support(tau, ordered)
 

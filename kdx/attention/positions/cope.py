@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from kdx.attention.interfaces import Part, Settings, TokenPositions, upcast
 from kdx.attention.positions.by_part import ByPart
+from kdx.attention.running_sum import running_sum
 from kdx.definitions import option
 
 
@@ -47,7 +48,7 @@ class CoPE(ByPart):
             gates = gates.masked_fill(there.rank[:, None, None, :] > here.rank[:, None, :, None], 0.0)
             if there.padding is not None:
                 gates = gates.masked_fill(there.padding[:, None, None, :], 0.0)
-            positions = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.counted - 1)
+            positions = running_sum(gates.flip(-1), -1).flip(-1).clamp(max=self.counted - 1)
             if not isinstance(seen, slice):
                 positions = positions.index_select(-1, seen)
             scores = upcast(query @ self.weight.T / math.sqrt(query.size(-1)))

@@ -23,6 +23,7 @@ from kdx.attention.interfaces import (
     upcast,
 )
 from kdx.attention.positions.by_part import ByPart
+from kdx.attention.running_sum import running_sum
 
 
 class Forgetting(ByPart):
@@ -71,6 +72,6 @@ class Forgetting(ByPart):
         log_forget = keys.read[self.reads]
         if keys.padding is not None:
             log_forget = log_forget.masked_fill(keys.padding[:, None, :, None], 0.0)
-        sums = F.pad(log_forget.double().cumsum(-2), (0, 0, 1, 0))
+        sums = F.pad(running_sum(log_forget.double(), -2), (0, 0, 1, 0))
         ranks = queries.rank[:, None, :, None].expand(*sums.shape[:2], -1, -1)
         return sums.gather(-2, ranks), sums[:, :, 1:]

@@ -11,7 +11,7 @@ from kdx.report.selection.cells import INVALIDATED, Cell, State
 from kdx.report.statistics.by_document import Documents
 from kdx.report.statistics.estimates import LEVEL
 from kdx.report.statistics.metric import Metric, ratio
-from kdx.report.table.audit import ALWAYS, EVALUATED, OUT, RENAMED, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import ALWAYS, EVALUATED, FAST, OUT, RENAMED, TUNED, UNKNOWN, UnequalFact
 from kdx.report.table.comparisons import Group, Mark
 from kdx.report.table.layout import Layout
 from kdx.report.table.table import Table
@@ -337,6 +337,8 @@ def _unequal(table: Table, fact: UnequalFact) -> str:
         return f"Scored with seeds that trials of its search used{among}, which flatters it: {'; '.join(parts)}."
     if fact.topic == OUT:
         return f"Out of the table{among}: {'; '.join(parts)}."
+    if fact.topic == FAST:
+        return f"Arithmetic{among}: {'; '.join(parts)}; not bit-exact where a run is repeated or resumed."
     if fact.topic == EVALUATED:
         return f"Evaluated{among} otherwise than trained: {'; '.join(parts)}."
     if fact.compared:

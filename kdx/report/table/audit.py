@@ -35,6 +35,8 @@ TUNED = "tuning seeds that score it"
 """Topic of cells that are scored with seeds that the trials of their own search used."""
 OUT = "invalidated"
 """Topic of runs that somebody took out of tables."""
+FAST = "arithmetic"
+"""Topic, and key of an environment, of runs computed with fast arithmetic, whose bits do not repeat."""
 RENAMED = "renamed"
 """Topic of cells of which a word was renamed, so that their ids are other ones than when they were run."""
 UNKNOWN = "unknown to this kdx"
@@ -50,7 +52,7 @@ _OF_THE_MACHINE = frozenset({"cores", "kdx"})
 CANARY = "canary"
 """Key of an environment that holds the hash of some arithmetic (`kdx.training.canary`)."""
 CODE = "code"
-ALWAYS = frozenset({CHANGED, EVALUATED, OUT, RENAMED, TUNED, UNKNOWN})
+ALWAYS = frozenset({CHANGED, EVALUATED, FAST, OUT, RENAMED, TUNED, UNKNOWN})
 """Topics that are listed even where all cells share the fact."""
 _SHORT = 8
 """Digits of a hash that are shown."""

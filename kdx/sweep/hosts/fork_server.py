@@ -78,7 +78,7 @@ class ForkServer:
     def _start_process(self) -> None:
         own_end, process_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with process_end:
-            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+            environment = os.environ | {"TOKENIZERS_PARALLELISM": "false"}
             if "CUDA_VISIBLE_DEVICES" not in environment:
                 # So that numbers of GPUs are those of nvidia-smi; CUDA's own begin with the fastest.
                 environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")

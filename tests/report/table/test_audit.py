@@ -15,7 +15,17 @@ from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.tuning import Pruner, Sampler
 from kdx.report.render.wording import caption
 from kdx.report.selection.joined import joined
-from kdx.report.table.audit import CHANGED, EVALUATED, OUT, PARAMETERS, RENAMED, TUNED, UNKNOWN, UnequalFact
+from kdx.report.table.audit import (
+    CHANGED,
+    EVALUATED,
+    FAST,
+    OUT,
+    PARAMETERS,
+    RENAMED,
+    TUNED,
+    UNKNOWN,
+    UnequalFact,
+)
 from kdx.report.table.build import tables
 from kdx.store.records import CellRecord, EvaluationRecord, Provenance, RenamedCell, RunRecord, RunState
 
@@ -264,6 +274,19 @@ def test_runs_that_went_on_under_other_conditions_are_told_even_where_all_did() 
     text = "torch 2.12 → 2.13 from step 40 on (not bit-exact)"
     assert of_origins(origin(), changed) == {CHANGED: {text: (EXP,)}}
     assert of_origins(changed, changed) == {CHANGED: {text: (RBF, EXP)}}
+
+
+def test_fast_arithmetic_is_told_even_where_all_runs_have_it() -> None:
+    fast = origin(environment={"arithmetic": "fast"})
+    assert of_origins(origin(), fast) == {FAST: {"fast": (EXP,)}}
+    assert of_origins(fast, fast) == {FAST: {"fast": (RBF, EXP)}}
+    cells, runs = three()
+    asked = [{"name": "t", "rows": ["kernel"]}]
+    (table,) = tables(sweep(cells, runs, tables=asked, provenance={one.id: fast for one in runs}))
+    for full in (False, True):
+        assert "Arithmetic: fast in 3 cells; not bit-exact where a run is repeated or resumed." in caption(
+            table, best="*", full=full
+        )
 
 
 def test_another_definition_of_the_metric_is_told_of_the_table_s_metric_only() -> None:

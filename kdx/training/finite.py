@@ -1,0 +1,133 @@
+"""The callback that tells a divergence from a fault of arithmetic; it comes after the lifecycle in Lightning's list.
+
+A loss or a gradient that is no finite number may be the doing of the run, or that of a number format or of a kernel.
+So what gave it is computed once more, in float32 and with attention as torch's plain formula: the same weights, batch
+and random numbers. If that is finite, the run fails; if not, it has diverged.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import pytorch_lightning as lightning
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from kdx.errors import KdxError
+from kdx.grid.sections import Training
+from kdx.training.determinism import reseed
+from kdx.training.module import Diverged, TaskModule
+from kdx.vocabulary import Arithmetic, Precision
+
+
+class ArithmeticFault(KdxError):
+    """Something is no finite number, and is one in float32: a failure of the run, not an outcome."""
+
+
+class Finite(lightning.Callback):
+    """Ends a run at the first loss or gradient that is no finite number.
+
+    Gradients are looked at in half precision and on GPUs. In float32 on a CPU those of one step are in the next loss.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Takes the run's seed of dropout."""
+        self.seed = seed
+        self._batch: tuple[Any, int] | None = None
+        """Of training, with its index in the run."""
+        self._loss = 0.0
+        self._put_back: Callable[[], None] = lambda: None
+        """Undoes what the batch did to the module's memory."""
+        self._was_finite = True
+
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        assert isinstance(module, TaskModule)
+        self._batch, self._put_back = (batch, batch_idx), module.snapshot()
+
+    def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
+        assert isinstance(module, TaskModule)
+        self._loss = loss.item() * module.spec.training.accumulate  # by which Lightning has divided it
+        if not math.isfinite(self._loss):
+            self._end(trainer, module, "training loss", self._loss)
+
+    def on_after_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        assert isinstance(module, TaskModule)
+        if module.spec.training.precision is Precision.FP32 and module.device.type == "cpu":
+            return
+        # A tenth of the time, but squares may overflow.
+        if not math.isfinite(_gradient(module, 2.0)) and not math.isfinite(largest := _gradient(module, torch.inf)):
+            self._end(trainer, module, "gradient of the training loss", largest)
+
+    def on_validation_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        assert isinstance(module, TaskModule)
+        self._was_finite, self._put_back = math.isfinite(module.nats_so_far), module.snapshot()
+
+    def on_validation_batch_end(
+        self,
+        trainer: lightning.Trainer,
+        module: lightning.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        assert isinstance(module, TaskModule)
+        if math.isfinite(module.nats_so_far) or not self._was_finite:
+            return
+        self._put_back()
+        reseed(self.seed, "valid", trainer.global_step, batch_idx)
+        with _plain_float32(module):
+            again = module.loss(batch)
+        # Else the lifecycle ends the run as diverged, once all of the validation is recorded.
+        if torch.isfinite(again):
+            raise _fault("validation loss", module.nats_so_far, trainer.global_step, module.spec.training)
+
+    def _end(self, trainer: lightning.Trainer, module: TaskModule, what: str, found: float) -> NoReturn:
+        assert self._batch is not None
+        batch, index = self._batch
+        module.zero_grad()
+        self._put_back()
+        reseed(self.seed, "train", index)
+        with _plain_float32(module):
+            loss = module.loss(batch)
+            torch.autograd.backward(loss)
+        if torch.isfinite(loss) and math.isfinite(_gradient(module, torch.inf)):
+            raise _fault(what, found, trainer.global_step, module.spec.training)
+        raise Diverged(f"{what} is {found} at step {trainer.global_step}", self._loss)
+
+
+@contextmanager
+def _plain_float32(module: TaskModule) -> Iterator[None]:
+    with torch.autocast(module.device.type, enabled=False), sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+def _gradient(module: TaskModule, norm: float) -> float:
+    """The norm of all gradients together, of degree 2, or the largest of their numbers (∞)."""
+    gradients = [one.grad for one in module.parameters() if one.grad is not None]
+    return torch.nn.utils.get_total_norm(gradients, norm).item()
+
+
+def _fault(what: str, found: float, step: int, training: Training) -> ArithmeticFault:
+    if training.precision is not Precision.FP32:
+        remedy = "set training.precision to fp32"
+    elif training.arithmetic is Arithmetic.FAST:
+        remedy = "set training.arithmetic to exact"
+    else:
+        remedy = "try another device, or another version of torch"
+    # In the one line that is recorded of a failure.
+    return ArithmeticFault(
+        f"{what} is {found} in {training.precision} at step {step}, and finite in float32 with plain attention: "
+        f"a fault of arithmetic and no divergence; {remedy}"
+    )
