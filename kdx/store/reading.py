@@ -100,10 +100,41 @@ def sweeps(database: Database) -> tuple[SweepSummary, ...]:
     return tuple(SweepSummary(row.id, row.name, row.created, row.updated, counts[row.id]) for row in rows)
 
 
-def runs(database: Database, sweep_id: int) -> tuple[RunRecord, ...]:
-    """The newest generation of each planned run of the sweep, in the order of their first plan."""
+def runs(database: Database, sweep_id: int, cell_ids: Collection[str] | None = None) -> tuple[RunRecord, ...]:
+    """The newest generation of each planned run of the sweep, in the order of their first plan.
+
+    Args:
+        cell_ids: only of these cells; None: of all.
+    """
+    which = _planned_in(sweep_id)
+    if cell_ids is not None:
+        which &= run.c.cell_id.in_(list(cell_ids))
     with database.read() as connection:
-        return _records(connection, _planned_in(sweep_id))
+        return _records(connection, which)
+
+
+def halted(database: Database, sweep_ids: Collection[int]) -> dict[int, tuple[RunRecord, ...]]:
+    """Sweep → its planned runs that failed, or that were begun and wait to go on; sweeps without any are left out.
+
+    All are of the newest generation. Of a sweep with many runs these are few, so the others are not read.
+    """
+    begun = and_(run.c.state == RunState.PENDING, run.c.attempt > 0)
+    ids = select(run.c.id).where(or_(run.c.state.in_((RunState.FAILED, RunState.INTERRUPTED)), begun), is_newest())
+    with database.read() as connection:
+        records = _records(connection, run.c.id.in_(ids))
+        planned = select(sweep_run.c.sweep_id, sweep_run.c.cell_id, sweep_run.c.seed).where(
+            sweep_run.c.sweep_id.in_(list(sweep_ids)),
+            sweep_run.c.cell_id.in_(list({record.cell_id for record in records})),
+            sweep_run.c.planned,
+        )
+        sweeps_of: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for row in connection.execute(planned) if records else ():
+            sweeps_of[row.cell_id, row.seed].append(row.sweep_id)
+    found: dict[int, list[RunRecord]] = defaultdict(list)
+    for record in records:
+        for sweep_id in sweeps_of.get((record.cell_id, record.seed), ()):
+            found[sweep_id].append(record)
+    return {sweep_id: tuple(its) for sweep_id, its in found.items()}
 
 
 def recorded(
