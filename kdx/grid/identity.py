@@ -52,7 +52,7 @@ def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
     """What a model dumped, less what the hash leaves out of it."""
     for name, key, marks, may_be_section in _marked(type(model)):
         value = getattr(model, name)
-        if any(mark == value for mark in marks):
+        if value in marks:
             plain.pop(key, None)
         elif may_be_section and isinstance(value, BaseModel):
             plain[key] = _without_neutral(value, plain[key])
@@ -68,6 +68,8 @@ def _under_first_keys(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]
         value = getattr(model, name)
         if may_be_section and isinstance(value, BaseModel) and key in plain:
             plain[key] = _under_first_keys(value, plain[key])
+    if not formerly:
+        return plain
     return {formerly[key][0] if key in formerly else key: value for key, value in plain.items()}
 
 

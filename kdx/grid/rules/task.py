@@ -5,6 +5,7 @@ from typing import Any
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
+from kdx.definitions import cached_over_words
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
@@ -49,8 +50,8 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
     """Refuses settings that only other tasks have."""
-    for key in dict.fromkeys(key for other in TASKS.definitions() for key in other.settings):
-        if key not in task.settings and _value(cell, key) != _default(key):
+    for key, default in _foreign_settings(task.word):
+        if _value(cell, key) != default:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
     data = cell.data
     if not task.data.text:
@@ -62,6 +63,13 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
         raise refuse("data.train_examples", f"{cell.task} reads text", hint="write train_lines")
     if data.dictionaries is Dictionaries.SEPARATE and not task.data.dictionaries:
         raise refuse("data.dictionaries", f"{cell.task} reads one language", allowed="joint")
+
+
+@cached_over_words
+def _foreign_settings(task: str) -> tuple[tuple[str, Any], ...]:
+    """The settings that other tasks have and this one has not, each with its default."""
+    keys = dict.fromkeys(key for other in TASKS.definitions() for key in other.settings)
+    return tuple((key, _default(key)) for key in keys if key not in TASKS.definition(task).settings)
 
 
 def _owners(key: str) -> list[str]:
