@@ -21,12 +21,12 @@ from kdx.grid.sections import Neutral, WithOptions, former_keys, in_todays_keys
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import options_in
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
 
 def canonical(spec: BaseModel) -> str:
     """The cell as JSON with sorted keys and no blanks; equal cells give equal text."""
-    return json.dumps(
-        _under_first_keys(spec, set_in(spec)), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
+    return _encode(_under_first_keys(spec, set_in(spec)))
 
 
 def resolved(text: str) -> dict[str, Any]:

@@ -74,12 +74,20 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     Of many completed runs an even sample says how long they took.
     """
     sweeps = list(sweep_ids)
+    # Found first, in one pass: the other way round, each planned run would be looked up.
+    unfinished = (
+        select(run.c.cell_id, run.c.seed)
+        .where(run.c.state.in_(UNFINISHED), is_newest())
+        .cte("unfinished")
+        .prefix_with("MATERIALIZED")
+    )
+    same = and_(sweep_run.c.cell_id == unfinished.c.cell_id, sweep_run.c.seed == unfinished.c.seed)
     left = (
-        select(sweep_run.c.sweep_id, run.c.cell_id, func.count().label("left"))
-        .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
-        .where(run.c.state.in_(UNFINISHED), is_newest(), sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
-        .group_by(sweep_run.c.sweep_id, run.c.cell_id)
-        .order_by(sweep_run.c.sweep_id, run.c.cell_id)
+        select(sweep_run.c.sweep_id, unfinished.c.cell_id, func.count().label("left"))
+        .join(unfinished, same)
+        .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
+        .group_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
+        .order_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
     )
     completed = run.c.state == RunState.COMPLETED
     with database.read() as connection:

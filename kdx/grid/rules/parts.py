@@ -15,7 +15,8 @@ def resolve_parts(cell: CellFields) -> None:
     used: dict[str, PartFromOutside] = {}
     # Few grids have any, and those that have none may have ten thousand cells.
     if any(family.outside for family in (*FAMILIES, TASKS)):
-        used = {word: family.outside[word] for family, word in words_in(words_of(cell)) if word in family.outside}
+        words = words_in(words_of(cell).plain)
+        used = {word: family.outside[word] for family, word in words if word in family.outside}
     if cell.data.corpus in DIFFICULTIES.outside:
         used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
     for word, part in used.items():
