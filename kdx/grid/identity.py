@@ -88,12 +88,13 @@ def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """`plain` with the neutral value of each missing field; known fields come in the order of the model."""
     found = {}
     todays = _todays(plain, model)
-    for key, section, neutral in _fields(model):
+    for key, section, neutral, plain_neutral in _fields(model):
         if key in todays:
             value = todays[key]
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
         elif neutral:
-            found[key] = json.loads(neutral)
+            # Each cell has a list and a mapping of its own.
+            found[key] = json.loads(neutral) if isinstance(plain_neutral, list | dict) else plain_neutral
     return found | {key: value for key, value in todays.items() if key not in found}
 
 
@@ -105,13 +106,15 @@ def _todays(plain: dict[str, Any], model: type[BaseModel]) -> Mapping[str, Any]:
 
 
 @cache
-def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, str], ...]:
-    """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
+def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, str, Any], ...]:
+    """Key, section, and neutral value, as JSON and in plain values, of each field; no section and no JSON where it has
+    none."""
     found = []
     for name, info in model.model_fields.items():
         neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
         text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
-        found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
+        key = info.serialization_alias or info.alias or name
+        found.append((key, _section(info.annotation), text, json.loads(text) if text else None))
     return tuple(found)
 
 

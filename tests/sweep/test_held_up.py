@@ -1,5 +1,7 @@
 """What holds up runs, as kdx status shows it."""
 
+from dataclasses import replace
+
 import pytest
 from grids import TINY
 
@@ -92,3 +94,19 @@ def test_a_run_waits_for_its_conditions_or_for_its_files(database):
         one: "waits for a worker like machine there: device A → B",
         other: "waits for a worker that sees its files: its checkpoint at step 7 is not here but on machine there",
     }
+
+
+def test_what_holds_up_several_sweeps_is_found_at_once_and_apart(database):
+    one = planned(database, 4)
+    other = recording.register(database, replace(load_grid(database.location.parent / "grid.yaml"), name="other"), {})
+    ids = [run.id for run in reading.runs(database, one)]
+    cell = reading.runs(database, one)[0].cell_id
+    for run_id in [run.id for run in reading.runs(database, one, [cell])][:2]:
+        fail(database, run_id)
+    found = held_up_in(database, [one, other])
+    assert found[one] == found[other] and len(found[one].waits_for) == 2
+    grid = database.location.parent / "grid.yaml"
+    grid.write_text(TINY.replace("name: tiny", "name: other\nkernel: rbf") % {"steps": 10, "seeds": 4})
+    recording.register(database, load_grid(grid), {})
+    found = held_up_in(database, [one, other])
+    assert found[one].paused.keys() == {cell} and not found[other].paused and ids
