@@ -24,7 +24,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    exists,
     func,
     or_,
     select,
@@ -635,12 +634,17 @@ def _planned_in(sweep_id: int) -> ColumnElement[bool]:
 def is_newest() -> ColumnElement[bool]:
     """Whether a run is of the newest generation of its cell and seed.
 
-    Not by a window over all runs, which takes five times as long.
+    Few runs have a newer generation, so these are looked for once. To ask of each run whether there is one takes half
+    as long again as all else, and a window over all runs five times as long.
     """
-    newer = run.alias()
-    return ~exists().where(
-        newer.c.cell_id == run.c.cell_id, newer.c.seed == run.c.seed, newer.c.generation > run.c.generation
+    newer, older = run.alias(), run.alias()
+    same = and_(older.c.cell_id == newer.c.cell_id, older.c.seed == newer.c.seed)
+    superseded = (
+        select(older.c.id)
+        .join_from(newer, older, and_(same, older.c.generation < newer.c.generation))
+        .where(newer.c.generation > 0)
     )
+    return run.c.id.not_in(superseded)
 
 
 # Columns that only `_provenance` reads; they are long, and some are JSON.

@@ -47,22 +47,23 @@ class CellTime(NamedTuple):
 
 def work(database: Database) -> tuple[WorkRecord, ...]:
     """Every run that is claimed, in the order of the claims."""
-    claim = and_(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
-    planned = and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed, sweep_run.c.planned)
+    # Found first, since they are few: the other way round, each planned run would be looked up.
+    running = select(run).where(run.c.state == RunState.RUNNING).cte("running").prefix_with("MATERIALIZED")
+    claim = and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt)
+    same = and_(sweep_run.c.cell_id == running.c.cell_id, sweep_run.c.seed == running.c.seed)
     rows = (
         select(
             sweep_run.c.sweep_id,
-            run.c.id,
-            run.c.cell_id,
-            run.c.owner,
-            run.c.lease_until - now(),
-            run.c.progress_step,
+            running.c.id,
+            running.c.cell_id,
+            running.c.owner,
+            running.c.lease_until - now(),
+            running.c.progress_step,
             now() - attempt.c.started,
         )
-        .join_from(run, attempt, claim)
-        .join(sweep_run, planned)
-        .where(run.c.state == RunState.RUNNING)
-        .order_by(attempt.c.started, run.c.id)
+        .join_from(running, attempt, claim)
+        .join(sweep_run, and_(same, sweep_run.c.planned))
+        .order_by(attempt.c.started, running.c.id)
     )
     with database.read() as connection:
         return tuple(WorkRecord(*row) for row in connection.execute(rows))
@@ -74,7 +75,7 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     Of many completed runs an even sample says how long they took.
     """
     sweeps = list(sweep_ids)
-    # Found first, in one pass: the other way round, each planned run would be looked up.
+    # Found first, as above.
     unfinished = (
         select(run.c.cell_id, run.c.seed)
         .where(run.c.state.in_(UNFINISHED), is_newest())
