@@ -22,7 +22,8 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from kdx.fingerprint import source_of, statements
+from kdx.outline import ClassOutline, NoLiteral, OptionCall, Outline, outline, read
+from kdx.sources import read_source, source_of
 
 
 @dataclass(frozen=True)
@@ -302,7 +303,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
         return map(self.definition, self)
 
     def _define(self, word: str, module: str, name: str, tree: "_Tree | None" = None) -> D:
-        lineage = _lineage(module, name, tree or _tree)
+        lineage = _lineage(module, name, tree)
         if not lineage:
             raise DefinitionError(f"no class `{name}`", module)
         if self.base not in lineage:
@@ -310,7 +311,7 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
             home, _, base = self.base.partition(":")
             problem = f"class `{name}` is no {base}, as every {self.axis} is"
             hint = f"base classes are read by their names: from {home} import {base}, then class {name}({base})"
-            raise DefinitionError(problem, where.partition(":")[0], node.lineno, hint)
+            raise DefinitionError(problem, where.partition(":")[0], node.line, hint)
         kinds = {name: kind for name, kind in get_type_hints(self._definition).items() if name not in _NO_FACTS}
         facts: dict[str, Any] = {}
         options: dict[str, Option] = {}
@@ -322,13 +323,13 @@ class Family(Mapping[str, type[C]], Generic[C, D]):
                 raise DefinitionError(fault.problem, address.partition(":")[0], fault.line) from None
         if lacking := [f"`{fact}`" for fact in kinds if fact not in facts]:
             where, node = next(iter(lineage.items()))
-            raise DefinitionError(f"class `{name}` lacks {', '.join(lacking)}", where.partition(":")[0], node.lineno)
-        title = (ast.get_docstring(next(iter(lineage.values()))) or "").partition("\n")[0].removesuffix(".")
+            raise DefinitionError(f"class `{name}` lacks {', '.join(lacking)}", where.partition(":")[0], node.line)
+        title = next(iter(lineage.values())).title
         try:
             return self._definition(word=word, title=title, options=tuple(options.values()), **facts)
         except ValueError as error:
             where, node = next(iter(lineage.items()))
-            raise DefinitionError(f"class `{name}`: {error}", where.partition(":")[0], node.lineno) from None
+            raise DefinitionError(f"class `{name}`: {error}", where.partition(":")[0], node.line) from None
 
 
 Arguments = ParamSpec("Arguments")
@@ -346,73 +347,60 @@ def cached_over_words(function: Callable[Arguments, R]) -> Callable[Arguments, R
 _Tree = Callable[[str], ast.Module | None]
 
 
-def _lineage(module: str, name: str, tree: _Tree) -> dict[str, ast.ClassDef]:
+def _lineage(module: str, name: str, tree: _Tree | None) -> dict[str, ClassOutline]:
     """Address → class: the class and, behind it, its base classes, as far as their sources are to be had."""
-    lineage: dict[str, ast.ClassDef] = {}
-    names = _Names(tree)
+    lineage: dict[str, ClassOutline] = {}
+    outlines = _Outlines(tree)
     left = [(module, name)]
     while left:
-        found = names.find(*left.pop())
+        found = outlines.find(*left.pop())
         if found is not None and (address := f"{found[0]}:{found[1].name}") not in lineage:
             lineage[address] = found[1]
-            left += ((found[0], base.id) for base in reversed(found[1].bases) if isinstance(base, ast.Name))
+            left += ((found[0], base) for base in reversed(found[1].bases))
     return lineage
 
 
-class _Names:
-    """The classes and the imported names of modules, each source gone through once."""
+class _Outlines:
+    """The outlines of modules: of kdx, and of the source of one part from outside, each gone through once."""
 
-    def __init__(self, tree: _Tree) -> None:
+    def __init__(self, tree: _Tree | None) -> None:
         self._tree = tree
-        self._read: dict[str, tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None] = {}
+        self._read: dict[str, Outline | None] = {}
 
-    def find(self, module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+    def find(self, module: str, name: str) -> tuple[str, ClassOutline] | None:
         """A class with the module where it stands: `module` itself, or one that it imports the name from."""
         seen: set[tuple[str, str]] = set()
         while (module, name) not in seen:
             seen.add((module, name))
             if module not in self._read:
-                self._read[module] = self._names(module)
-            names = self._read[module]
-            if names is None:
+                self._read[module] = self._outline(module)
+            found = self._read[module]
+            if found is None:
                 return None
-            classes, imports = names
-            if name in classes:
-                return module, classes[name]
-            module, name = imports.get(name, (module, name))
+            if name in found.classes:
+                return module, found.classes[name]
+            module, name = found.imports.get(name, (module, name))
         return None
 
-    def _names(self, module: str) -> tuple[dict[str, ast.ClassDef], dict[str, tuple[str, str]]] | None:
-        source = self._tree(module) or _tree(module)
-        if source is None:
-            return None
-        classes: dict[str, ast.ClassDef] = {}
-        imports: dict[str, tuple[str, str]] = {}
-        for node in source.body:
-            if isinstance(node, ast.ClassDef):
-                classes[node.name] = node
-        # Imports are statements; to walk through all expressions takes longer than to parse them.
-        for inner in statements(source):
-            if isinstance(inner, ast.ImportFrom) and inner.module:
-                for alias in inner.names:
-                    imports[alias.asname or alias.name] = inner.module, alias.name
-        return classes, imports
+    def _outline(self, module: str) -> Outline | None:
+        tree = self._tree(module) if self._tree else None
+        return outline(read(tree)) if tree else _outline(module)
 
 
 _NO_FACTS = ("word", "title", "options")
 _KINDS = {str: "a text of one line", bool: "True or False", int: "a whole number"}
 
 
-def _literals(node: ast.ClassDef, kinds: Mapping[str, Any]) -> dict[str, Any]:
+def _literals(node: ClassOutline, kinds: Mapping[str, Any]) -> dict[str, Any]:
     """The literals that the body of a class gives to these names, each of its kind."""
     found = {}
-    for target, value in _assigned(node):
+    for target, line, value in node.assigned:
         if target in kinds:
             try:
-                found[target] = _of_kind(_literal(value, target), kinds[target])
+                found[target] = _of_kind(_literal(value, target, line), kinds[target])
             except TypeError:
                 problem = f"`{target}` is something else than {_described(kinds[target])}"
-                raise _Fault(value.lineno, problem) from None
+                raise _Fault(line, problem) from None
     return found
 
 
@@ -454,51 +442,35 @@ def _is_plain(text: Any) -> bool:
     return isinstance(text, str) and text.isprintable()
 
 
-def _literal(value: ast.expr, name: str) -> Any:
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise _Fault(value.lineno, f"`{name}` is no literal, so it cannot be read without running it") from None
+def _literal(value: Any, name: str, line: int) -> Any:
+    if isinstance(value, NoLiteral | OptionCall):
+        line = value.line if isinstance(value, NoLiteral) else line
+        raise _Fault(line, f"`{name}` is no literal, so it cannot be read without running it")
+    return value
 
 
-def _options(node: ast.ClassDef) -> dict[str, Option]:
+def _options(node: ClassOutline) -> dict[str, Option]:
     found = {}
-    following = [*node.body[1:], None]
-    texts = {
-        id(statement): after.value.value
-        for statement, after in zip(node.body, following, strict=True)
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str)
-    }
-    for statement in node.body:
-        for name, value in _assigned(ast.ClassDef(node.name, [], [], [statement], [])):
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "option":
-                arguments = [_literal(one, name) for one in value.args]
-                keywords = {str(one.arg): _literal(one.value, name) for one in value.keywords}
-                text = " ".join(texts.get(id(statement), "").split())
-                try:
-                    declared = option(*arguments, **keywords)
-                except TypeError as error:
-                    raise _Fault(value.lineno, f"option `{name}`: {error}") from None
-                try:
-                    declared.value(declared.default)
-                except ValueError:
-                    problem = f"option `{name}` does not allow its default; allowed: {declared.allowed}"
-                    raise _Fault(value.lineno, problem) from None
-                found[name] = replace(declared, name=name, title=text)
+    for name, line, value in node.assigned:
+        if isinstance(value, OptionCall):
+            arguments = [_literal(one, name, line) for one in value.arguments]
+            keywords = {key: _literal(one, name, line) for key, one in value.keywords.items()}
+            try:
+                declared = option(*arguments, **keywords)
+            except TypeError as error:
+                raise _Fault(line, f"option `{name}`: {error}") from None
+            try:
+                declared.value(declared.default)
+            except ValueError:
+                problem = f"option `{name}` does not allow its default; allowed: {declared.allowed}"
+                raise _Fault(line, problem) from None
+            found[name] = replace(declared, name=name, title=value.text)
     return found
 
 
-def _assigned(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    for statement in node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=target)], value=value):
-                yield target, value
-            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
-                yield target, value
-
-
 @cache
-def _tree(module: str) -> ast.Module | None:
+def _outline(module: str) -> Outline | None:
     """Of a module of kdx; None: it is of none."""
-    source = source_of(module) if module.startswith("kdx.") else None
-    return ast.parse(source.read_text(encoding="utf-8")) if source else None
+    if not module.startswith("kdx.") or source_of(module) is None:
+        return None
+    return outline(read_source(module, "kdx.outline", read))

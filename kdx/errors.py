@@ -7,6 +7,7 @@ import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 LONGEST_PART = 2000
 """Characters that are shown of a place, of a problem, of what is allowed and of a hint."""
@@ -14,6 +15,8 @@ MOST_SHOWN = 20
 """Faults of one input that are shown."""
 MOST_FOUND = 1000
 """Faults of one input that are looked for."""
+LONGEST_VALUE = 80
+"""Characters that are shown of a value."""
 _LONGEST_WORD = 100  # characters; nobody mistypes a longer one
 
 
@@ -215,3 +218,11 @@ def _listed(words: Sequence[str]) -> str:
         room -= len(words[count]) + 2
         count += 1
     return f"{', '.join(words[:count])}, … ({len(words):,} in all)"
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it: on one line, and not all of a long one."""
+    # As YAML spells them, since somebody is to find them in a file.
+    plain = {None: "null", True: "true", False: "false"}
+    text = plain[value] if value is None or isinstance(value, bool) else " ".join(str(value).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any
+
+from kdx.sources import read_source, source_of, statements
 
 # They say which class or object a word stands for; who asks for a fingerprint names those that are in use.
 _TABLES = frozenset(
@@ -94,11 +94,13 @@ def _counts(module: str) -> bool:
 
 @cache
 def _read(module: str) -> _Module:
-    source = source_of(module)
-    assert source is not None
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    sha256, named = read_source(module, __name__, _hash_and_imports)
+    return _Module(sha256, tuple(dict.fromkeys(_modules(named))))
+
+
+def _hash_and_imports(tree: ast.Module) -> list[Any]:
     sha256 = hashlib.sha256(tree_text(tree).encode("utf-8", "surrogatepass")).hexdigest()
-    return _Module(sha256, tuple(dict.fromkeys(imports_of(tree))))
+    return [sha256, list(dict.fromkeys(_named(tree)))]
 
 
 def tree_text(tree: ast.Module) -> str:
@@ -144,41 +146,27 @@ def _is_docstring(node: Any) -> bool:
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
     """The modules of kdx that are imported, packages around them among them; not those for types alone."""
+    return _modules(_named(tree))
+
+
+def _named(tree: ast.AST) -> Iterator[str]:
+    """What imports name that may be a module of kdx: modules, and what is taken from them."""
     for node in statements(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [node.module, *(name for name in inside if _is_module(name))]
-        for name in names:
-            steps = name.split(".")[: _DEEPEST + 1]
-            around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
-            yield from (module for module in around if _is_module(module))
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        yield from (name for name in names if name.startswith("kdx."))
 
 
-def statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """Every statement that runs, at whatever depth."""
-    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for inner in getattr(node, block, ()):
-            if isinstance(inner, ast.If) and isinstance(inner.test, ast.Name) and inner.test.id == "TYPE_CHECKING":
-                yield from statements(ast.Module(inner.orelse, []))
-                continue
-            if isinstance(inner, ast.stmt):
-                yield inner
-            yield from statements(inner)
+def _modules(names: Iterable[str]) -> Iterator[str]:
+    """The modules that are there among what is named, and the packages around them."""
+    for name in names:
+        steps = name.split(".")[: _DEEPEST + 1]
+        around = (".".join(steps[:count]) for count in range(2, len(steps) + 1))
+        yield from (module for module in around if _is_module(module))
 
 
 def _is_module(name: str) -> bool:
     return name.startswith("kdx.") and source_of(name) is not None
-
-
-@cache
-def source_of(module: str) -> Traversable | None:
-    """The file of a module, found without importing what it lies in; None: there is none."""
-    steps = module.split(".")[1:]
-    package = files("kdx").joinpath(*steps)
-    for file in (files("kdx").joinpath(*steps[:-1], f"{steps[-1]}.py"), package.joinpath("__init__.py")):
-        if file.is_file():
-            return file
-    return None

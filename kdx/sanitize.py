@@ -19,6 +19,8 @@ def sanitize_lines(text: str) -> str:
 
 def spelled_out(text: str, *, keep: str = "") -> str:
     """`text` with its active characters spelled out, but for those of `keep`; white space stays."""
+    if text.isprintable():  # as nearly all names are: no character of whatever kind of control, format or surrogate
+        return text
     return "".join(
         character.encode("unicode_escape").decode()
         if unicodedata.category(character) in _ACTIVE and character not in keep

@@ -1,6 +1,7 @@
 """Imports go one way, and what must start fast loads nothing heavy."""
 
 import ast
+import os
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -22,8 +23,10 @@ ALLOWED: dict[str, set[str]] = {
     "seed_sources": set(),
     "run_options": set(),
     "checkpoint_names": set(),
-    "definitions": {"fingerprint"},
-    "fingerprint": set(),
+    "sources": set(),
+    "outline": {"sources"},
+    "definitions": {"outline", "sources"},
+    "fingerprint": {"sources"},
     "own_parts": {"attention", "fingerprint", "tasks"},
     "tasks": set(),
     "api": {"grid", "report", "run_files", "store", "sweep"},
@@ -342,3 +345,28 @@ def test_only_training_and_checking_attention_load_torch(tmp_path):
     run = [sys.executable, "-c", script]
     done = subprocess.run(run, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "needless"),
+    [
+        ("status", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
+        ("status quickstart", "numpy yaml alembic kdx.grid.spec kdx.report.table kdx.sweep.decide"),
+        ("show 1", "numpy alembic kdx.report.table kdx.sweep.decide kdx.tune"),
+        ("explain rbf", "numpy yaml sqlalchemy kdx.grid.source kdx.grid.plan"),
+        ("query VALUES(1)", "numpy yaml sqlalchemy kdx.grid"),
+    ],
+)
+def test_a_command_that_looks_loads_what_it_needs(command, needless):
+    """Each of these takes as long to import as the command may take."""
+    script = (
+        f"import sys; sys.argv = ['kdx', *{command.split()!r}]\n"
+        "from kdx.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print('loaded:', *sorted(set({needless!r}.split()) & set(sys.modules)), file=sys.stderr)"
+    )
+    environment = os.environ | {"KDX_DB": str(ROOT / "runs.db.example")}
+    run = [sys.executable, "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, check=True, env=environment)
+    assert done.stderr.splitlines()[-1].strip() == "loaded:"

@@ -60,7 +60,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "throughput": (throughput, {"WARM": 1, "STEPS": 1, "ROUNDS": 1, "PAIRS": 400, "STREAM": 10_000}),
     "text": (text, {"TOKENS": 500, "DISTINCT": 50, "HELD_OUT": {"valid": 100, "test": 100}, "BATCHED": (50,)}),
     "decoding": (decoding, {"BEAMS": (1, 2), "SENTENCES": 4, "ALONE": 2, "ROUNDS": 1}),
-    "overhead": (overhead, {"BLOCK": 1, "WARM": 1, "STEPS": 4, "GRIDS": {"prediction": SHORT_GRID}}),
+    "overhead": (overhead, {"BLOCK": 1, "WARM": 1, "STEPS": 4, "CALLS": 10, "GRIDS": {"prediction": SHORT_GRID}}),
     "report": (
         report,
         {
@@ -76,10 +76,20 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "looking": (
         looking,
         {
-            "SWEEPS": 2,
+            "STEPS": 1,
+            "WIDTHS": 1,
             "SEEDS": 2,
+            "SWEEPS": 2,
+            "SEEDS_OF_OTHERS": 2,
+            "ROWS": 20,
             "ROUNDS": 1,
-            "COMMANDS": {"status": ["status"], "show": ["show", "5"], "diff": ["diff", "large-0", "large-1"]},
+            "COMMANDS": {
+                "help": ["--help"],
+                "plan": ["plan", "large.yaml", "--seeds", "1"],
+                "status": ["status"],
+                "show": ["show", "5"],
+                "diff": ["diff", "small-0", "small-1"],
+            },
             "COMPLETIONS": {"sweeps": ["status", ""]},
         },
     ),

@@ -23,6 +23,7 @@ from kdx.errors import (
     by_place,
     did_you_mean,
     of_the_machine,
+    shortened,
 )
 
 
@@ -124,3 +125,18 @@ def test_every_part_of_a_message_has_an_end(figure):
 
 def test_a_file_name_makes_no_line_of_its_own():
     assert str(KdxError("wrong", place=Place("a\nerror: all is well", 1, 2))) == "a\\nerror: all is well:1:2: wrong"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (0, "0"),
+        ("a\n b", "a b"),
+        ("x" * 80, "x" * 80),
+        ("x" * 81, "x" * 80 + "…"),
+    ],
+)
+def test_a_value_is_shown_as_yaml_spells_it_on_one_line_and_in_part(value, shown):
+    assert shortened(value) == shown

@@ -129,8 +129,7 @@ def info(
     """
     from kdx.data.corpora import FAMILIES
     from kdx.data.prepared import how_to_prepare
-    from kdx.errors import KdxError, did_you_mean
-    from kdx.grid.source import shortened
+    from kdx.errors import KdxError, did_you_mean, shortened
 
     rows = {row["name"]: row for row in _rows()}
     if name not in rows and name not in FAMILIES:

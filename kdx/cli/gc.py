@@ -90,10 +90,10 @@ def _found(database: "Database") -> "dict[RetentionRule, list[RunFile]]":
 def _selected(database: "Database") -> frozenset[int]:
     """Ids of the runs whose scores are in the tables of some sweep."""
     from kdx.report.selection.best_seed import selected_runs
-    from kdx.store.reading import load_sweep, sweeps
+    from kdx.store.reading import load_sweep, names
 
     # Sweeps are loaded one at a time, so that they are never all in memory.
-    records = (load_sweep(database, summary.id) for summary in sweeps(database))
+    records = (load_sweep(database, sweep_id) for sweep_id in names(database).values())
     return frozenset(run.id for sweep in records for run in selected_runs(sweep).values())
 
 

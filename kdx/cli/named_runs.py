@@ -35,7 +35,7 @@ def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns
     from kdx.errors import KdxError
     from kdx.store import reading
 
-    names = {each.name: each.id for each in reading.sweeps(database)}
+    names = reading.names(database)
     numbers = [word for word in words if is_number(word)]
     sweeps = [word for word in words if not is_number(word) and (word in names or "=" not in word)]
     conditions = [word for word in words if word not in numbers and word not in sweeps]
@@ -89,7 +89,7 @@ def known_sweep(database: "Database", name: str) -> int:
     from kdx.errors import KdxError, did_you_mean
     from kdx.store import reading
 
-    names = {each.name: each.id for each in reading.sweeps(database)}
+    names = reading.names(database)
     if name not in names:
         hint = did_you_mean(name, names)
         raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
@@ -127,6 +127,6 @@ def _labels_of(database: "Database", records: "Sequence[RunRecord]") -> dict[str
 
     found: dict[str, Any] = {}
     wanted = {record.cell_id for record in records}
-    for each in reversed(reading.sweeps(database)):
-        found |= {cell: labels for cell, labels in _labels_in(database, each.id).items() if cell in wanted}
+    for sweep_id in reversed(reading.names(database).values()):
+        found |= {cell: labels for cell, labels in _labels_in(database, sweep_id).items() if cell in wanted}
     return found

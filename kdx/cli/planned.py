@@ -8,7 +8,7 @@ from kdx.cli.options import in_database
 from kdx.cli.wording import count_of
 from kdx.errors import KdxError, did_you_mean
 from kdx.grid.difference import Contents, Difference, difference
-from kdx.store.reading import contents, load_sweep, sweeps
+from kdx.store.reading import contents, load_sweep, names
 
 if TYPE_CHECKING:
     from kdx.grid.plan import Plan
@@ -76,12 +76,12 @@ def record_of(database: "Database", plan: "Plan", grid: str, db: str) -> "SweepR
     where = in_database(db)
     run, show = f"kdx sweep {shlex.quote(grid)}{where}", f"kdx report {shlex.quote(plan.name)}{where}"
     if before is None:
-        names = sorted(summary.name for summary in sweeps(database))
-        near = did_you_mean(plan.name, names)
+        known = sorted(names(database))
+        near = did_you_mean(plan.name, known)
         raise KdxError(
             f"this grid was not swept yet: there is no sweep `{plan.name}` in {db}",
             place=grid,
-            allowed=names,
+            allowed=known,
             hint=f"{run} computes it{f'; or {near}' if near else ''}",
         )
     found = difference(before, now)

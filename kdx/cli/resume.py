@@ -67,7 +67,7 @@ def resume(
     failures: set[int] = set()  # failed runs of sweeps with nothing else to do
     cancelled: dict[str, set[int]] = {}  # sweep → the cancelled runs, of sweeps with nothing else to do
     with open_to_write(db) as database:
-        for name in [sweep] if sweep else [summary.name for summary in reading.sweeps(database)]:
+        for name in [sweep] if sweep else reading.names(database):
             record = reading.load_sweep(database, name)
             if failed:
                 recording.reset(database, [each.id for each in record.runs], (RunState.FAILED,))

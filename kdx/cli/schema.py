@@ -25,8 +25,8 @@ def schema(
     Example: kdx schema > grid.schema.json
     """
     from kdx.errors import FaultList, by_place
-    from kdx.grid.dimensions import GRID
     from kdx.grid.extends import extended
+    from kdx.grid.grid_keys import GRID
     from kdx.grid.own_parts import add_installed, find_parts
     from kdx.grid.schema import grid_schema
     from kdx.grid.shipped import find

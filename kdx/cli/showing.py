@@ -1,4 +1,7 @@
-"""What `kdx show` says of a run, of a cell and of a sweep: in lines, and for programs."""
+"""What `kdx show` says of a run, of a cell and of a sweep: in lines, and for programs.
+
+What it says of searches is imported where a cell is shown: it takes as long as all else that a run needs.
+"""
 
 import shlex
 from collections import Counter
@@ -9,16 +12,13 @@ from typing import Any
 from kdx.cli.choosing import chosen
 from kdx.cli.options import in_database
 from kdx.cli.processes import process_in_words, process_of
-from kdx.cli.shown_trials import trial_lines
 from kdx.cli.wording import size
 from kdx.durations import in_words
 from kdx.grid.cell_selector import word
 from kdx.grid.varying import value, varying_first
-from kdx.report.render.json import search_to_json
 from kdx.report.render.rows import to_text
 from kdx.report.render.settings import as_yaml
 from kdx.report.selection.best_seed import best_seed, standing_runs
-from kdx.report.selection.searched import searched
 from kdx.report.statistics.metric import Metric
 from kdx.run_files.files import Kind, files_beside, files_of, folder_of, log_of
 from kdx.run_files.folder_ownership import stranger
@@ -29,7 +29,6 @@ from kdx.store.details import CellDetails, PlannedCellDetails, RunDetails, cell_
 from kdx.store.reading import former_ids
 from kdx.store.records import AttemptRecord, EvaluationRecord, RunRecord, RunState
 from kdx.store.remarks import NoteRecord, Remarks, remarks
-from kdx.store.searches import that_tried
 from kdx.vocabulary import Direction
 
 LOSS = "train/loss"
@@ -143,6 +142,8 @@ class ShownRun(Shown):
 
 class ShownCell(Shown):
     def __init__(self, database: Database, cell_id: str, conditions: Sequence[str]) -> None:
+        from kdx.report.selection.searched import searched
+        from kdx.store.searches import that_tried
 
         self.details = details = cell_details(database, cell_id)
         self.remarks = remarks(database)
@@ -160,6 +161,8 @@ class ShownCell(Shown):
         self.metrics = _default_metrics([details.spec.plain])
 
     def plain(self) -> dict[str, Any]:
+        from kdx.report.render.json import search_to_json
+
         details = self.details
         return {
             "cell": details.id,
@@ -174,6 +177,8 @@ class ShownCell(Shown):
         }
 
     def lines(self, db: str) -> Iterator[str]:
+        from kdx.cli.shown_trials import trial_lines
+
         details = self.details
         yield sanitize(self.title)
         yield from _facts(

@@ -84,7 +84,7 @@ def _all_sweeps(database: "Database", db: str, json: bool) -> None:
     searches = defaultdict(list)
     for search in progress(database):
         searches[search.sweep_id].append(search)
-    held_up = {each.id: held_up_in(database, each.id) for each in summaries if set(each.counts) - FINAL}
+    held_up = held_up_in(database, [each.id for each in summaries if set(each.counts) - FINAL])
     jobs = submitted(database)
     took = seconds_of_trials(database) if any(one.left for its in searches.values() for one in its) else {}
     rows: list[dict[str, Any]] = []
@@ -189,7 +189,7 @@ def _one_sweep(database: "Database", name: str, chosen: Sequence[str], db: str, 
         ],
     }
     spared = spared_of(database, [name])
-    held_up = held_up_in(database, sweep_id)
+    held_up = held_up_in(database, [sweep_id])[sweep_id]
     for row in rows:
         row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
         row["waits_for"] = held_up.why(row["run"])

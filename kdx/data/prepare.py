@@ -30,8 +30,7 @@ from kdx.data.text import (
     no_progress,
 )
 from kdx.data.text_files import NoTextError, UnreadableError, corpus_files, open_source
-from kdx.errors import KdxError, Place, StorageError
-from kdx.grid.source import shortened
+from kdx.errors import KdxError, Place, StorageError, shortened
 from kdx.vocabulary import Split
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -5,12 +5,12 @@ of them agree, and a list is any of its words; what stands under `not` must not 
 it is judged, so that one that no cell can have may be excluded; a key that it does not set has its default.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdx.errors import KdxError, did_you_mean
+from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid.cell_selector import as_word, default_word, factors, plain_number
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 
 MOST_CONDITIONS = 100
 
@@ -21,7 +21,7 @@ class Combination:
 
     labels: Mapping[str, str]
     """Axis → choice."""
-    settings: Sequence[Node]
+    settings: tuple[Node, ...]
     """What the grid sets in it, each over the ones before."""
 
     def word(self, factor: str) -> str | None:

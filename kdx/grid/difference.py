@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kdx.errors import shortened
 from kdx.grid.cell_selector import word
 from kdx.grid.identity import resolved
 from kdx.grid.plan import Plan
-from kdx.grid.source import shortened
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 from kdx.grid.words import known_options

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from kdx.errors import KdxError
+from kdx.errors import KdxError, shortened
 from kdx.grid.reading import reading_of
 from kdx.grid.sections import Count, Natural, OneOf, Section
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.tasks import TASKS
 from kdx.vocabulary import LengthPenalty, Split

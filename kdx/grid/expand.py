@@ -163,15 +163,16 @@ class SubGrid:
     def _unless_excluded(
         self, bundles: Mapping[str, Bundle], *, excluded: bool = True
     ) -> Iterator[tuple[Mapping[str, str], tuple[Node, ...]]]:
-        overrides: tuple[Node, ...] = ()
         combination = self._combination(bundles)
+        settings = combination.settings
         if self.exclude or self.overrides:
             # All of them are asked, so that each learns which words there are.
             hidden = [condition.holds(combination) for condition in self.exclude]
             if excluded and any(hidden):
                 return
-            overrides = tuple(one.settings for one in self.overrides if one.when.holds(combination))
-        yield combination.labels, self._settings(bundles, overrides)
+            overrides = [one.settings for one in self.overrides if one.when.holds(combination)]
+            settings = self._settings(bundles, overrides) if overrides else settings
+        yield combination.labels, settings
 
     def _combination(self, bundles: Mapping[str, Bundle]) -> Combination:
         labels = {}

@@ -6,9 +6,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kdx.errors import MOST_FOUND, KdxError, did_you_mean
+from kdx.errors import MOST_FOUND, KdxError, did_you_mean, shortened
 from kdx.grid.plan import PlannedCell
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import leaves
 

@@ -21,12 +21,12 @@ from kdx.grid.sections import Neutral, WithOptions, former_keys, in_todays_keys
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import options_in
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
 
 def canonical(spec: BaseModel) -> str:
     """The cell as JSON with sorted keys and no blanks; equal cells give equal text."""
-    return json.dumps(
-        _under_first_keys(spec, set_in(spec)), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
+    return _encode(_under_first_keys(spec, set_in(spec)))
 
 
 def resolved(text: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _without_neutral(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]:
     """What a model dumped, less what the hash leaves out of it."""
     for name, key, marks, may_be_section in _marked(type(model)):
         value = getattr(model, name)
-        if any(mark == value for mark in marks):
+        if value in marks:
             plain.pop(key, None)
         elif may_be_section and isinstance(value, BaseModel):
             plain[key] = _without_neutral(value, plain[key])
@@ -68,6 +68,8 @@ def _under_first_keys(model: BaseModel, plain: dict[str, Any]) -> dict[str, Any]
         value = getattr(model, name)
         if may_be_section and isinstance(value, BaseModel) and key in plain:
             plain[key] = _under_first_keys(value, plain[key])
+    if not formerly:
+        return plain
     return {formerly[key][0] if key in formerly else key: value for key, value in plain.items()}
 
 
@@ -86,12 +88,13 @@ def _whole(plain: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """`plain` with the neutral value of each missing field; known fields come in the order of the model."""
     found = {}
     todays = _todays(plain, model)
-    for key, section, neutral in _fields(model):
+    for key, section, neutral, plain_neutral in _fields(model):
         if key in todays:
             value = todays[key]
             found[key] = _whole(value, section) if section and isinstance(value, dict) else value
         elif neutral:
-            found[key] = json.loads(neutral)
+            # Each cell has a list and a mapping of its own.
+            found[key] = json.loads(neutral) if isinstance(plain_neutral, list | dict) else plain_neutral
     return found | {key: value for key, value in todays.items() if key not in found}
 
 
@@ -103,13 +106,15 @@ def _todays(plain: dict[str, Any], model: type[BaseModel]) -> Mapping[str, Any]:
 
 
 @cache
-def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, str], ...]:
-    """Key, section and neutral value as JSON of each field; no section and no JSON where it has none."""
+def _fields(model: type[BaseModel]) -> tuple[tuple[str, type[BaseModel] | None, str, Any], ...]:
+    """Key, section, and neutral value, as JSON and in plain values, of each field; no section and no JSON where it has
+    none."""
     found = []
     for name, info in model.model_fields.items():
         neutral = [mark.value for mark in info.metadata if isinstance(mark, Neutral)]
         text = to_json(neutral[-1], by_alias=True).decode() if neutral else ""
-        found.append((info.serialization_alias or info.alias or name, _section(info.annotation), text))
+        key = info.serialization_alias or info.alias or name
+        found.append((key, _section(info.annotation), text, json.loads(text) if text else None))
     return tuple(found)
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdx.data.corpora import options_of_corpora
-from kdx.errors import FaultList, KdxError, Place, by_place
+from kdx.errors import FaultList, KdxError, Place, by_place, shortened
 from kdx.grid.cell_selector import factors
-from kdx.grid.dimensions import GRID, sub_grids
+from kdx.grid.dimensions import sub_grids
 from kdx.grid.expand import SubGrid, cells_of, paths
 from kdx.grid.extends import extended
+from kdx.grid.grid_keys import GRID
 from kdx.grid.own_parts import find_parts
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.grid.priorities import with_priorities
@@ -22,7 +23,7 @@ from kdx.grid.read_tune import read_tune
 from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 

@@ -5,12 +5,12 @@ from math import prod
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError, did_you_mean
+from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid.faults import located
 from kdx.grid.plan import Plan
 from kdx.grid.resolved_spec import ResolvedSpec
 from kdx.grid.seed_rule import DECIDED, SeedRule
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.table_layout import reads_evaluations
 from kdx.seed_sources import MOST_APART, Source, SourceSeeds, by_source, seed_of

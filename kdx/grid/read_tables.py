@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kdx.errors import KdxError, did_you_mean
+from kdx.errors import KdxError, did_you_mean, shortened
 from kdx.grid.cell_selector import word as as_text
 from kdx.grid.faults import located
 from kdx.grid.plan import MOST_FACTORS, Plan, Shown, TableSpec
 from kdx.grid.resolved_spec import ResolvedSpec
-from kdx.grid.source import Node, shortened
+from kdx.grid.source import Node
 from kdx.grid.table_layout import Labelled, LayoutBuilder, TableLayout, evaluated, factor_value, reads_evaluations
 
 MOST_TABLES = 100

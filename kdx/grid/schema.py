@@ -13,12 +13,13 @@ from kdx.definitions import cached_over_words
 from kdx.grid.cell_selector import factors
 from kdx.grid.conditions import MOST_CONDITIONS
 from kdx.grid.descriptions import descriptions
-from kdx.grid.dimensions import ABLATION, BASELINE, GRID, MOST_AXES, SUB_GRID
+from kdx.grid.dimensions import ABLATION, BASELINE, MOST_AXES
 from kdx.grid.evaluations import EvaluationSettings
 from kdx.grid.extends import presets
 from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
 from kdx.grid.field_schema import IN_A_FILE, Schema, field_schema, fields_schema
 from kdx.grid.fields import CellFields
+from kdx.grid.grid_keys import GRID, SUB_GRID
 from kdx.grid.load import LONGEST_NAME
 from kdx.grid.plan import TableSpec
 from kdx.grid.ranges import MOST_NUMBERS

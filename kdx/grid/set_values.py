@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from kdx.errors import KdxError, Place, did_you_mean
+from kdx.errors import KdxError, Place, did_you_mean, shortened
 from kdx.grid.cell_selector import factors
-from kdx.grid.dimensions import GRID
 from kdx.grid.former_keys import former_factors
+from kdx.grid.grid_keys import GRID
 from kdx.grid.settings import at_path, settings
-from kdx.grid.source import Node, read_value, shortened
+from kdx.grid.source import Node, read_value
 
 _OF_A_GRID = tuple(key for key in GRID if key != "extends")
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from kdx.definitions import cached_over_words
-from kdx.errors import KdxError, did_you_mean
-from kdx.grid.source import Node, shortened
+from kdx.errors import KdxError, did_you_mean, shortened
+from kdx.grid.source import Node
 from kdx.grid.spec import CellSpec
 from kdx.grid.words import known_options
 

@@ -5,9 +5,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from kdx.errors import Faults, KdxError, did_you_mean
+from kdx.errors import Faults, KdxError, did_you_mean, shortened
 from kdx.files import not_a_file
-from kdx.grid.source import shortened
 
 
 def folder() -> Path:

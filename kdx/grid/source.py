@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from kdx.errors import Faults, KdxError, Place
+from kdx.errors import Faults, KdxError, Place, shortened
 from kdx.files import TooLargeError, read_file
 from kdx.grid.not_yaml import not_utf8, not_yaml
 
@@ -26,7 +26,6 @@ MOST_VALUES = 200_000  # lists and mappings among them
 DEEPEST_NESTING = 50
 LONGEST_TEXT = 10_000  # characters
 LONGEST_KEY = 200  # characters; keys become labels, of which every run has one
-LONGEST_SHOWN = 80  # characters
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -97,14 +96,6 @@ class Node:
         for key, node in over.value.items():
             values[key] = values[key].overlaid(node) if key in values else node
         return Node(self.place, values, self.keys | over.keys)
-
-
-def shortened(value: Any) -> str:
-    """A value as a message shows it: on one line, and not all of a long one."""
-    # As YAML spells them, since somebody is to find them in a file.
-    plain = {None: "null", True: "true", False: "false"}
-    text = plain[value] if value is None or isinstance(value, bool) else " ".join(str(value).split())
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def read(

@@ -1,6 +1,6 @@
 """What varies among cells: the fields in which they differ, with their values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kdx.grid.table_layout import leaves
@@ -40,12 +40,16 @@ def varying_first(cell: Mapping[str, Any], fields: Iterable[str]) -> dict[str, A
     return ordered
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterable[str]:
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key in dict.fromkeys((*one, *other)):
+        left, right = one.get(key), other.get(key)
         # Sections are compared as a whole first: of thousands of cells few fields differ.
-        if one.get(key) != other.get(key):
-            left, right = (dict(leaves({key: cell[key]} if key in cell else {})) for cell in (one, other))
-            yield from (field for field in (left | right) if left.get(field) != right.get(field))
+        if left != right:
+            of_left, of_right = (value if isinstance(value, Mapping) else {} for value in (left, right))
+            yield from _differing(of_left, of_right, f"{prefix}{key}.")
+            left, right = (None if isinstance(value, Mapping) else value for value in (left, right))
+            if left != right:
+                yield f"{prefix}{key}"
 
 
 def _in_order(fields: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -1,23 +1,25 @@
-"""Records searches of parameters and their trials. Each function is one transaction."""
+"""Records searches of parameters and their trials. Each function is one transaction.
+
+What cells are made of is imported where a trial is added, as in `kdx.store.reading`.
+"""
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from kdx.grid.identity import canonical, cell_id, resolved
-from kdx.grid.plan import Plan
-from kdx.grid.spec import CellSpec
-from kdx.grid.tuning import Search
-from kdx.own_parts.registry import parts_of
 from kdx.store.database import Database
-from kdx.store.parts import keep
 from kdx.store.records import RunState, SearchRecord, TrialRecord, TrialState
 from kdx.store.schema import bits_of, cell, now, run, search, sweep_search, trial, value_of
 from kdx.vocabulary import Direction
+
+if TYPE_CHECKING:
+    from kdx.grid.plan import Plan
+    from kdx.grid.spec import CellSpec
+    from kdx.grid.tuning import Search
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class NewTrial:
     """Factor → its value."""
     attributes: Mapping[str, Any]
     """What the sampler keeps of its draw."""
-    spec: CellSpec | None
+    spec: "CellSpec | None"
     """None: there is no such cell, so that the trial has failed."""
 
 
@@ -52,7 +54,7 @@ def best_trial(trials: Iterable[_Trial], direction: Direction) -> _Trial | None:
     return min(completed, key=lambda one: (sign * (one.value or 0.0), one.number), default=None)
 
 
-def ask_for(connection: Connection, database: Database, sweep_id: int, plan: Plan) -> None:
+def ask_for(connection: Connection, database: Database, sweep_id: int, plan: "Plan") -> None:
     """Records which searches a plan asks for, in place of those that the sweep asked for before."""
     connection.execute(delete(sweep_search).where(sweep_search.c.sweep_id == sweep_id))
     asked = [one for one in plan.cells if one.search is not None]
@@ -161,8 +163,12 @@ def _trials(connection: Connection, search_ids: Iterable[str]) -> dict[str, list
     return dict(found)
 
 
-def add(database: Database, drawn: Sequence[tuple[Search, Sequence[NewTrial]]]) -> None:
+def add(database: Database, drawn: "Sequence[tuple[Search, Sequence[NewTrial]]]") -> None:
     """Records trials, and their runs as pending where there are none. A trial that is there stays as it is."""
+    from kdx.grid.identity import canonical, cell_id, resolved
+    from kdx.own_parts.registry import parts_of
+    from kdx.store.parts import keep
+
     specs = {cell_id(one.spec): one.spec for _, many in drawn for one in many if one.spec}
     cells = [
         {"id": key, "spec": text, "resolved": json.dumps(resolved(text), sort_keys=True)}

@@ -51,23 +51,24 @@ class CellTime(NamedTuple):
 
 def work(database: Database) -> tuple[WorkRecord, ...]:
     """Every run that is claimed, in the order of the claims."""
-    claim = and_(attempt.c.run_id == run.c.id, attempt.c.number == run.c.attempt)
-    planned = and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed, sweep_run.c.planned)
+    # Found first, since they are few: the other way round, each planned run would be looked up.
+    running = select(run).where(run.c.state == RunState.RUNNING).cte("running").prefix_with("MATERIALIZED")
+    claim = and_(attempt.c.run_id == running.c.id, attempt.c.number == running.c.attempt)
+    same = and_(sweep_run.c.cell_id == running.c.cell_id, sweep_run.c.seed == running.c.seed)
     rows = (
         select(
             sweep_run.c.sweep_id,
-            run.c.id,
-            run.c.cell_id,
-            run.c.owner,
-            run.c.lease_until - now(),
-            run.c.progress_step,
+            running.c.id,
+            running.c.cell_id,
+            running.c.owner,
+            running.c.lease_until - now(),
+            running.c.progress_step,
             now() - attempt.c.started,
             attempt.c.environment_id,
         )
-        .join_from(run, attempt, claim)
-        .join(sweep_run, planned)
-        .where(run.c.state == RunState.RUNNING)
-        .order_by(attempt.c.started, run.c.id)
+        .join_from(running, attempt, claim)
+        .join(sweep_run, and_(same, sweep_run.c.planned))
+        .order_by(attempt.c.started, running.c.id)
     )
     with database.read() as connection:
         return tuple(with_devices(connection, connection.execute(rows).all()))
@@ -90,12 +91,20 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     Of many completed runs an even sample says how long they took.
     """
     sweeps = list(sweep_ids)
+    # Found first, as above.
+    unfinished = (
+        select(run.c.cell_id, run.c.seed)
+        .where(run.c.state.in_(UNFINISHED), is_newest())
+        .cte("unfinished")
+        .prefix_with("MATERIALIZED")
+    )
+    same = and_(sweep_run.c.cell_id == unfinished.c.cell_id, sweep_run.c.seed == unfinished.c.seed)
     left = (
-        select(sweep_run.c.sweep_id, run.c.cell_id, func.count().label("left"))
-        .join(run, and_(sweep_run.c.cell_id == run.c.cell_id, sweep_run.c.seed == run.c.seed))
-        .where(run.c.state.in_(UNFINISHED), is_newest(), sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
-        .group_by(sweep_run.c.sweep_id, run.c.cell_id)
-        .order_by(sweep_run.c.sweep_id, run.c.cell_id)
+        select(sweep_run.c.sweep_id, unfinished.c.cell_id, func.count().label("left"))
+        .join(unfinished, same)
+        .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
+        .group_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
+        .order_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
     )
     completed = run.c.state == RunState.COMPLETED
     with database.read() as connection:

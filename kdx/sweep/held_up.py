@@ -1,18 +1,20 @@
 """What holds up runs of a sweep: failures that pause their cells; conditions or checkpoints that are elsewhere."""
 
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kdx.run_files.files import files_beside, resume_step
 from kdx.store import reading
-from kdx.store.begun import begun
+from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
 from kdx.store.failures import FailureRecord, failures, last_successes
-from kdx.store.records import RunState
-from kdx.sweep.failing import Pause, PausedCells, failing_workers, signature
-from kdx.sweep.left_to_others import elsewhere
+from kdx.store.records import RunRecord, RunState
+from kdx.sweep.elsewhere import elsewhere
+from kdx.sweep.failing import ALIKE, Pause, PausedCells, failing_workers, signature
 
 
 @dataclass(frozen=True)
@@ -64,32 +66,47 @@ class HeldUp:
         }
 
 
-def held_up_in(database: Database, sweep_id: int) -> HeldUp:
-    """What holds up the runs of a sweep, by what is recorded of them and by the files that lie here."""
+def held_up_in(database: Database, sweep_ids: Collection[int]) -> dict[int, HeldUp]:
+    """Sweep → what holds up its runs, by what is recorded of them and by the files that lie here."""
     with database.read():
-        runs = reading.runs(database, sweep_id)
-        paused = PausedCells()(database, runs)
-        stopped = [one for one in runs if one.attempt and one.state in (RunState.PENDING, RunState.INTERRUPTED)]
+        halted = reading.halted(database, sweep_ids)
+        failed_in = {key: [one for one in its if one.state is RunState.FAILED] for key, its in halted.items()}
+        paused = {key: _paused_cells(database, key, its) for key, its in failed_in.items() if its}
+        stopped = [one for its in halted.values() for one in its if one.state is not RunState.FAILED]
         since = begun(database, [one.id for one in stopped]) if stopped else {}
-        failed = failures(database) if any(one.state is RunState.FAILED for one in runs) else ()
+        failed = failures(database) if any(failed_in.values()) else ()
         successes = last_successes(database, {one.owner for one in failed}) if failed else {}
-    waits: dict[int, str] = {}
+        waiting = {
+            key: [
+                one for one in reading.runs(database, key, cells) if one.state is RunState.PENDING and not one.attempt
+            ]
+            for key, cells in paused.items()
+            if cells
+        }
+    of_workers = failing_workers(failed, successes)
     files = files_beside(database.location)
-    for one in runs:
-        if one.state is RunState.PENDING and not one.attempt and one.cell_id in paused:
-            waits[one.id] = f"paused: {paused[one.cell_id]}"
-    for one in stopped:
-        if (its := since.get(one.id)) is None:
-            continue
-        if its.refusals:
-            *_, changes = its.refusals.values()
-            waits[one.id] = f"waits for a worker like machine {its.owner.partition('/')[0][:8]}: {changes}"
-        elif where := elsewhere(one, its, has_checkpoint=resume_step(files, one) is not None):
-            waits[one.id] = f"waits for a worker that sees its files: {where}"
-    ids = {one.id for one in runs}
-    failing = {
-        owner: tuple(its)
-        for owner, its in failing_workers(failed, successes).items()
-        if any(one.run_id in ids for one in its)
-    }
-    return HeldUp(paused, waits, failing)
+    found = {}
+    for key in sweep_ids:
+        pauses = paused.get(key, {})
+        waits = {one.id: f"paused: {pauses[one.cell_id]}" for one in waiting.get(key, ())}
+        for one in halted.get(key, ()):
+            if (its := since.get(one.id)) and (why := _waits_for(one, its, files)):
+                waits[one.id] = why
+        ids = {one.id for one in failed_in.get(key, ())}
+        failing = {owner: tuple(its) for owner, its in of_workers.items() if any(one.run_id in ids for one in its)}
+        found[key] = HeldUp(pauses, waits, failing)
+    return found
+
+
+def _paused_cells(database: Database, sweep_id: int, failed: Iterable[RunRecord]) -> Mapping[str, Pause]:
+    counts = Counter(one.cell_id for one in failed)
+    often = [cell_id for cell_id, count in counts.items() if count >= ALIKE]
+    return PausedCells()(database, reading.runs(database, sweep_id, often)) if often else {}
+
+
+def _waits_for(run: RunRecord, begun: BegunRecord, files: Path) -> str | None:
+    if begun.refusals:
+        *_, changes = begun.refusals.values()
+        return f"waits for a worker like machine {begun.owner.partition('/')[0][:8]}: {changes}"
+    where = elsewhere(run, begun, has_checkpoint=resume_step(files, run) is not None)
+    return None if where is None else f"waits for a worker that sees its files: {where}"

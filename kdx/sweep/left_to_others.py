@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kdx.durations import in_words
-from kdx.machine import machine
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
-from kdx.store.records import RunRecord
 from kdx.sweep.decide import Action, Decision
+from kdx.sweep.elsewhere import elsewhere
 from kdx.vocabulary import IfChanged
 
 PATIENCE = 600.0  # seconds
@@ -74,18 +73,6 @@ class LeftToOthers:
 
     def _is_early(self, one: BegunRecord) -> bool:
         return one.waited < self.patience
-
-
-def elsewhere(record: RunRecord, one: BegunRecord, *, has_checkpoint: bool) -> str | None:
-    """Where the checkpoint of a run lies that is not here; None where it is here, or nowhere.
-
-    Args:
-        has_checkpoint: whether there is one here.
-    """
-    host = one.owner.partition("/")[0]
-    if has_checkpoint or record.checkpoint_step is None or host == machine():
-        return None
-    return f"its checkpoint at step {record.checkpoint_step} is not here but on machine {host[:8]}"
 
 
 def _goes_on(decision: Decision) -> bool:

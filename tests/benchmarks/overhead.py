@@ -3,14 +3,19 @@
 Ours reseeds before each batch, records to a database as a sweep's worker does, and takes checkpoints at its own pace;
 plain Lightning does none of it. Both run the mini recipes on generated text with one thread, in turn in one process,
 BLOCK steps each, so that what other programs take of the machine falls on both. A validation is in neither.
+
+What the lines of the run's log take of it is measured by itself, for it is less than the others vary.
 """
 
 import os
 import socket
 import tempfile
+import time
+from contextlib import redirect_stderr
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any
+from unittest.mock import patch
 
 import pytorch_lightning as lightning
 import torch
@@ -20,7 +25,7 @@ from kdx.grid.load import load_grid
 from kdx.grid.spec import CellSpec
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
-from kdx.sweep.run_log import RunLog
+from kdx.sweep.run_log import EVERY, RunLog
 from kdx.sweep.worker import DatabaseRecorder
 from kdx.tasks import TASKS
 from kdx.training import run
@@ -31,6 +36,7 @@ from kdx.training.trainer import training_batches
 from tests.benchmarks.throughput import Seconds, Stop, now, since
 
 BLOCK, WARM, STEPS = 5, 20, 300
+CALLS = 10_000
 MOST = 0.05
 
 GRIDS = {
@@ -64,12 +70,32 @@ def _measured(text: str) -> dict[str, float]:
     # Ours goes on to validate while the other takes its last turn.
     counted = slice(WARM // BLOCK, -1)
     ours, theirs = (Seconds(*map(sum, zip(*turns.taken[who][counted], strict=True))) for who in ("ours", "plain"))
+    a_step = ours.busy / (BLOCK * len(turns.taken["ours"][counted]))
+    of_a_step, of_a_line = log_seconds()
     return {
         "seconds": round(ours.elapsed, 2),
         "seconds of plain Lightning": round(theirs.elapsed, 2),
         "more": round(ours.elapsed / theirs.elapsed - 1, 3),
         "by processor time": round(ours.busy / theirs.busy - 1, 3),
+        "of it lines of the log": round(of_a_step / a_step + of_a_line / EVERY, 6),
     }
+
+
+def log_seconds() -> tuple[float, float]:
+    """Processor seconds that a run's log takes: of a step without a line, and of a line."""
+    log, norm = RunLog(CALLS, "loss", peak_memory), torch.tensor(0.5)
+
+    def a_call() -> float:
+        start = time.process_time()
+        for step in range(1, CALLS + 1):
+            log.progress(step, 4.0, norm)
+        return (time.process_time() - start) / CALLS
+
+    with tempfile.TemporaryFile("w") as file, redirect_stderr(file):
+        a_call()  # writes the first line
+        of_a_step = a_call()
+        with patch("kdx.sweep.run_log.EVERY", 0.0):
+            return of_a_step, a_call()
 
 
 class Turns:

@@ -20,7 +20,7 @@ def node(value: Any) -> Node:
 
 
 def combination(labels: dict[str, str], *settings: dict[str, Any]) -> Combination:
-    return Combination(labels, [node(one) for one in settings])
+    return Combination(labels, tuple(node(one) for one in settings))
 
 
 def condition(value: Any) -> Condition:

@@ -8,9 +8,9 @@ from jsonschema import Draft202012Validator
 from kdx.attention.families import FAMILIES
 from kdx.data.corpora import BUILT_IN
 from kdx.errors import KdxError
-from kdx.grid.dimensions import GRID
 from kdx.grid.explain import EXAMPLES, ExplainedKey, ExplainedWord, explain, key_list
 from kdx.grid.factor_schema import keys
+from kdx.grid.grid_keys import GRID
 from kdx.grid.schema import grid_schema
 from kdx.grid.source import read
 from kdx.tasks import TASKS

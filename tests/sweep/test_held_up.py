@@ -1,5 +1,7 @@
 """What holds up runs, as kdx status shows it."""
 
+from dataclasses import replace
+
 import pytest
 from grids import TINY
 
@@ -9,7 +11,7 @@ from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.sweep.failing import IN_A_ROW
-from kdx.sweep.held_up import held_up_in
+from kdx.sweep.held_up import HeldUp, held_up_in
 
 TWO_CELLS = TINY.replace("name: tiny", "name: tiny\naxes: {kernel: [exponential, rbf]}")
 
@@ -31,8 +33,12 @@ def fail(database: Database, run_id: int, owner: str = "there/-/-/7/1/x") -> Non
     RunWriter(database, run_id, owner, leases.claim(database, run_id, owner, 60)).fail(f"ValueError: {run_id}", "", 0)
 
 
+def held_up(database: Database, sweep: int) -> HeldUp:
+    return held_up_in(database, [sweep])[sweep]
+
+
 def test_nothing_is_held_up_where_all_is_well(database):
-    found = held_up_in(database, planned(database, 2))
+    found = held_up(database, planned(database, 2))
     assert (found.paused, found.waits_for, found.failing, found.lines("tiny", "")) == ({}, {}, {}, [])
     assert found.as_json() == {"paused": [], "failing_workers": []}
 
@@ -45,7 +51,7 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     (bad, ids), _ = cells.items()
     for run_id in ids[:2]:
         fail(database, run_id)
-    found = held_up_in(database, sweep)
+    found = held_up(database, sweep)
     assert found.waits_for == dict.fromkeys(ids[2:], "paused: 2 runs of its cell failed alike: ValueError: …")
     assert found.why(ids[2]) == found.waits_for[ids[2]] and found.why(ids[0]) is None
     assert found.lines("ti ny", " --db x") == [
@@ -54,7 +60,7 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     ]
     assert found.as_json()["paused"] == [{"cell": bad, "runs": 2, "failed": "ValueError: …"}]
     recording.reset(database, ids[:1], (RunState.FAILED,))
-    assert held_up_in(database, sweep).waits_for == {}
+    assert held_up(database, sweep).waits_for == {}
 
 
 def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(database):
@@ -62,7 +68,7 @@ def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(da
     ids = [run.id for run in reading.runs(database, sweep)]
     for run_id in ids[:IN_A_ROW]:
         fail(database, run_id)
-    found = held_up_in(database, sweep)
+    found = held_up(database, sweep)
     assert found.lines("tiny", "")[-1] == (
         "process 7 on machine there: its last 5 runs failed one after another, the last: ValueError: …; "
         "kdx retry tiny --failed"
@@ -71,7 +77,7 @@ def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(da
         {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}
     ]
     recording.reset(database, ids, (RunState.FAILED,))
-    assert held_up_in(database, sweep).failing == {}
+    assert held_up(database, sweep).failing == {}
 
 
 def test_a_run_waits_for_its_conditions_or_for_its_files(database):
@@ -84,7 +90,23 @@ def test_a_run_waits_for_its_conditions_or_for_its_files(database):
         writer.checkpoint(7)
         writer.interrupt(8)
     RunWriter(database, one, "here", leases.claim(database, one, "here", 60)).interrupt(0, refused="device A → B")
-    assert held_up_in(database, sweep).waits_for == {
+    assert held_up(database, sweep).waits_for == {
         one: "waits for a worker like machine there: device A → B",
         other: "waits for a worker that sees its files: its checkpoint at step 7 is not here but on machine there",
     }
+
+
+def test_what_holds_up_several_sweeps_is_found_at_once_and_apart(database):
+    one = planned(database, 4)
+    other = recording.register(database, replace(load_grid(database.location.parent / "grid.yaml"), name="other"), {})
+    ids = [run.id for run in reading.runs(database, one)]
+    cell = reading.runs(database, one)[0].cell_id
+    for run_id in [run.id for run in reading.runs(database, one, [cell])][:2]:
+        fail(database, run_id)
+    found = held_up_in(database, [one, other])
+    assert found[one] == found[other] and len(found[one].waits_for) == 2
+    grid = database.location.parent / "grid.yaml"
+    grid.write_text(TINY.replace("name: tiny", "name: other\nkernel: rbf") % {"steps": 10, "seeds": 4})
+    recording.register(database, load_grid(grid), {})
+    found = held_up_in(database, [one, other])
+    assert found[one].paused.keys() == {cell} and not found[other].paused and ids

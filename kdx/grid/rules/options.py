@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
@@ -10,6 +10,7 @@ from kdx.attention.kernels import KERNELS
 from kdx.attention.mixers import MIXERS
 from kdx.attention.normalisers import NORMALISERS
 from kdx.attention.positions import POSITIONS
+from kdx.definitions import Option, cached_over_words
 from kdx.grid.fields import CellFields
 from kdx.grid.placement import attending, filter_in, positions_in
 from kdx.grid.sections import Filters, refuse
@@ -33,7 +34,7 @@ def resolve_options(cell: CellFields) -> None:
     else:
         cell.settle(kernel="exponential", normaliser=None, symmetry=Symmetry.ASYMMETRIC)
         cell.settle(qk_norm=QKNorm.NONE, kv_heads=None, maps=Maps.SINGLE, output_gate=OutputGate.NONE)
-    own = options_in(words_of(cell))
+    own = dict(_options_of(words_of(cell)))
     if "xl_bias" in own and cell.symmetry is Symmetry.SYMMETRIC:
         if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
@@ -46,19 +47,45 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_share(cell)
 
 
-def words_of(cell: CellFields) -> Mapping[str, Any]:
-    """The cell's words in plain words; a dump of the whole cell takes ten times as long."""
-    return {
-        "task": cell.task,
-        "space": cell.space,
-        "mixer": cell.mixer,
-        "kernel": cell.kernel,
-        "normaliser": cell.normaliser,
-        "position": cell.position,
-        "value": cell.value,
-        "encoding": cell.encoding,
-        "filter": {attention.value: filter_in(cell, attention) for attention in Attention},
-    }
+class Words(NamedTuple):
+    """The words of a cell. Thousands of cells of a grid have few combinations of them."""
+
+    task: str
+    space: Space | None
+    mixer: str
+    kernel: str
+    normaliser: str | None
+    position: tuple[str, ...]
+    value: str | None
+    encoding: str | None
+    filters: tuple[str, ...]
+    """In the order of the attentions."""
+
+    @property
+    def plain(self) -> Mapping[str, Any]:
+        """As `kdx.grid.words` reads them."""
+        filters = {attention.value: word for attention, word in zip(Attention, self.filters, strict=True)}
+        return {**self._asdict(), "filter": filters}
+
+
+def words_of(cell: CellFields) -> Words:
+    """The cell's words; a dump of the whole cell takes ten times as long."""
+    return Words(
+        cell.task,
+        cell.space,
+        cell.mixer,
+        cell.kernel,
+        cell.normaliser,
+        cell.position,
+        cell.value,
+        cell.encoding,
+        tuple(filter_in(cell, attention) for attention in Attention),
+    )
+
+
+@cached_over_words
+def _options_of(words: Words) -> Mapping[str, Option]:
+    return options_in(words.plain)
 
 
 def _refuse_uneven(cell: CellFields) -> None:

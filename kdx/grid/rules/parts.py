@@ -1,15 +1,22 @@
 """The sources of a cell's own parts, by their hashes: they belong to what the cell is."""
 
+from kdx.attention.families import FAMILIES
 from kdx.data.corpora import DIFFICULTIES
+from kdx.definitions import PartFromOutside
 from kdx.grid.fields import CellFields, Hashes
 from kdx.grid.rules.options import words_of
 from kdx.grid.sections import refuse
 from kdx.grid.words import words_in
+from kdx.tasks import TASKS
 
 
 def resolve_parts(cell: CellFields) -> None:
     """Settles `parts`; a hash that was given must be that of the source at hand."""
-    used = {word: family.outside[word] for family, word in words_in(words_of(cell)) if word in family.outside}
+    used: dict[str, PartFromOutside] = {}
+    # Few grids have any, and those that have none may have ten thousand cells.
+    if any(family.outside for family in (*FAMILIES, TASKS)):
+        words = words_in(words_of(cell).plain)
+        used = {word: family.outside[word] for family, word in words if word in family.outside}
     if cell.data.corpus in DIFFICULTIES.outside:
         used[cell.data.corpus] = DIFFICULTIES.outside[cell.data.corpus]
     for word, part in used.items():

@@ -1,10 +1,13 @@
 """Which settings of model, training and evaluation a task and its data allow."""
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from kdx.attention.encodings import ENCODINGS
 from kdx.attention.filters import FILTERS
 from kdx.attention.mixers import MIXERS
+from kdx.definitions import cached_over_words
 from kdx.grid.fields import CellFields
 from kdx.grid.max_positions import MAX_POSITIONS
 from kdx.grid.sections import Data, refuse
@@ -49,8 +52,8 @@ def _refuse_memory(cell: CellFields, task: Task) -> None:
 
 def _refuse_foreign(cell: CellFields, task: Task) -> None:
     """Refuses settings that only other tasks have."""
-    for key in dict.fromkeys(key for other in TASKS.definitions() for key in other.settings):
-        if key not in task.settings and _value(cell, key) != _default(key):
+    for key, value_in, default in _foreign_settings(task.word):
+        if value_in(cell) != default:
             raise refuse(key, f"{cell.task} has no such setting, {' and '.join(_owners(key))} has", hint="remove it")
     data = cell.data
     if not task.data.text:
@@ -64,13 +67,16 @@ def _refuse_foreign(cell: CellFields, task: Task) -> None:
         raise refuse("data.dictionaries", f"{cell.task} reads one language", allowed="joint")
 
 
+@cached_over_words
+def _foreign_settings(task: str) -> tuple[tuple[str, Callable[[CellFields], Any], Any], ...]:
+    """The settings that other tasks have and this one has not: the key, what gives its value, and its default."""
+    keys = dict.fromkeys(key for other in TASKS.definitions() for key in other.settings)
+    own = TASKS.definition(task).settings
+    return tuple((key, attrgetter(key), _default(key)) for key in keys if key not in own)
+
+
 def _owners(key: str) -> list[str]:
     return [task.word for task in TASKS.definitions() if key in task.settings]
-
-
-def _value(cell: CellFields, key: str) -> Any:
-    section, _, field = key.rpartition(".")
-    return getattr(getattr(cell, section) if section else cell, field)
 
 
 def _default(key: str) -> Any:

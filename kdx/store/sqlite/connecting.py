@@ -15,6 +15,9 @@ from urllib.parse import quote
 from kdx.store.sqlite.file import HeldFile
 
 SLICE = 1.0  # seconds; Ctrl-C is handled between two slices
+CACHE = 1 << 16
+"""KiB of pages that a connection for reading may keep. With SQLite's 2 MiB, a pass over 100,000 runs takes twice as
+long, since it reads pages again and again."""
 
 _T = TypeVar("_T")
 
@@ -54,6 +57,7 @@ def connect_to_read(file: HeldFile, patience: float) -> sqlite3.Connection:
     connection = _connect(file.real, "ro", patience)
     try:
         connection.execute("PRAGMA schema_version")
+        connection.execute(f"PRAGMA cache_size = -{CACHE}")
     except sqlite3.OperationalError as error:
         connection.close()
         undoable = os.access(file.real, os.W_OK) and os.access(file.real.parent, os.W_OK)
