@@ -1,4 +1,4 @@
-"""Failures that would eat a sweep: cells whose runs fail alike, and workers whose runs fail one after another.
+"""Failures that would eat a sweep: cells whose runs fail alike, and machines whose runs fail one after another.
 
 Both follow from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or `kdx
 resume --failed`, lifts a pause, and every worker sees the same.
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kdx.store.database import Database
-from kdx.store.failures import FailureRecord, failures
+from kdx.store.failures import FailureRecord, failures, last_successes
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.sweep.lease_holder import machine_of
 
 ALIKE = 2
 """Runs of a cell that fail alike, with none that came to its end, before the others are no longer begun."""
@@ -61,17 +62,30 @@ def paused_cells(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
     return {cell_id: Pause(text, count) for cell_id, (text, count) in most.items() if count >= ALIKE}
 
 
-def failing_workers(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:
-    """Process → its failures since its last success, for processes that have `IN_A_ROW` of them.
+def failing_machines(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:
+    """Machine → its failures since its last success, for machines that have `IN_A_ROW` of them.
+
+    Not processes count but machines, since a worker that ended may be started again, as by systemd.
 
     Args:
         successes: process → when a run of it last came to a final state.
     """
+    last: dict[str, float] = {}
+    for owner, ended in successes.items():
+        last[machine_of(owner)] = max(ended, last.get(machine_of(owner), ended))
     since: dict[str, list[FailureRecord]] = defaultdict(list)
     for one in failed:
-        if one.ended > successes.get(one.owner, float("-inf")):
-            since[one.owner].append(one)
-    return {owner: its for owner, its in since.items() if len(its) >= IN_A_ROW}
+        if one.ended > last.get(machine_of(one.owner), float("-inf")):
+            since[machine_of(one.owner)].append(one)
+    return {name: its for name, its in since.items() if len(its) >= IN_A_ROW}
+
+
+def failing_in(database: Database) -> dict[str, list[FailureRecord]]:
+    """The same of what a database has."""
+    with database.read():
+        failed = failures(database)
+        successes = last_successes(database, failed[0].ended) if len(failed) >= IN_A_ROW else {}
+    return failing_machines(failed, successes)
 
 
 class PausedCells:

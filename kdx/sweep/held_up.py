@@ -9,9 +9,9 @@ from kdx.run_files.files import files_beside, resume_step
 from kdx.store import reading
 from kdx.store.begun import begun
 from kdx.store.database import Database
-from kdx.store.failures import FailureRecord, failures, last_successes
+from kdx.store.failures import FailureRecord
 from kdx.store.records import RunState
-from kdx.sweep.failing import Pause, PausedCells, failing_workers, signature
+from kdx.sweep.failing import Pause, PausedCells, failing_in, signature
 from kdx.sweep.left_to_others import elsewhere
 
 
@@ -24,7 +24,7 @@ class HeldUp:
     waits_for: Mapping[int, str]
     """Run id → what it waits for."""
     failing: Mapping[str, tuple[FailureRecord, ...]]
-    """Process → its failures, where so many came one after another that a worker begins no more; with runs of this
+    """Machine → its failures, where so many came one after another that a worker begins no more; with runs of this
     sweep among them."""
 
     def why(self, run_id: int) -> str | None:
@@ -39,11 +39,10 @@ class HeldUp:
         """
         again = f"kdx retry {shlex.quote(sweep)} --failed{db}"
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
-        for owner, its in self.failing.items():
-            parts = owner.split("/")
-            who = f"process {parts[3]} on machine {parts[0][:8]}" if len(parts) == 6 else "a process of another kdx"
+        for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)
-            found.append(f"{who}: its last {len(its)} runs failed one after another, the last: {how}; {again}")
+            where = f"machine {machine[:8]}"
+            found.append(f"{where}: its last {len(its)} runs failed one after another, the last: {how}; {again}")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -55,11 +54,11 @@ class HeldUp:
             ],
             "failing_workers": [
                 {
-                    "machine": owner.partition("/")[0],
+                    "machine": machine,
                     "runs": [one.run_id for one in its],
                     "failed": signature(its[-1].error, its[-1].traceback),
                 }
-                for owner, its in self.failing.items()
+                for machine, its in self.failing.items()
             ],
         }
 
@@ -71,8 +70,7 @@ def held_up_in(database: Database, sweep_id: int) -> HeldUp:
         paused = PausedCells()(database, runs)
         stopped = [one for one in runs if one.attempt and one.state in (RunState.PENDING, RunState.INTERRUPTED)]
         since = begun(database, [one.id for one in stopped]) if stopped else {}
-        failed = failures(database) if any(one.state is RunState.FAILED for one in runs) else ()
-        successes = last_successes(database, {one.owner for one in failed}) if failed else {}
+        failing = failing_in(database) if any(one.state is RunState.FAILED for one in runs) else {}
     waits: dict[int, str] = {}
     files = files_beside(database.location)
     for one in runs:
@@ -87,9 +85,5 @@ def held_up_in(database: Database, sweep_id: int) -> HeldUp:
         elif where := elsewhere(one, its, has_checkpoint=resume_step(files, one) is not None):
             waits[one.id] = f"waits for a worker that sees its files: {where}"
     ids = {one.id for one in runs}
-    failing = {
-        owner: tuple(its)
-        for owner, its in failing_workers(failed, successes).items()
-        if any(one.run_id in ids for one in its)
-    }
-    return HeldUp(paused, waits, failing)
+    of_sweep = {machine: tuple(its) for machine, its in failing.items() if any(one.run_id in ids for one in its)}
+    return HeldUp(paused, waits, of_sweep)

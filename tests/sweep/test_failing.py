@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kdx.errors import KdxError
 from kdx.store.failures import FailureRecord
-from kdx.sweep.failing import ALIKE, IN_A_ROW, failing_workers, paused_cells, signature
+from kdx.sweep.failing import ALIKE, IN_A_ROW, failing_machines, paused_cells, signature
 
 
 def raised(error: Exception) -> str:
@@ -66,10 +66,17 @@ def test_a_cell_is_paused_once_runs_of_it_failed_alike():
     assert str(found["a"]) == "2 runs of its cell failed alike: step …"
 
 
-def test_a_worker_fails_where_so_many_runs_failed_since_its_last_success():
+def test_a_machine_fails_where_so_many_runs_failed_since_its_last_success():
     failed = [failure(number, ended=float(number)) for number in range(1, IN_A_ROW + 1)]
-    assert failing_workers(failed[1:], {}) == {}
-    assert failing_workers(failed, {}) == {"one": failed}
-    assert failing_workers(failed, {"one": 1.0}) == {}, "the first came before its success"
-    assert failing_workers(failed, {"other": 9.0}) == {"one": failed}
-    assert failing_workers([one._replace(owner=str(one.run_id)) for one in failed], {}) == {}
+    assert failing_machines(failed[1:], {}) == {}
+    assert failing_machines(failed, {}) == {"one": failed}
+    assert failing_machines(failed, {"one": 1.0}) == {}, "the first came before its success"
+    assert failing_machines(failed, {"other": 9.0}) == {"one": failed}
+    assert failing_machines([one._replace(owner=str(one.run_id)) for one in failed], {}) == {}
+
+
+def test_processes_of_one_machine_count_together():
+    failed = [failure(number, owner=f"one/boot/{number}", ended=float(number)) for number in range(1, IN_A_ROW + 1)]
+    assert failing_machines(failed, {}) == {"one": failed}
+    assert failing_machines(failed, {"one/boot/9": 1.0, "one/boot/8": 0.5}) == {}
+    assert failing_machines(failed, {"other/boot/9": 9.0}) == {"one": failed}

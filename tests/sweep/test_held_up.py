@@ -57,15 +57,14 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     assert held_up_in(database, sweep).waits_for == {}
 
 
-def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(database):
+def test_a_machine_whose_runs_fail_one_after_another_is_shown(database):
     sweep = planned(database, IN_A_ROW)
     ids = [run.id for run in reading.runs(database, sweep)]
     for run_id in ids[:IN_A_ROW]:
-        fail(database, run_id)
+        fail(database, run_id, f"there/-/-/{run_id}/1/x")
     found = held_up_in(database, sweep)
     assert found.lines("tiny", "")[-1] == (
-        "process 7 on machine there: its last 5 runs failed one after another, the last: ValueError: …; "
-        "kdx retry tiny --failed"
+        "machine there: its last 5 runs failed one after another, the last: ValueError: …; kdx retry tiny --failed"
     )
     assert found.as_json()["failing_workers"] == [
         {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}
