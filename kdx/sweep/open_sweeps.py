@@ -17,6 +17,7 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.store import reading, searches
 from kdx.store.database import Database
+from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
 from kdx.store.recording import register
 from kdx.store.records import OVER, SweepSummary
@@ -70,6 +71,8 @@ class OpenSweeps:
         self._parts = parts
         self._watcher = watcher
         self._works = works
+        self._asked: set[int] = set()
+        """The sweeps that have, or had, these names."""
         self._looked: float | None = None
         self._seen: dict[int, tuple[object, _Open | None]] = {}
         """Sweep → what it was like when it was read, and what was found."""
@@ -93,9 +96,9 @@ class OpenSweeps:
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)
         if self._looked is None:
-            for name in self._names:
-                reading.load_sweep(self._database, name)
-        wanted = [one for one in summaries if not self._names or one.name in self._names]
+            # By their ids from now on, since a sweep may be renamed meanwhile.
+            self._asked = {sweep_named(self._database, name) for name in self._names}
+        wanted = [one for one in summaries if not self._names or one.id in self._asked]
         self._order = tuple(one.id for one in wanted)
         for summary in wanted:
             over = not set(summary.counts) - OVER
@@ -157,8 +160,9 @@ class OpenSweeps:
         trials = one.search.advance()
         if not one.search.done:
             return trials
-        found = one.search.with_winners()
-        planned = {cell.id for cell in reading.load_sweep(self._database, sweep_id).cells}
+        record = reading.load_sweep(self._database, sweep_id)
+        found = replace(one.search.with_winners(), name=record.name)
+        planned = {cell.id for cell in record.cells}
         if {cell.id for cell in found.trained} - planned:
             register(self._database, found, one.plan.grid)
             self._watcher.searched(one.plan, one.search)
