@@ -10,6 +10,7 @@ from kdx.cli.console import say
 from kdx.cli.options import (
     DATABASE,
     Db,
+    Files,
     Parts,
     WithinBudget,
     at_a_time_options,
@@ -31,6 +32,7 @@ def resume(
         typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; every unfinished one if not said."),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
@@ -95,10 +97,11 @@ def resume(
             codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
-    where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
+    named = f" {shlex.quote(sweep)}" if sweep else ""
     if failures:
         codes.append(FAILED)
-        say(f"{count_of(len(failures), 'run')} failed before; try them again with: kdx resume --failed{where}")
+        again = f"kdx resume{named} --failed{in_database(db)}"
+        say(f"{count_of(len(failures), 'run')} failed before; try them again with: {again}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
         again = " && ".join(retry_cancelled(name, db) for name in cancelled)
@@ -106,5 +109,5 @@ def resume(
             f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
         )
     elif not codes:
-        say(f"nothing is unfinished; next: kdx report{where}")
+        say(f"nothing is unfinished; next: kdx report{named}{in_database(db)}")
     raise typer.Exit(max(codes, default=0))

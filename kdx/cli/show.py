@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def show(
         typer.Option("--plans", help="Show every plan that a sweep has had, its grid as written, and what changed."),
     ] = False,
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.

@@ -9,7 +9,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.choosing import chosen as chosen_runs
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_cancelled
 from kdx.cli.processes import process_in_words, process_of
 from kdx.cli.spared import NOT_NEEDED, spared_of
 from kdx.durations import in_words
@@ -41,6 +41,7 @@ def status(
         ),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Say how far sweeps are, who works at them, and how long they will take.
