@@ -112,6 +112,7 @@ def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
         "choices": dict(choices),
         "seed": record.seed,
         "state": record.state.value,
+        "invalidated": record.invalidated,
     }
 
 

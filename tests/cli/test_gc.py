@@ -134,6 +134,7 @@ def test_programs_get_json(runs):
         ("selected", 1, False, False),
         ("unplanned", 0, False, False),
         ("unknown", 0, False, False),
+        ("submissions", 0, True, False),
     ]
     assert all(row["bytes"] > 0 for row in rows if row["files"])
 

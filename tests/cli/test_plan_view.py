@@ -78,14 +78,16 @@ def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
     grid = tmp_path / "grid.yaml"
     grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
     found = outlook(None, load_grid(grid))
-    (time,) = costs(known(found, 1), 1, None, None)
+    (cell,) = found.cells
+    forecast = Forecast(100.0, None, None, Basis.CELL, 1)
+    (time,) = costs(found.with_forecasts({cell: forecast}), 1, 1, None, None)
     assert time.endswith("; 4 evaluations are not in it, for their time is recorded nowhere")
-    assert list(costs(found, 1, None, None)) == []
+    assert list(costs(found, 1, 1, None, None)) == []
     evaluates = [
         replace(each, decision=replace(each.decision, action=Action.EVALUATE, missing=each.decision.missing[:1]))
         for each in found.runs
     ]
-    (time,) = costs(replace(found, runs=tuple(evaluates)), 1, None, None)
+    (time,) = costs(replace(found, runs=tuple(evaluates)), 1, 1, None, None)
     assert time == "time: unknown; 2 evaluations to make, whose time is recorded nowhere"
 
 
