@@ -17,9 +17,9 @@ from kdx.cli.options import (
     in_database,
     retry_cancelled,
     run_options,
-    slurm_options,
     with_options,
 )
+from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked

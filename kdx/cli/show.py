@@ -12,7 +12,8 @@ from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from kdx.cli.showing import Shown, ShownCell
+    from kdx.cli.shown import Shown
+    from kdx.cli.shown_cell import ShownCell
     from kdx.report.render.text_curves import NamedCurve
     from kdx.store.database import Database
     from kdx.store.find import CellFound, RunFound, SweepFound
@@ -64,7 +65,10 @@ def show(
 
     Example: kdx show quickstart --plans
     """
-    from kdx.cli.showing import Shown, ShownCell, ShownRun, ShownSweep
+    from kdx.cli.shown import Shown
+    from kdx.cli.shown_cell import ShownCell
+    from kdx.cli.shown_run import ShownRun
+    from kdx.cli.shown_sweep import ShownSweep
     from kdx.cli.sweep_argument import plan_in_file
     from kdx.errors import KdxError
     from kdx.store.database import open_database

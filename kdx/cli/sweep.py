@@ -20,9 +20,9 @@ from kdx.cli.options import (
     run_options,
     seeds_of,
     set_words,
-    slurm_options,
     with_options,
 )
+from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
