@@ -61,6 +61,7 @@ def resume(
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
+    from kdx.sweep.failing import try_searches_again
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     refuse_budget(slurm, budget)
@@ -76,6 +77,8 @@ def resume(
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             asked_for = searches.of_sweep(database, record.id)
+            if failed:
+                try_searches_again(database, [one.id for one in asked_for])
             found = {cell.ordinal for cell in record.cells}
             needed = without_unneeded(record).runs
             searching = any(one.ordinal not in found for one in asked_for)

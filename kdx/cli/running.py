@@ -117,7 +117,11 @@ def run_plan(
     if search is None:
         return _close(listener.counts, listener.evaluations, stopped, name, db, again, why)
     if stopped is None:
-        return 0
+        paused = sorted({str(pause) for pause in listener.pauses})
+        if paused:
+            failed = f"kdx resume {shlex.quote(name)} --failed{in_database(db)}"
+            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
+        return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
     return 128 + stopped
 
@@ -174,6 +178,8 @@ def search_and_run(
         )
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
+        if code == FAILED:
+            break  # what is left of it is paused; the winners of the other searches are there
         if code:
             return plan, code
     with_winners = search.with_winners()

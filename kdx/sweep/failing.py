@@ -1,17 +1,19 @@
-"""Failures that would eat a sweep: cells whose runs fail alike, and machines whose runs fail one after another.
+"""Failures that would eat a sweep: cells and searches whose runs fail alike, and machines whose last runs all failed.
 
-Both follow from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or `kdx
-resume --failed`, lifts a pause, and every worker sees the same.
+All of it follows from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or
+`kdx resume --failed`, lifts a pause, and every worker sees the same.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from kdx.store import recording, searches
 from kdx.store.database import Database
 from kdx.store.failures import FailureRecord, failures, last_successes
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.store.searches import runs_of_trials
 from kdx.sweep.lease_holder import machine_of
 
 ALIKE = 2
@@ -32,9 +34,11 @@ class Pause:
     """How they failed, see `signature`."""
     runs: int
     """How many failed so."""
+    of: str = "cell"
+    """What they are runs of: a cell, or the trials of a search."""
 
     def __str__(self) -> str:
-        return f"{self.runs} runs of its cell failed alike: {self.signature}"
+        return f"{self.runs} runs of its {self.of} failed alike: {self.signature}"
 
 
 def signature(error: str, traceback: str | None) -> str:
@@ -60,6 +64,27 @@ def paused_cells(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
         counts[one.cell_id][signature(one.error, one.traceback)] += 1
     most = {cell_id: counter.most_common(1)[0] for cell_id, counter in counts.items()}
     return {cell_id: Pause(text, count) for cell_id, (text, count) in most.items() if count >= ALIKE}
+
+
+def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
+    """Search → why its other trials are not begun: `ALIKE` runs of trials failed alike, and none came to its end."""
+    failed: dict[int, str] = {}
+    for search_id, states in runs_of_trials(database, search_ids).items():
+        if not FINAL.intersection(states.values()):
+            failed |= {run_id: search_id for run_id, state in states.items() if state is RunState.FAILED}
+    # Of a search, as of a cell: both are what a fault would go through one after another.
+    records = failures(database, failed) if len(failed) >= ALIKE else ()
+    found = paused_cells(one._replace(cell_id=failed[one.run_id]) for one in records)
+    return {search_id: replace(pause, of="search") for search_id, pause in found.items()}
+
+
+def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
+    """Takes up the failed trials of those of these searches that are paused."""
+    paused = paused_searches(database, search_ids)
+    if paused:
+        states = runs_of_trials(database, paused)
+        searches.reopen(database, paused)
+        recording.reset(database, [run_id for its in states.values() for run_id in its], (RunState.FAILED,))
 
 
 def failing_machines(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdx.run_files.files import files_beside, resume_step
-from kdx.store import reading
+from kdx.store import reading, searches
 from kdx.store.begun import begun
 from kdx.store.database import Database
 from kdx.store.failures import FailureRecord
-from kdx.store.records import RunState
-from kdx.sweep.failing import Pause, PausedCells, failing_in, signature
+from kdx.store.records import RunState, SearchRecord
+from kdx.sweep.failing import Pause, PausedCells, failing_in, paused_searches, signature
 from kdx.sweep.left_to_others import elsewhere
 
 
@@ -26,6 +26,8 @@ class HeldUp:
     failing: Mapping[str, tuple[FailureRecord, ...]]
     """Machine → its failures, where so many came one after another that a worker begins no more; with runs of this
     sweep among them."""
+    searches: tuple[tuple[SearchRecord, Pause], ...] = ()
+    """The searches whose trials are not begun, and why."""
 
     def why(self, run_id: int) -> str | None:
         """What a run waits for; None: nothing holds it up."""
@@ -39,6 +41,9 @@ class HeldUp:
         """
         again = f"kdx retry {shlex.quote(sweep)} --failed{db}"
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
+        for search, pause in self.searches:
+            of = " · ".join(search.labels.values()) or search.id[:8]
+            found.append(f"search of {of} of {sweep} is paused: {pause}; kdx resume {shlex.quote(sweep)} --failed{db}")
         for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)
             where = f"machine {machine[:8]}"
@@ -51,6 +56,10 @@ class HeldUp:
             "paused": [
                 {"cell": cell_id, "runs": pause.runs, "failed": pause.signature}
                 for cell_id, pause in self.paused.items()
+            ],
+            "paused_searches": [
+                {"choices": dict(one.labels), "search": one.id, "runs": pause.runs, "failed": pause.signature}
+                for one, pause in self.searches
             ],
             "failing_workers": [
                 {
@@ -86,4 +95,6 @@ def held_up_in(database: Database, sweep_id: int) -> HeldUp:
             waits[one.id] = f"waits for a worker that sees its files: {where}"
     ids = {one.id for one in runs}
     of_sweep = {machine: tuple(its) for machine, its in failing.items() if any(one.run_id in ids for one in its)}
-    return HeldUp(paused, waits, of_sweep)
+    asked = searches.of_sweep(database, sweep_id)
+    of_search = paused_searches(database, {one.id for one in asked}) if asked else {}
+    return HeldUp(paused, waits, of_sweep, tuple((one, of_search[one.id]) for one in asked if one.id in of_search))

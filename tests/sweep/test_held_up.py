@@ -34,7 +34,7 @@ def fail(database: Database, run_id: int, owner: str = "there/-/-/7/1/x") -> Non
 def test_nothing_is_held_up_where_all_is_well(database):
     found = held_up_in(database, planned(database, 2))
     assert (found.paused, found.waits_for, found.failing, found.lines("tiny", "")) == ({}, {}, {}, [])
-    assert found.as_json() == {"paused": [], "failing_workers": []}
+    assert found.as_json() == {"paused": [], "paused_searches": [], "failing_workers": []}
 
 
 def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
