@@ -22,7 +22,9 @@ from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_
 from kdx.store.recording import register
 from kdx.store.records import OVER, SweepSummary
 from kdx.sweep.decisions import lacks_evaluations
+from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
+from kdx.tune.trial_plan import TrialPlan
 
 LOOK_EVERY = 10.0
 """Seconds between two looks for sweeps that were added."""
@@ -158,7 +160,7 @@ class OpenSweeps:
         if one.search is None:
             return one.plan
         trials = one.search.advance()
-        if not one.search.done:
+        if not one.search.done and not self._are_paused(trials):
             return trials
         record = reading.load_sweep(self._database, sweep_id)
         found = replace(one.search.with_winners(), name=record.name)
@@ -170,6 +172,11 @@ class OpenSweeps:
             self.incomplete.add(found.name)
         one.plan, one.search = found, None
         return found
+
+    def _are_paused(self, trials: TrialPlan) -> bool:
+        """Whether none of the trials that are left begins, so that only winners of other searches are to be trained."""
+        left = {trials.search_of[run.cell.id] for run in trials.runs}
+        return bool(left) and left <= paused_searches(self._database, left).keys()
 
 
 class _Preparing:

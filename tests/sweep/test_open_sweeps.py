@@ -257,3 +257,26 @@ def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_b
         (trials,) = every()
     assert [one.name for one in reading.sweeps(database)] == ["other"]
     assert reading.load_sweep(database, "other").cells
+
+
+def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_planned(database, data_home):
+    text = TUNED.replace("trials: 2", "trials: 3").replace("tune:", "axes: {kernel: [exponential, rbf]}\ntune:")
+    planned(database, "tuned", text=text)
+    every = watched(database)
+    (trials,) = every()
+    paused = next(iter(trials.search_of.values()))
+    ended = 0
+    for run in trials.runs:
+        record = reading.recorded(database, [run.cell.id])[run.key]
+        if trials.search_of[run.cell.id] != paused:
+            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer.complete(50.0, 2, None, {}, 2)
+        elif ended < 2:
+            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer.fail(f"boom {ended}", "", 0)
+            ended += 1
+    for _ in range(2):  # also once its plan is seen to be another one
+        (plan,) = every()
+        assert [cell.labels["kernel"] for cell in plan.trained] == ["rbf"]
+        assert [run.state for run in reading.load_sweep(database, "tuned").runs] == [RunState.PENDING]
+    assert every.incomplete == {"tuned"} and every.heard.found == ["tuned"]
