@@ -6,9 +6,13 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database, retry_cancelled
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database, retry_cancelled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdx.errors import KdxError
+    from kdx.slurm.cluster import Job
     from kdx.store.database import Database
 
 
@@ -16,13 +20,14 @@ def cancel(
     words: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completion.sweeps_and_runs,
-            metavar="RUN…|SWEEP [KEY=VALUE]…",
+            autocompletion=completion.sweeps_grids_and_runs,
+            metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
             "as kernel=rbf.",
         ),
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Cancel runs that are not over, also those that another kdx works at.
@@ -51,32 +56,52 @@ def cancel(
         cancelled = leases.cancel(database, [run.id for run in named.runs])
         others = planned_too(database, cancelled, named.sweep) if named.sweep else {}
         whole = named.sweep is not None and len(words) == 1
-        jobs = _end_jobs(database, sweep_named(database, named.sweep)) if named.sweep and whole else 0
+        jobs = _jobs_of(database, sweep_named(database, named.sweep)) if named.sweep and whole else []
+    refused = _end(jobs)
+    ended = 0 if refused else len(jobs)
     if json:
         at_work_ids = [run for run, claimed in cancelled.items() if claimed]
-        out_json({"cancelled": [*cancelled], "running": at_work_ids, "planned_too": others, "jobs": jobs})
-    if jobs:
-        say(f"took {count_of(jobs, 'job')} out of Slurm's queue")
+        left = [job.id for job in jobs] if refused else []
+        plain = {"cancelled": [*cancelled], "running": at_work_ids, "planned_too": others, "jobs": ended}
+        out_json({**plain, "jobs_left": left})
+    if ended:
+        say(f"took {count_of(ended, 'job')} out of Slurm's queue")
+    _say_cancelled(cancelled, others, named.sweep, db)
+    if refused:
+        # Their workers find nothing to do any more, but may wait in the queue for long.
+        by_hand = f"scancel {' '.join(sorted({str(job.array) for job in jobs}))}"
+        which = "the job is" if len(jobs) == 1 else f"the {len(jobs)} jobs are"
+        raise KdxError(f"{which} still in Slurm's queue: {refused.problem}", hint=f"try it by hand: {by_hand}")
+
+
+def _say_cancelled(cancelled: "dict[int, bool]", others: "dict[str, int]", sweep: str | None, db: str) -> None:
     if not cancelled:
         say("nothing was cancelled: every one of these runs is over")
         return
     running = sum(cancelled.values())
     at_work = f", {running} of them at work" if running else ""
     by_number = f"kdx retry {' '.join(map(str, cancelled))}{in_database(db)}"
-    again = retry_cancelled(named.sweep, db) if named.sweep else by_number
+    again = retry_cancelled(sweep, db) if sweep else by_number
     count = f"{len(cancelled):,} run{'' if len(cancelled) == 1 else 's'}"
     say(f"cancelled {count}{at_work}; take up again with: {again}")
     for other, shared in others.items():
         say(f"{shared:,} of them {'is' if shared == 1 else 'are'} also of sweep `{other}`")
 
 
-def _end_jobs(database: "Database", sweep_id: int) -> int:
-    """Takes a sweep's jobs out of Slurm's queue, and says how many those were."""
+def _jobs_of(database: "Database", sweep_id: int) -> "list[Job]":
+    """A sweep's jobs that Slurm has in its queue, or at work."""
     from kdx.cli.slurm_jobs import submitted
 
-    queued = [job for one in submitted(database).get(sweep_id, ()) for job in one.queued or ()]
-    if queued:
-        from kdx.slurm import cluster
+    return [job for one in submitted(database).get(sweep_id, ()) for job in one.queued or ()]
 
-        cluster.cancel(sorted({job.array for job in queued}))
-    return len(queued)
+
+def _end(jobs: "Sequence[Job]") -> "KdxError | None":
+    """Takes jobs out of Slurm's queue; why Slurm refuses that, where it does."""
+    from kdx.errors import KdxError
+    from kdx.slurm import cluster
+
+    try:
+        cluster.cancel(sorted({job.array for job in jobs}))
+    except KdxError as error:
+        return error
+    return None

@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND
-from kdx.cli.options import DATABASE, Against, Db, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
+from kdx.cli.options import DATABASE, Against, Db, Files, Json, OfSweeps, OnlyTable, PairedAr, Tables, in_database
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def check(
     sweep: OfSweeps = None,
     tables: Tables = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
     table: OnlyTable = None,
     against: Against = None,

@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_parts, say
-from kdx.cli.options import DATABASE, Db, Format, Json, TableFormat, whole_lines
+from kdx.cli.options import DATABASE, Db, Files, Format, Json, TableFormat, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ def claims(
         ),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     format: TableFormat = Format.TEXT,
     json: Json = False,
 ) -> None:

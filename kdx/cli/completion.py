@@ -135,9 +135,10 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offered(_runs(ctx, incomplete), incomplete)
 
 
-def sweeps_and_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Sweeps, and runs by number."""
-    return _offered([*_sweeps(ctx), *(_runs(ctx, incomplete) if incomplete.isdigit() else [])], incomplete)
+def sweeps_grids_and_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Sweeps, YAML files, and runs by number."""
+    numbers = _runs(ctx, incomplete) if incomplete.isdigit() else []
+    return _offered([*_sweeps(ctx), *numbers, *_files(incomplete)], incomplete)
 
 
 def cells(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import out_json, say
-from kdx.cli.options import Json
+from kdx.cli.options import Files, Json
 
 if TYPE_CHECKING:
     from kdx.store.copying import Copied
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def copy(
     source: Annotated[str, typer.Argument(metavar="SRC", help="The database to copy, a file or an address.")],
     target: Annotated[str, typer.Argument(metavar="DST", help="The copy: nothing is there yet, or an empty database.")],
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Copy the whole database into another one, of the same or another kind, and compare every row.
@@ -47,6 +48,8 @@ def _files(copied: "Copied") -> str:
     from kdx.run_files.files import files_beside
 
     former, new = files_beside(copied.former_location), files_beside(copied.location)
+    if former == new:
+        return f"both keep the files of their runs in {new}, and only one of them may: name another folder with --files"
     if not former.is_dir():
         return f"checkpoints and weights are none of it: there are none at {former}"
     return f"checkpoints and weights were not copied; bring them with: {_by_hand(former, new)}"

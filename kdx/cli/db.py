@@ -8,7 +8,7 @@ import typer
 from kdx.cli import copy, merge, migrate_cells
 from kdx.cli.console import out, out_json, say
 from kdx.cli.group import CommandGroup
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 @app.command()
-def check(db: Db = DATABASE, json: Json = False) -> None:
+def check(db: Db = DATABASE, files_in: Files = None, json: Json = False) -> None:
     """Check the whole database: pages, keys, tables, and the checksums of texts. Writes nothing.
 
     Exit code 5 when something is wrong with it.
@@ -56,6 +56,7 @@ def check(db: Db = DATABASE, json: Json = False) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy to be; it must not be there yet.")],
     db: Db = DATABASE,
+    files_in: Files = None,
 ) -> None:
     """Copy the database as it stands at one moment, also while a sweep writes it.
 
@@ -76,7 +77,7 @@ def backup(
 
 
 @app.command()
-def upgrade(db: Db = DATABASE) -> None:
+def upgrade(db: Db = DATABASE, files_in: Files = None) -> None:
     """Bring the database up to the schema of this kdx, and keep a copy of it as it was.
 
     kdx sweep and kdx resume do the same by themselves.

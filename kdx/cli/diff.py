@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, out_lines
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.sanitize import sanitize
 from kdx.seed_sources import seed_word
 
@@ -38,6 +38,7 @@ def diff(
         str, typer.Argument(autocompletion=completion.anything, metavar="B", help="Another one of the same kind.")
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Say how two runs, two cells or two sweeps differ, or a grid file and a sweep.

@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli.console import out, out_json, say
 from kdx.cli.db import FOUND, look_through
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ LEAST_FREE = 100_000_000  # bytes; or three of the largest checkpoints if they a
 
 def doctor(
     db: Db = DATABASE,
+    files_in: Files = None,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     json: Json = False,
 ) -> None:

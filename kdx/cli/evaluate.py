@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kdx.cli import completion
-from kdx.cli.options import DATABASE, Db, Parts, at_a_time_options, with_options
+from kdx.cli.options import DATABASE, Db, Files, Parts, at_a_time_options, with_options
 from kdx.machine import AtATime
 
 
@@ -20,6 +20,7 @@ def evaluate(
         ),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try evaluations that failed again, too.")] = False,

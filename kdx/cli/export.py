@@ -9,7 +9,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Files, Json
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
@@ -35,6 +35,7 @@ def export(
         Path | None, typer.Option("--to", envvar="KDX_TO", metavar="FOLDER", help="The folder to be; needed.")
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     format: Annotated[
         ExportFormat, typer.Option("--format", envvar="KDX_EXPORT_FORMAT", help="Of the tables.")
     ] = ExportFormat.CSV,

@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 from kdx.run_files.retention import Retention
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from kdx.run_files.files import RunFile
     from kdx.run_files.retention import RetentionRule
+    from kdx.slurm.submission import Submission
     from kdx.store.database import Database
 
 
 def gc(
     db: Db = DATABASE,
+    files_in: Files = None,
     keep: Annotated[
         Retention, typer.Option("--keep", help="The finished runs whose weights are kept.")
     ] = Retention.ALL,
@@ -34,6 +38,8 @@ def gc(
 
     A finished run keeps the weights that were tested, and its log; an
     unfinished one keeps everything. Nothing in the database is removed.
+    Folders of jobs in Slurm go once the jobs have left its queue and
+    nothing of their sweep is left to do.
     With --keep selected, only the run whose score stands for its cell in
     the tables of a sweep keeps its weights.
 
@@ -43,24 +49,29 @@ def gc(
     from kdx.run_files.files import files_beside, remove
     from kdx.run_files.folder_ownership import refuse_stranger
     from kdx.run_files.retention import RetentionRule, rules_of
+    from kdx.slurm.submission import remove_empty
     from kdx.store.database import open_database
 
     rules = rules_of(keep, unplanned=unplanned, unknown=unknown)
     with open_database(db, write=apply) as database:
         refuse_stranger(database)
         files = files_beside(database.location)
+        # Slurm is asked before the database is locked: it may take a minute, and jobs that are over stay so.
+        over = list(_over(database))
         if apply:
             # While the database is locked nobody claims, plans or ends a run, so the decisions stay valid.
             with database.write() as connection:
                 # Else folders under their former names would seem to be of unknown runs.
                 moves.finish_locked(database, connection)
-                found = _found(database)
+                found = _found(database, over)
                 for rule in rules:
                     for file in found[rule]:
                         remove(files, file, leave_word=rule is not RetentionRule.UNKNOWN)
+                for one in over:
+                    remove_empty(one)
         else:
             moves.refuse_unfinished(database)
-            found = _found(database)
+            found = _found(database, over)
     if json:
         out_json(
             [
@@ -79,12 +90,34 @@ def gc(
     say(_closing([file for rule in rules for file in found[rule]], apply, keep, unplanned, unknown, db))
 
 
-def _found(database: "Database") -> "dict[RetentionRule, list[RunFile]]":
+def _found(database: "Database", over: "Sequence[Submission]") -> "dict[RetentionRule, list[RunFile]]":
     from kdx.run_files.files import files_beside, listing
-    from kdx.run_files.retention import removable
+    from kdx.run_files.retention import RetentionRule, removable
+    from kdx.slurm.submission import files_of
     from kdx.store.reading import inventory
 
-    return removable(inventory(database), _selected(database), listing(files_beside(database.location)))
+    files = files_beside(database.location)
+    found = removable(inventory(database), _selected(database), listing(files))
+    found[RetentionRule.SUBMISSIONS] = [file for one in over for file in files_of(files, one)]
+    return found
+
+
+def _over(database: "Database") -> "Iterator[Submission]":
+    """Submissions whose jobs have left Slurm's queue, of sweeps with nothing left to do, or that were removed."""
+    from kdx.cli.slurm_jobs import submitted
+    from kdx.store.reading import sweeps
+    from kdx.store.records import OVER
+    from kdx.store.search_progress import progress
+
+    submissions = submitted(database)
+    if not submissions:
+        return
+    unfinished = {one.id for one in sweeps(database) if set(one.counts) - OVER}
+    unfinished |= {one.sweep_id for one in progress(database) if one.left}
+    for sweep_id, its in submissions.items():
+        if sweep_id not in unfinished:
+            # Where Slurm does not answer, nobody knows whether they have left it.
+            yield from (one.submission for one in its if one.queued is not None and not one.queued)
 
 
 def _selected(database: "Database") -> frozenset[int]:

@@ -6,7 +6,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 
 
 def invalidate(
@@ -19,6 +19,7 @@ def invalidate(
         ),
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     why: Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, in one line; needed.")] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Put the runs back into tables.")] = False,
     json: Json = False,

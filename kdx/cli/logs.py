@@ -11,7 +11,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_parts, say
-from kdx.cli.options import DATABASE, Db, in_database
+from kdx.cli.options import DATABASE, Db, Files, in_database
 from kdx.sanitize import spelled_out
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def logs(
         typer.Option("--job", metavar="JOB", help="In the place of a run: a job of Slurm, such as 123_0."),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
 ) -> None:
     """Write a run's log: its progress, warnings of libraries, and how attempts ended.
 

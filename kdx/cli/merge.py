@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import Json
+from kdx.cli.options import Files, Json
 from kdx.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def merge(
     files: Annotated[
         bool, typer.Option("--with-files", help="Copy weights, logs and checkpoints too, from beside each SRC.")
     ] = False,
+    files_in: Files = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", envvar="KDX_DRY_RUN", help="Say what would come.")] = False,
     json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 
 if TYPE_CHECKING:
     from kdx.errors import KdxError
@@ -25,6 +25,7 @@ def migrate_cells(
         ),
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     parts: Annotated[
         Path,
         typer.Option(

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kdx.cli.choosing import chosen
+from kdx.cli.sweep_argument import is_grid_file
 
 if TYPE_CHECKING:
     from kdx.store.database import Database
+    from kdx.store.find import SweepFound
     from kdx.store.records import RunRecord
 
 
@@ -37,24 +39,26 @@ def named_runs(database: "Database", words: Sequence[str], db: str) -> NamedRuns
 
     names = reading.names(database)
     numbers = [word for word in words if is_number(word)]
-    sweeps = [word for word in words if not is_number(word) and (word in names or "=" not in word)]
+    others = [word for word in words if not is_number(word)]
+    sweeps = [word for word in others if word in names or "=" not in word or is_grid_file(word)]
     conditions = [word for word in words if word not in numbers and word not in sweeps]
     if len(sweeps) > 1 or (sweeps and numbers) or not (sweeps or numbers):
         problem = f"`{shlex.join(words)}` names no runs" if words else "no runs are named"
         raise KdxError(problem, allowed="numbers of runs, or one sweep; then KEY=VALUE, such as state=failed")
+    sweep = None
     if numbers:
         records = runs_of(database, numbers, db)
         labels = _labels_of(database, records) if conditions else {}
     else:
-        sweep = known_sweep(database, sweeps[0])
-        records = reading.runs(database, sweep)
-        labels = _labels_in(database, sweep)
+        sweep = known_sweep(database, sweeps[0], db)
+        records = reading.runs(database, sweep.id)
+        labels = _labels_in(database, sweep.id)
     rows = [row_of(record, labels.get(record.cell_id, {})) for record in records]
     if conditions:
         rows = _with_tags(database, rows)
     kept = {row["run"] for row in chosen(rows, conditions)}
     runs = tuple(record for record in records if record.id in kept)
-    return NamedRuns(sweeps[0] if sweeps else None, bool(sweeps) and not conditions, runs)
+    return NamedRuns(sweep.name if sweep else None, bool(sweeps) and not conditions, runs)
 
 
 def is_number(word: str) -> bool:
@@ -80,20 +84,24 @@ def runs_of(database: "Database", numbers: Iterable[str], db: str) -> "tuple[Run
     return tuple(records[number] for number in asked)
 
 
-def known_sweep(database: "Database", name: str) -> int:
-    """The id of the sweep of this name.
+def known_sweep(database: "Database", word: str, db: str) -> "SweepFound":
+    """The sweep of this name, or the one that the grid in the file of this name planned.
+
+    Args:
+        db: the database, as the user typed it.
 
     Raises:
-        KdxError: there is none.
+        KdxError: there is none, or the grid is not what was planned.
     """
-    from kdx.errors import KdxError, did_you_mean
-    from kdx.store import reading
+    from kdx.store.find import SweepFound, sweep_named
 
-    names = reading.names(database)
-    if name not in names:
-        hint = did_you_mean(name, names)
-        raise KdxError(f"there is no sweep `{name}`", place=database.name, allowed=tuple(names), hint=hint)
-    return names[name]
+    if is_grid_file(word):
+        from kdx.cli.planned import record_of
+        from kdx.grid.load import load_grid
+
+        record = record_of(database, load_grid(word), word, db)
+        return SweepFound(record.id, record.name)
+    return SweepFound(sweep_named(database, word), word)
 
 
 def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
@@ -104,6 +112,7 @@ def row_of(record: "RunRecord", choices: Any) -> dict[str, Any]:
         "choices": dict(choices),
         "seed": record.seed,
         "state": record.state.value,
+        "invalidated": record.invalidated,
     }
 
 

@@ -7,7 +7,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 
 LONGEST_TAG = 100  # characters
 
@@ -16,7 +16,9 @@ def note(
     what: Annotated[
         str,
         typer.Argument(
-            autocompletion=completion.sweeps_and_runs, metavar="SWEEP|RUN", help="A sweep, or the number of a run."
+            autocompletion=completion.sweeps_grids_and_runs,
+            metavar="SWEEP|GRID.yaml|RUN",
+            help="A sweep, its grid file, or the number of a run.",
         ),
     ],
     text: Annotated[str | None, typer.Argument(help="What to write; not needed where there is a tag.")] = None,
@@ -29,6 +31,7 @@ def note(
         typer.Option("--untag", metavar="WORD", help="A tag that is to go; any number of times."),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Write a note or tags on a sweep or a run; kdx status shows them.
@@ -62,10 +65,10 @@ def note(
             gone = remarks.untag(database, run_id=run.id, tags=untag) if untag else ()
             sweep = sweep_of(database, run.id)
         else:
-            sweep_id = known_sweep(database, what)
-            fresh = remarks.annotate(database, sweep_id=sweep_id, text=written, tags=tags or ())
-            gone = remarks.untag(database, sweep_id=sweep_id, tags=untag) if untag else ()
-            sweep = what
+            found = known_sweep(database, what, db)
+            fresh = remarks.annotate(database, sweep_id=found.id, text=written, tags=tags or ())
+            gone = remarks.untag(database, sweep_id=found.id, tags=untag) if untag else ()
+            what = sweep = found.name
     if json:
         out_json({"on": what, "note": written or None, "tags": list(fresh), "untagged": list(gone)})
     had = [tag for tag in dict.fromkeys(tags or ()) if tag not in fresh]

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -12,10 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from kdx.cli import completion
-from kdx.errors import KdxError
+from kdx.errors import KdxError, did_you_mean
 from kdx.machine import AUTO, AtATime, take_devices
 from kdx.run_options import RunOptions
-from kdx.slurm.asked import Asked
+from kdx.seed_sources import Source
+from kdx.store.place_of_files import FILES
 from kdx.vocabulary import IfChanged
 
 
@@ -39,6 +41,30 @@ Db = Annotated[
         help="The results database, a file or an address.",
     ),
 ]
+_FILES_BEFORE = os.environ.get(FILES)
+"""What KDX_FILES said before a command set it."""
+
+
+def name_folder(given: Path | None) -> Path | None:
+    """Lets KDX_FILES name the folder, for this process and those that it starts."""
+    if given is not None:
+        # Workers and jobs of Slurm have other working folders.
+        os.environ[FILES] = str(given.expanduser().absolute())
+    return given
+
+
+Files = Annotated[
+    Path | None,
+    typer.Option(
+        "--files",
+        envvar=FILES,
+        metavar="FOLDER",
+        file_okay=False,
+        callback=name_folder,
+        help="Where checkpoints, weights and logs lie, each database's in a folder of its own; beside the database if "
+        "not said.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", envvar="KDX_JSON", help="JSON on stdout, for programs.")]
 
 
@@ -52,7 +78,30 @@ class Format(StrEnum):
     HTML = "html"
 
 
-TableFormat = Annotated[Format, typer.Option("--format", envvar="KDX_FORMAT", help="How tables are written.")]
+def format_named(word: str) -> Format:
+    """The format of this name.
+
+    Raises:
+        KdxError: there is none; JSON has an option of its own.
+    """
+    try:
+        return Format(word)
+    except ValueError:
+        hint = did_you_mean(word, Format) or "--json writes JSON, for programs"
+        raise KdxError(f"--format `{word}`", allowed=tuple(Format), hint=hint) from None
+
+
+TableFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        envvar="KDX_FORMAT",
+        parser=format_named,
+        metavar="|".join(Format),
+        autocompletion=lambda: [*Format],
+        help="How tables are written.",
+    ),
+]
 OnlyTable = Annotated[
     str | None,
     typer.Option("--table", envvar="KDX_TABLE", autocompletion=completion.tables, help="Only the table of this name."),
@@ -220,126 +269,6 @@ def run_options(
     return RunOptions(hang_after=hang_after, if_changed=if_changed)
 
 
-def slurm_options(
-    context: typer.Context,
-    slurm: Annotated[
-        bool,
-        typer.Option(
-            "--slurm",
-            # Not in the environment, where every sweep would be submitted.
-            rich_help_panel="Slurm",
-            help="Submit workers to Slurm, which do the runs, and end.",
-        ),
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", envvar="KDX_JOBS", min=1, rich_help_panel="Slurm", help="How many; 10 at most if not said."
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option("--partition", envvar="KDX_PARTITION", rich_help_panel="Slurm", help="Of Slurm.")
-    ] = None,
-    gpus_per_node: Annotated[
-        str | None,
-        typer.Option(
-            "--gpus-per-node",
-            envvar="KDX_GPUS_PER_NODE",
-            rich_help_panel="Slurm",
-            help="GPUs of a job, such as 1 or a100:2.",
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time", envvar="KDX_TIME", metavar="4:00:00", rich_help_panel="Slurm", help="Time limit of a job."
-        ),
-    ] = None,
-    account: Annotated[
-        str | None, typer.Option("--account", envvar="KDX_ACCOUNT", rich_help_panel="Slurm", help="Who pays.")
-    ] = None,
-    qos: Annotated[
-        str | None, typer.Option("--qos", envvar="KDX_QOS", rich_help_panel="Slurm", help="Quality of service.")
-    ] = None,
-    sbatch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sbatch",
-            envvar="KDX_SBATCH",
-            metavar="OPTION",
-            rich_help_panel="Slurm",
-            help="Any other option of sbatch, such as --sbatch=--mem=8G; any number of times.",
-        ),
-    ] = None,
-    slurm_python: Annotated[
-        str | None,
-        typer.Option(
-            "--slurm-python",
-            envvar="KDX_SLURM_PYTHON",
-            metavar="COMMAND",
-            rich_help_panel="Slurm",
-            help="What runs Python on a node, such as `apptainer exec kdx.sif python`; this Python if not said.",
-        ),
-    ] = None,
-    slurm_setup: Annotated[
-        str | None,
-        typer.Option(
-            "--slurm-setup",
-            envvar="KDX_SLURM_SETUP",
-            metavar="COMMANDS",
-            rich_help_panel="Slurm",
-            help="Shell commands before that, such as `module load cuda`.",
-        ),
-    ] = None,
-    slurm_leave: Annotated[
-        int,
-        typer.Option(
-            "--slurm-leave",
-            envvar="KDX_SLURM_LEAVE",
-            metavar="SECONDS",
-            min=1,
-            rich_help_panel="Slurm",
-            help="Before its time limit a job makes checkpoints and is queued again.",
-        ),
-    ] = Asked.leave,
-    slurm_requeues: Annotated[
-        int,
-        typer.Option(
-            "--slurm-requeues",
-            envvar="KDX_SLURM_REQUEUES",
-            min=0,
-            rich_help_panel="Slurm",
-            help="How often at most.",
-        ),
-    ] = Asked.requeues,
-) -> Asked | None:
-    """What is asked of Slurm; None: nothing.
-
-    Raises:
-        KdxError: something is asked of Slurm without `--slurm`, or cannot be asked.
-    """
-    if slurm:
-        more = tuple(sbatch or ())
-        return Asked(
-            jobs,
-            partition,
-            gpus_per_node,
-            time,
-            account,
-            qos,
-            more,
-            slurm_python,
-            slurm_setup,
-            slurm_leave,
-            slurm_requeues,
-        )
-    for name in inspect.signature(slurm_options).parameters:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise KdxError(f"--{name.replace('_', '-')} without --slurm", hint="add --slurm, or leave it out")
-    return None
-
-
 def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command the flags of each function in the place of the parameter that it is named for."""
 
@@ -370,14 +299,15 @@ with_run_options = with_options(options=run_options, at_a_time=at_a_time_options
 
 
 def in_database(db: str) -> str:
-    """The option of a suggested command that names the database; empty for the default.
+    """The options of a suggested command that name the database and the folder of files; empty for the default.
 
-    It is empty too where KDX_DB has the password that such an option would lack.
+    No database is named where KDX_DB has the password that such an option would lack.
     """
     given = os.environ.get("KDX_DB", "")
-    if db == DATABASE or (given != db and "://" in given and without_password(given) == db):
-        return ""
-    return f" --db {shlex.quote(db)}"
+    known = db == DATABASE or (given != db and "://" in given and without_password(given) == db)
+    files = os.environ.get(FILES)
+    named = not files or (_FILES_BEFORE and Path(files) == Path(_FILES_BEFORE).expanduser().absolute())
+    return ("" if known else f" --db {shlex.quote(db)}") + ("" if named else f" --files {shlex.quote(str(files))}")
 
 
 def retry_cancelled(sweep: str, db: str) -> str:
@@ -409,4 +339,8 @@ def seeds_of(text: str | None) -> tuple[int, ...] | None:
             return tuple(range(numbers[0]))
         if "," in text and len(set(numbers)) == len(numbers):
             return numbers
-    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7")
+    hint = None
+    if pairs := re.findall(rf"({'|'.join(Source)})\s*[=:]\s*(\d+)", text):
+        of_sources = ", ".join(f"{source}: {number}" for source, number in pairs)
+        hint = f"--set 'seeds={{{of_sources}}}' gives each source of randomness its own"
+    raise KdxError(f"--seeds `{text}`", allowed="a number such as 5, or different seeds such as 0,1,7", hint=hint)

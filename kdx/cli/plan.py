@@ -12,6 +12,7 @@ from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
     Db,
+    Files,
     Json,
     MaxRuns,
     Replace,
@@ -39,6 +40,7 @@ def plan(
         str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     seeds: Seeds = None,
     set_: Set = None,
     at_a_time: AtATime = AtATime(),

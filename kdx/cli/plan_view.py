@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from kdx.cli.wording import cell_name, count_of, run_name, size
+from kdx.cli.wording import cell_name, count_of, run_name, size, without_time
 from kdx.data.plan_corpora import PlannedCorpus
 from kdx.durations import in_words
 from kdx.grid.difference import Difference
@@ -104,6 +104,8 @@ def costs(found: Outlook, at_a_time: int, sharing: int, available: int | None, f
     """
     seconds = found.seconds()
     if not seconds:
+        if found.evaluations and not found.cells:
+            yield f"time: unknown; {count_of(found.evaluations, 'evaluation')} to make, whose time is recorded nowhere"
         return
     wall = found.wall_time(at_a_time)
     ends = (datetime.now() + timedelta(seconds=wall)).strftime("%a %H:%M" if wall < 6 * 86400 else "%Y-%m-%d")
@@ -116,6 +118,8 @@ def costs(found: Outlook, at_a_time: int, sharing: int, available: int | None, f
         text += f"; forecasts were {off}"
     if unknown := len(found.unknown):
         text += f"; {unknown} of {len(found.cells)} cells are not in it, for no like run has completed: see --probe"
+    if found.evaluations:
+        text += f"; {without_time(found.evaluations)}"
     yield text
     held = found.memory(sharing)
     if held is not None and available is not None and held > available:
@@ -167,6 +171,7 @@ def to_json(
             "seconds": sum(seconds) if seconds or not found.cells else None,
             "wall_seconds": found.wall_time(at_a_time) if seconds or not found.cells else None,
             "cells_unknown": len(found.unknown),
+            "evaluations_not_in_it": found.evaluations,
             "errors": list(found.errors),
             "peak_memory": found.memory(sharing),
             "memory_available": available,

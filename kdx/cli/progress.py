@@ -16,6 +16,7 @@ from kdx.grid.plan import Plan, PlannedRun
 from kdx.sanitize import sanitize_lines
 from kdx.store.records import FINAL, OVER, RunRecord, RunState
 from kdx.sweep.decide import Action, Decision
+from kdx.sweep.failing import Pause
 from kdx.tune.search import Searching
 
 EVERY = 60.0
@@ -36,6 +37,8 @@ class Lines:
         self.total = 0
         """Number of runs."""
         self.counts: dict[str, int] = {}
+        self.pauses: set[Pause] = set()
+        """Why runs are not begun although nobody works at them."""
         self.evaluations: dict[str, int] = {}
         """Of the runs that are completed: how many evaluations are made, to be made, or failed."""
         self.first = True
@@ -54,6 +57,7 @@ class Lines:
     def decided(self, decisions: tuple[Decision, ...]) -> None:
         """Counts states; the first call writes the number of runs."""
         needed = [decision for decision in decisions if decision.needed]
+        self.pauses = {decision.pause for decision in needed if decision.pause is not None}
         paused = sum(decision.pause is not None for decision in needed)
         open_ = [decision for decision in needed if decision.pause is None]
         states = Counter(decision.record.state if decision.record else RunState.PENDING for decision in open_)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdx.cli.console import is_terminal, out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Files, Json
 
 if TYPE_CHECKING:
     from kdx.store.rows import Rows
@@ -18,6 +18,7 @@ MOST_SHOWN = 1000
 def query(
     statement: Annotated[str | None, typer.Argument(metavar="SELECT …", help="One SELECT.")] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     csv: Annotated[bool, typer.Option("--csv", envvar="KDX_CSV", help="CSV on stdout.")] = False,
     json: Json = False,
     schema: Annotated[

@@ -12,6 +12,7 @@ from kdx.cli.options import (
     DATABASE,
     Against,
     Db,
+    Files,
     Format,
     Json,
     OnlyTable,
@@ -58,6 +59,7 @@ def report(
         ),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     format: TableFormat = Format.TEXT,
     json: Json = False,
     table: OnlyTable = None,
@@ -196,11 +198,11 @@ def _closing(sweep: "SweepRecord", tables: "tuple[Table, ...]", db: str) -> str:
     following = ""
 
     def resumed(option: str) -> Callable[[str], str]:
-        return lambda name: f"kdx resume {option}{shlex.quote(name)}{in_database(db)}"
+        return lambda name: f"kdx resume {shlex.quote(name)}{option}{in_database(db)}"
 
     for command, left in (
         (resumed(""), [cell for cell in cells if cell.unfinished > cell.cancelled]),
-        (resumed("--failed "), [cell for cell in cells if cell.failed]),
+        (resumed(" --failed"), [cell for cell in cells if cell.failed]),
         (lambda name: retry_cancelled(name, db), [cell for cell in cells if cell.cancelled]),
     ):
         if left and not following:

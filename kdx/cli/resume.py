@@ -10,15 +10,16 @@ from kdx.cli.console import say
 from kdx.cli.options import (
     DATABASE,
     Db,
+    Files,
     Parts,
     WithinBudget,
     at_a_time_options,
     in_database,
     retry_cancelled,
     run_options,
-    slurm_options,
     with_options,
 )
+from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
@@ -31,6 +32,7 @@ def resume(
         typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep; every unfinished one if not said."),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Try failed runs again, too.")] = False,
@@ -59,6 +61,7 @@ def resume(
     from kdx.store.plan_from_records import plan_of, plan_to_decide_with, with_searches
     from kdx.store.records import RunState
     from kdx.sweep.decisions import lacks_evaluations
+    from kdx.sweep.failing import try_searches_again
 
     unfinished = {RunState.PENDING, RunState.RUNNING, RunState.INTERRUPTED}
     refuse_budget(slurm, budget)
@@ -74,6 +77,8 @@ def resume(
                 evaluations.forget_failed(database, [each.id for each in record.runs])
                 record = reading.load_sweep(database, name)
             asked_for = searches.of_sweep(database, record.id)
+            if failed:
+                try_searches_again(database, [one.id for one in asked_for])
             found = {cell.ordinal for cell in record.cells}
             needed = without_unneeded(record).runs
             searching = any(one.ordinal not in found for one in asked_for)
@@ -95,10 +100,11 @@ def resume(
             codes.append(search_and_run(plan, database, db, at_a_time, options, budget=limit)[1])
             if codes[-1] not in (0, FAILED):
                 raise typer.Exit(codes[-1])
-    where = f"{f' {shlex.quote(sweep)}' if sweep else ''}{in_database(db)}"
+    named = f" {shlex.quote(sweep)}" if sweep else ""
     if failures:
         codes.append(FAILED)
-        say(f"{count_of(len(failures), 'run')} failed before; try them again with: kdx resume --failed{where}")
+        again = f"kdx resume{named} --failed{in_database(db)}"
+        say(f"{count_of(len(failures), 'run')} failed before; try them again with: {again}")
     elif not codes and cancelled:
         count = len(set().union(*cancelled.values()))
         again = " && ".join(retry_cancelled(name, db) for name in cancelled)
@@ -106,5 +112,5 @@ def resume(
             f"nothing is unfinished but {count:,} cancelled run{'' if count == 1 else 's'}; take up again with: {again}"
         )
     elif not codes:
-        say(f"nothing is unfinished; next: kdx report{where}")
+        say(f"nothing is unfinished; next: kdx report{named}{in_database(db)}")
     raise typer.Exit(max(codes, default=0))

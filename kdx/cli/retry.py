@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, with_run_options
+from kdx.cli.options import DATABASE, Db, Files, Parts, with_run_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 
@@ -24,19 +24,27 @@ def retry(
     words: Annotated[
         list[str],
         typer.Argument(
-            autocompletion=completion.sweeps_and_runs,
-            metavar="RUN…|SWEEP [KEY=VALUE]…",
+            autocompletion=completion.sweeps_grids_and_runs,
+            metavar="RUN…|SWEEP|GRID.yaml [KEY=VALUE]…",
             help="Numbers of runs, as kdx status shows them, or a sweep; of these only those that have KEY=VALUE, such "
             "as state=cancelled.",
         ),
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed.")] = False,
-    diverged: Annotated[bool, typer.Option("--diverged", help="Only runs that diverged.")] = False,
+    diverged: Annotated[
+        bool, typer.Option("--diverged", help="Only runs that diverged, but none that was taken out of tables.")
+    ] = False,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Only finished runs whose code has changed since they were computed.")
+        bool,
+        typer.Option(
+            "--stale",
+            help="Only finished runs whose code has changed since they were computed, but none that was taken out of "
+            "tables.",
+        ),
     ] = False,
     options: RunOptions = RunOptions(),
 ) -> None:
@@ -46,7 +54,8 @@ def retry(
     computed anew. Tables show its numbers once it has ended; the earlier
     generation stays in the database. A run that failed, was cancelled or
     was stopped goes on from its last checkpoint. Of several options a
-    run has to fulfil one.
+    run has to fulfil one. A run that kdx invalidate took out of tables
+    is done again where its number or state=invalidated names it.
 
     Example: kdx retry 7
 
@@ -75,10 +84,11 @@ def retry(
         for name, runs in by_sweep.items():
             sweep = reading.load_sweep(database, name)
             whole = plan_of(sweep, parts)
-            changed = _changed(whole, sweep, runs) if stale else {}
             if states or stale:
+                runs = [run for run in runs if run.invalidated is None]
+                changed = _changed(whole, sweep, runs) if stale else {}
                 runs = [run for run in runs if run.state in states or run.id in changed]
-            _say_changed(changed)
+                _say_changed(changed)
             if runs := _without_running(runs, named):
                 plans.append((_only(whole, runs), runs))
         wanted = [run for _, runs in plans for run in runs]

@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
-from kdx.cli.options import DATABASE, Db, Json, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, in_database
 
 if TYPE_CHECKING:
     from kdx.run_files.files import RunFile
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 
 def rm(
-    sweep: Annotated[str, typer.Argument(autocompletion=completion.sweeps, help="Name of a sweep.")],
+    sweep: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.sweeps_and_grids, metavar="SWEEP|GRID.yaml", help="A sweep, or its grid file."
+        ),
+    ],
     db: Db = DATABASE,
+    files_in: Files = None,
     runs: Annotated[
         bool,
         typer.Option("--runs", help="Also the runs that no other sweep plans or has planned, with all that is theirs."),
@@ -42,9 +48,9 @@ def rm(
 
     where = in_database(db)
     with open_to_write(db) as database:
-        # From one state, so that what is shown is of the sweep that has this name.
-        with database.read():
-            shown = sweeps.removal(database, known_sweep(database, sweep), results=runs)
+        found = known_sweep(database, sweep, db)
+        sweep = found.name
+        shown = sweeps.removal(database, found.id, results=runs)
         if shown.running:
             one = len(shown.running) == 1
             running = f"run{'' if one else 's'} {', '.join(map(str, shown.running[:10]))}"

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 
 from kdx.cli.console import never_wait_for_readers, say
@@ -22,6 +23,7 @@ from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import take
 from kdx.run_options import RunOptions
 from kdx.store.database import Database
+from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import register
 from kdx.sweep.budget import Budget, covered, read_budget
 from kdx.sweep.decisions import decisions_in
@@ -61,6 +63,7 @@ def run_plan(
     budget: Budget | None = None,
     search: Searching | None = None,
     again: str | None = None,
+    sweep_id: int | None = None,
 ) -> int:
     """Runs a registered plan, or a part of one, to its end, shows its progress, and returns the exit code.
 
@@ -71,8 +74,10 @@ def run_plan(
         budget: after which active runs are interrupted; None: there is no end.
         search: the search whose trials are run, in place of the plan's runs.
         again: the command that goes on with what was stopped; None: `kdx resume`, or `kdx evaluate`.
+        sweep_id: the sweep, which may be called otherwise by now; None: it has the plan's name.
     """
     never_wait_for_readers()
+    sweep_id = sweep_named(database, plan.name) if sweep_id is None else sweep_id
     gpus = gpus_for(at_a_time, visible_gpus())
     count = at_a_time.runs(len(gpus.names))
     if moved := take(database):
@@ -107,11 +112,16 @@ def run_plan(
         why = f"the budget of {budget.text} is used; "
     elif budget and supervisor.nothing_fits:
         why = f"no other run fits into the budget of {budget.text}; "
-    again = again or f"kdx {verb} {shlex.quote(plan.name)}{in_database(db)}"
+    name = name_of(database, sweep_id) or plan.name  # it may have been renamed meanwhile
+    again = again or f"kdx {verb} {shlex.quote(name)}{in_database(db)}"
     if search is None:
-        return _close(listener.counts, listener.evaluations, stopped, plan.name, db, again, why)
+        return _close(listener.counts, listener.evaluations, stopped, name, db, again, why)
     if stopped is None:
-        return 0
+        paused = sorted({str(pause) for pause in listener.pauses})
+        if paused:
+            failed = f"kdx resume {shlex.quote(name)} --failed{in_database(db)}"
+            say(f"{listener.whole_in_words()}; paused: {'; '.join(paused)}; try them again with: {failed}")
+        return FAILED if paused else 0
     say(f"{listener.whole_in_words()}; {why}go on with: {again}")
     return 128 + stopped
 
@@ -159,16 +169,22 @@ def search_and_run(
     search = Searching(database, plan)
     search.look()
     # Winners of a search that is done stay planned; the others have no cell yet.
-    register(database, search.with_winners(), plan.grid)
+    sweep_id = register(database, search.with_winners(), plan.grid)
     trials = search.advance()
     while not search.done:
         again = f"{plan.command}{in_database(db)}" if searches_only and plan.command else None
-        code = run_plan(trials, database, db, at_a_time, options, budget=budget, search=search, again=again)
+        code = run_plan(
+            trials, database, db, at_a_time, options, budget=budget, search=search, again=again, sweep_id=sweep_id
+        )
         trials = search.advance() if not code else trials
         copy_to_dashboard(search, plan, database)
+        if code == FAILED:
+            break  # what is left of it is paused; the winners of the other searches are there
         if code:
             return plan, code
     with_winners = search.with_winners()
+    # By a former name, it would be recorded as another sweep.
+    with_winners = replace(with_winners, name=name_of(database, sweep_id) or plan.name)
     register(database, with_winners, plan.grid)
     for line in winner_lines(search, plan):
         say(line)
@@ -177,7 +193,7 @@ def search_and_run(
         say(f"{lost} cells have no completed trial, and are left out: see kdx status{in_database(db)}")
     if searches_only or not with_winners.trained:
         return with_winners, FAILED if lost else 0
-    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget)
+    code = run_plan(with_winners, database, db, at_a_time, options, budget=budget, sweep_id=sweep_id)
     return with_winners, code or (FAILED if lost else 0)
 
 
@@ -239,7 +255,12 @@ def copy_to_dashboard(search: Searching, plan: Plan, database: Database) -> None
     """Copies the trials that have ended to where optuna-dashboard finds them."""
     from kdx.tune.dashboard import Dashboard
 
-    dashboard = Dashboard(*database.backend.url())
+    try:
+        dashboard = Dashboard(*database.backend.url())
+    except KdxError as error:
+        # It shows what was found, and nothing of the search depends on it.
+        say(f"note: optuna-dashboard shows no new trials: {error.problem}; {error.hint}")
+        return
     try:
         for cell in {cell.search.id: cell for cell in plan.cells if cell.search}.values():
             assert cell.search is not None
@@ -289,18 +310,18 @@ def _close(
     if evaluations:
         of_each = ", ".join(f"{count} {state}" for state, count in evaluations.items())
         summary += f"; {sum(evaluations.values())} evaluations: {of_each}"
-    where = shlex.quote(sweep) + in_database(db)
+    name, options = shlex.quote(sweep), in_database(db)
     if stopped is not None:
         say(f"{summary}; {why}go on with: {again}")
         return 128 + stopped
     if counts.get("failed"):
-        say(f"{summary}; try them again with: kdx resume --failed {where}")
+        say(f"{summary}; try them again with: kdx resume {name} --failed{options}")
         return FAILED
     if evaluations.get("failed") or evaluations.get("to make"):
-        say(f"{summary}; try them again with: kdx evaluate --failed {where}")
+        say(f"{summary}; try them again with: kdx evaluate {name} --failed{options}")
         return FAILED
     if counts.get("cancelled"):
         say(f"{summary}; take up again with: {retry_cancelled(sweep, db)}")
         return 0
-    say(f"{summary}; next: kdx report {where}")
+    say(f"{summary}; next: kdx report {name}{options}")
     return 0

@@ -8,11 +8,12 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, out_lines, say
-from kdx.cli.options import DATABASE, Db, Json
+from kdx.cli.options import DATABASE, Db, Files, Json
 from kdx.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from kdx.cli.showing import Shown, ShownCell
+    from kdx.cli.shown import Shown
+    from kdx.cli.shown_cell import ShownCell
     from kdx.report.render.text_curves import NamedCurve
     from kdx.store.database import Database
     from kdx.store.find import CellFound, RunFound, SweepFound
@@ -48,6 +49,7 @@ def show(
         typer.Option("--plans", help="Show every plan that a sweep has had, its grid as written, and what changed."),
     ] = False,
     db: Db = DATABASE,
+    files_in: Files = None,
     json: Json = False,
 ) -> None:
     """Show what a run, a cell or a sweep is: settings, attempts, scores, seeds, files, log, and where it ran.
@@ -63,7 +65,7 @@ def show(
 
     Example: kdx show quickstart --plans
     """
-    from kdx.cli.showing import Shown, ShownCell, ShownRun, ShownSweep
+    from kdx.cli.shown import Shown
     from kdx.cli.sweep_argument import plan_in_file
     from kdx.errors import KdxError
     from kdx.store.database import open_database
@@ -93,10 +95,17 @@ def show(
         if isinstance(found, RunFound):
             if conditions:
                 raise KdxError(f"`{conditions[0]}` chooses among runs, and run {found.id} is one")
+            from kdx.cli.shown_run import ShownRun
+
             shown = ShownRun(database, found.id)
         elif isinstance(found, CellFound):
+            # It takes as long to load as all else that a run needs.
+            from kdx.cli.shown_cell import ShownCell
+
             shown = ShownCell(database, found.id, conditions)
         else:
+            from kdx.cli.shown_sweep import ShownSweep
+
             shown = ShownSweep(database, found.id, conditions)
         drawn = _curves(database, shown, metrics) if draws else {}
     if to is not None:

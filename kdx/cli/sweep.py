@@ -10,6 +10,7 @@ from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
     Db,
+    Files,
     MaxRuns,
     Replace,
     Seeds,
@@ -19,9 +20,9 @@ from kdx.cli.options import (
     run_options,
     seeds_of,
     set_words,
-    slurm_options,
     with_options,
 )
+from kdx.cli.slurm_options import slurm_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 from kdx.slurm.asked import Asked
@@ -33,6 +34,7 @@ def sweep(
         str, typer.Argument(autocompletion=completion.grids, help="A YAML file, or the name of a shipped grid.")
     ],
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     seeds: Seeds = None,
     set_: Set = None,
@@ -58,7 +60,9 @@ def sweep(
     from kdx.cli.plan import say_plan
 
     if dry_run:
-        say_plan(grid, db, seeds, set_, at_a_time, max_runs=max_runs, replace=replace, budget=budget)
+        say_plan(
+            grid, db, seeds=seeds, set_=set_, at_a_time=at_a_time, max_runs=max_runs, replace=replace, budget=budget
+        )
         return
     import shlex
     from dataclasses import replace as replaced

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from kdx.store.records import SweepRecord
 
 
+def is_grid_file(word: str) -> bool:
+    """Whether a word of a command line is the path of a grid, and not the name of a sweep."""
+    return word.endswith((".yaml", ".yml"))
+
+
 def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
     """The plan of a grid file; None if the argument is the name of a sweep, or missing.
 
@@ -23,7 +28,7 @@ def plan_in_file(sweep: str | None, verb: str) -> "Plan | None":
     from kdx.errors import KdxError
     from kdx.store.backends import is_database_file
 
-    if sweep and sweep.endswith((".yaml", ".yml")):
+    if sweep and is_grid_file(sweep):
         from kdx.grid.load import load_grid
 
         return load_grid(sweep)

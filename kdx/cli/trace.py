@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import out, out_json, say
-from kdx.cli.options import DATABASE, Db, Json, OfSweeps, Tables, in_database
+from kdx.cli.options import DATABASE, Db, Files, Json, OfSweeps, Tables, in_database
 from kdx.sanitize import sanitize_lines
 from kdx.seed_sources import seed_word
 
@@ -29,6 +29,7 @@ def trace(
     sweep: OfSweeps = None,
     tables: Tables = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     grid: Annotated[bool, typer.Option("--grid", help="Only a grid of this one cell, to compute it again.")] = False,
     json: Json = False,
 ) -> None:

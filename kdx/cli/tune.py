@@ -11,6 +11,7 @@ from kdx.cli.options import (
     DATABASE,
     MOST_RUNS,
     Db,
+    Files,
     MaxRuns,
     Replace,
     Seeds,
@@ -29,6 +30,7 @@ from kdx.run_options import RunOptions
 def tune(
     grid: Annotated[str, typer.Argument(autocompletion=completion.grids, help="A YAML file with `tune:`.")],
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     seeds: Seeds = None,
     set_: Set = None,

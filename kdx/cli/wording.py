@@ -54,12 +54,19 @@ def what_is_left_out(budget: "Budget", found: "Covered", plan: "Plan") -> str | 
     runs = count_of(len(found.to_do), "run")
     if not found.left_out:
         all_of = "the one run" if len(found.to_do) == 1 else f"all {runs}"
-        return f"{of} is enough for {all_of} to do: about {in_words(found.seconds)}"
+        lacking = f"; {without_time(found.evaluations)}" if found.evaluations else ""
+        return f"{of} is enough for {all_of} to do: about {in_words(found.seconds)}{lacking}"
     if len(found.left_out) == len(found.to_do):
         return f"{of} is enough for none of the {runs} to do"
     missing = missing_seeds(plan.runs, found.left_out)
     what = "; ".join(_missing(one, cells) for one in missing)
     return sanitize(f"{of} is enough for {len(found.to_do) - len(found.left_out)} of {runs} to do; left out: {what}")
+
+
+def without_time(evaluations: int) -> str:
+    """That evaluations are in no time that is forecast."""
+    are = "is not in it, for its" if evaluations == 1 else "are not in it, for their"
+    return f"{count_of(evaluations, 'evaluation')} {are} time is recorded nowhere"
 
 
 def _missing(one: "MissingSeeds", cells: int) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from kdx.cli import completion
 from kdx.cli.console import say
-from kdx.cli.options import DATABASE, Db, Parts, in_database, with_run_options
+from kdx.cli.options import DATABASE, Db, Files, Parts, in_database, with_run_options
 from kdx.machine import AtATime
 from kdx.run_options import RunOptions
 
@@ -29,6 +29,7 @@ def worker(
         ),
     ] = None,
     db: Db = DATABASE,
+    files_in: Files = None,
     at_a_time: AtATime = AtATime(),
     parts: Parts = None,
     max_time: Annotated[
@@ -122,6 +123,7 @@ def _work(
             deadline=deadline,
             shared=shared,
         )
+        supervisor.failed_in_a_row |= _failed_before(database)
         with heeded_signals(supervisor):
             stopped = supervisor.run()
     ended = list(listener.ended_here.values())
@@ -131,10 +133,10 @@ def _work(
         say(f"{summary}; {why}others go on, or: kdx worker{where}")
         return 128 + stopped
     if supervisor.gave_up:
-        last = [*supervisor.failed_in_a_row.values()][-1]
+        *_, last = supervisor.failed_in_a_row.values()
         say(
             f"{summary}; {len(supervisor.failed_in_a_row)} runs failed here one after another, so that it begins no "
-            f"more; the last: {last.error}; see kdx status{where}"
+            f"more; the last: {last}; see kdx status{where}"
         )
         return FAILED
     not_done = [f"{count} {state}" for state, count in listener.counts.items() if state in _LEFT]
@@ -150,6 +152,21 @@ def _work(
 
 _LEFT = ("pending", "interrupted", "running", "failed", "paused", "to make")
 """States of runs and evaluations that are not done."""
+
+
+def _failed_before(database: "Database") -> dict[int, str]:
+    """Of a machine whose last runs failed one after another, so many that the next failure ends the worker.
+
+    Else a worker that is started again, as by systemd, would fail as many runs each time.
+    """
+    from kdx.cli.wording import count_of
+    from kdx.machine import machine
+    from kdx.sweep.failing import IN_A_ROW, failing_in
+
+    failed = failing_in(database).get(machine(), [])
+    if failed:
+        say(f"note: the last {count_of(len(failed), 'run')} on this machine failed one after another; one more ends it")
+    return {one.run_id: one.error for one in failed[1 - IN_A_ROW :]}
 
 
 def _summary(states: "Sequence[RunState]") -> str:

@@ -1,7 +1,6 @@
 """From a grid file to its plan; every fault of the file at once, before anything starts."""
 
 import os
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +23,13 @@ from kdx.grid.set_values import set_values
 from kdx.grid.settings import check_keys, settings
 from kdx.grid.shipped import find, folder
 from kdx.grid.source import Node
+from kdx.grid.sweep_name import ALLOWED, is_sweep_name
 from kdx.grid.words import known_options, owners
 from kdx.tasks import TASKS
 
 MOST_RUNS = 10_000
 MOST_VALUES = 1000
 """Values that a grid may set in a cell, on average, before it has more cells than it may have runs."""
-LONGEST_NAME = 100  # characters
 
 
 def load_grid(
@@ -154,7 +153,7 @@ def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
     node = root.value.get(key)
     if node is None:
         return default
-    if not isinstance(node.value, str) or not node.value.strip() or (key == "name" and len(node.value) > LONGEST_NAME):
+    if not isinstance(node.value, str) or not node.value.strip():
         faults.append(KdxError(f"`{node}` is no {key}", place=node.place, allowed="a short text"))
         return default
     return node.value
@@ -162,9 +161,13 @@ def _text(root: Node, key: str, default: str, faults: list[KdxError]) -> str:
 
 def _name(root: Node, path: Path, faults: list[KdxError]) -> str:
     """The grid's own name, or that of its file."""
-    # Only a name that is not written out can have signs that are no text: the reader lets none through.
-    unfit = any(unicodedata.category(sign) in ("Cs", "Cc") for sign in path.stem)
-    if root.value.get("name") is None and (unfit or len(path.stem) > LONGEST_NAME):
-        problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
-        faults.append(KdxError(problem, place=root.place, hint="write a `name:`"))
-    return _text(root, "name", path.stem, faults)
+    if root.value.get("name") is None:
+        if not is_sweep_name(path.stem):
+            problem = f"the file's name, `{shortened(path.stem)}`, cannot be the grid's name"
+            faults.append(KdxError(problem, place=root.place, allowed=ALLOWED, hint="write a `name:`"))
+        return path.stem
+    name = _text(root, "name", "", faults)
+    if name and not is_sweep_name(name):
+        problem = f"`{shortened(name)}` cannot be the name of a sweep"
+        faults.append(KdxError(problem, place=root.value["name"].place, allowed=ALLOWED))
+    return name

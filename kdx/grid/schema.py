@@ -20,13 +20,13 @@ from kdx.grid.factor_schema import SECTIONS, factor_schema, keys
 from kdx.grid.field_schema import IN_A_FILE, Schema, field_schema, fields_schema
 from kdx.grid.fields import CellFields
 from kdx.grid.grid_keys import GRID, SUB_GRID
-from kdx.grid.load import LONGEST_NAME
 from kdx.grid.plan import TableSpec
 from kdx.grid.ranges import MOST_NUMBERS
 from kdx.grid.read_tables import MOST_TABLES
 from kdx.grid.read_tune import KEYS, MOST_PARAMETERS, MOST_TRIALS, UNTUNED
 from kdx.grid.seed_rule import DECIDED, SeedRule
 from kdx.grid.settings import settings
+from kdx.grid.sweep_name import LONGEST_NAME, PATTERN
 from kdx.grid.tuning import ROUND, Pruner, Sampler
 from kdx.seed_sources import MOST_APART, WORD, Source
 from kdx.tasks import TASKS
@@ -345,7 +345,7 @@ def _tables() -> Schema:
 
 
 _OF_GRID = {
-    "name": lambda: _text(maxLength=LONGEST_NAME),
+    "name": lambda: _text(pattern=PATTERN, maxLength=LONGEST_NAME),
     "description": _text,
     "extends": lambda: {"type": "string"},
     "seeds": _seeds,

@@ -1,7 +1,8 @@
 """The sections of a grid: text, model, training, selection; and what all parts of a cell have in common."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -191,12 +192,13 @@ class WithOptions(Section):
         given = {name: value for name, value in self.options.items() if name != option}
         object.__setattr__(self, "__pydantic_extra__", given)
 
-    def settle_options(self, own: Mapping[str, Option], all_options: Callable[[], Mapping[str, Any]]) -> None:
-        """Give each option of its words its value, and take out those of other words.
+    def judge_options(self, own: Mapping[str, Option], all_options: Callable[[], Mapping[str, Any]]) -> None:
+        """Refuse an option that can have no such value, also where no word of the section takes it.
 
         Args:
             own: those of its words, by name.
-            all_options: those of all words, which are looked up only where another one is given.
+            all_options: those of all words, one or several under a name; they are looked up only where another one is
+                given.
 
         Raises:
             PydanticCustomError: an option cannot be this, or no word at all has it.
@@ -208,9 +210,25 @@ class WithOptions(Section):
             names = (*(info.alias or field for field, info in type(self).model_fields.items()), *own)
             context = {"key": name, "allowed": names, "hint": did_you_mean(name, names)}
             raise PydanticCustomError("unknown_key", "unknown key", context)
+        for name, value in given.items():
+            declared = own[name] if name in own else all_options()[name]
+            _judge(declared if isinstance(declared, tuple) else (declared,), value)
+
+    def settle_options(self, own: Mapping[str, Option]) -> None:
+        """Give each option of its words its value, and take out those of other words; once they are judged."""
+        given = {name: value for name, value in self.options.items() if value is not None}
         values = {name: _option_value(one, given.get(name, one.default)) for name, one in own.items()}
         object.__setattr__(self, "__pydantic_extra__", values)
         self._neutral = frozenset(name for name, one in own.items() if one.neutral and values[name] == one.default)
+
+
+def _judge(declared: Sequence[Option], given: Any) -> None:
+    """Refuse what none of these options may be."""
+    for option in declared:
+        with suppress(ValueError):
+            option.value(given)
+            return
+    _option_value(declared[0], given)
 
 
 def _option_value(option: Option, given: Any) -> Any:
@@ -282,7 +300,9 @@ class Data(WithOptions):
         if (self.source is None) != (self.target is None):
             raise refuse("source" if self.source else "target", "source and target go together")
         own = DIFFICULTIES.definition(self.corpus).options if self.corpus in DIFFICULTIES else ()
-        self.settle_options({one.name: one for one in own}, options_of_corpora)
+        by_name = {one.name: one for one in own}
+        self.judge_options(by_name, options_of_corpora)
+        self.settle_options(by_name)
         return self
 
 

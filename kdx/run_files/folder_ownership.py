@@ -6,6 +6,7 @@ Two databases with one folder would remove each other's files and load each othe
 import hashlib
 import json
 import os
+import shlex
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -28,6 +29,12 @@ class Owner(NamedTuple):
 
     id: str
     path: Path
+    files: Path | None
+    """The folder when it took it; None: an older kdx wrote the note."""
+
+    def is_database(self, other: "Owner") -> bool:
+        """Whether both are one database, and none is a copy of the other."""
+        return (self.id, self.path) == (other.id, other.path)
 
 
 def take(database: Database) -> str | None:
@@ -41,11 +48,13 @@ def take(database: Database) -> str | None:
     """
     files, message = files_beside(database.location), None
     refuse_shared(database)
+    _refuse_left_behind(database)
     if not settled_here(database):
         recording.settle(database, _place(database))
     owner, own = _owner(files), _named(database)
-    if owner == own:
+    if owner is not None and owner.is_database(own):
         moves.finish(database)  # what a killed kdx left over
+    if owner == own:
         return None
     with translate_errors(files):
         if owner is not None and owner.id != own.id:
@@ -55,7 +64,8 @@ def take(database: Database) -> str | None:
             files.rename(aside)
             message = f"{files} held files of another database that was here before; they are in {aside} now"
         files.mkdir(parents=True, exist_ok=True)
-        write_whole(files / NOTE, json.dumps({"id": own.id, "path": str(own.path)}).encode())
+        note = {"id": own.id, "path": str(own.path), "files": str(own.files)}
+        write_whole(files / NOTE, json.dumps(note).encode())
     return message
 
 
@@ -67,9 +77,9 @@ def settled_here(database: Database) -> bool:
 def stranger(database: Database) -> Owner | None:
     """The other database that owns the folder beside this one, or uses it too; None if there is none."""
     owner, own = _owner(files_beside(database.location)), _named(database)
-    if owner is None or owner == own or not (owner.id != own.id or _uses(owner, files_beside(database.location))):
+    if owner is None or owner.is_database(own):
         return None
-    return owner
+    return owner if owner.id != own.id or _uses(owner, files_beside(database.location)) else None
 
 
 def refuse_shared(database: Database) -> None:
@@ -80,7 +90,24 @@ def refuse_shared(database: Database) -> None:
         raise DatabaseError(
             f"another database keeps the files of its runs here: {owner.path}",
             place=str(files),
-            hint="each has a folder of its own, beside it: remove the link, or move one of the databases elsewhere",
+            hint="each has a folder of its own: remove the link, move one of the databases elsewhere, or name another "
+            "folder with --files or KDX_FILES",
+        )
+
+
+def _refuse_left_behind(database: Database) -> None:
+    """Raises DatabaseError if KDX_FILES names another folder than the one beside the database, which has its files."""
+    if database.file is None:
+        return
+    beside, files = files_beside(database.file), files_beside(database.location)
+    owner = _owner(beside)
+    ours = beside.is_dir() and (owner is None or owner.id == database.id)
+    if beside != files and ours and not files.exists():
+        raise DatabaseError(
+            f"the files of its runs are in {beside}, and KDX_FILES or --files wants them in {files}",
+            place=database.name,
+            hint=f"bring them there, or leave KDX_FILES out: {shlex.join(['mkdir', '-p', str(files.parent)])} && "
+            f"{shlex.join(['mv', str(beside), str(files)])}",
         )
 
 
@@ -96,7 +123,8 @@ def refuse_stranger(database: Database) -> None:
 
 def _named(database: Database) -> Owner:
     assert database.id is not None, "not opened"
-    return Owner(database.id, Path(os.path.realpath(database.location)))
+    path, files = database.file or database.location, files_beside(database.location)
+    return Owner(database.id, Path(os.path.realpath(path)), Path(os.path.realpath(files)))
 
 
 def _place(database: Database) -> str:
@@ -109,13 +137,15 @@ def _owner(files: Path) -> Owner | None:
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         found = json.loads(read_file(files / NOTE, _LONGEST, follow=False))
         # The id becomes part of a file name, so it must be hexadecimal.
-        return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]))
+        taken = Path(found["files"]) if "files" in found else None
+        return Owner(f"{int(found['id'], 16):032x}", Path(found["path"]), taken)
     return None
 
 
 def _uses(owner: Owner, files: Path) -> bool:
     """Whether that database still exists and has its files in this folder."""
     try:
-        return owner.path.is_file() and id_of(owner.path) == owner.id and files_beside(owner.path).samefile(files)
+        used = owner.files or files_beside(owner.path)
+        return owner.path.is_file() and id_of(owner.path) == owner.id and used.samefile(files)
     except (OSError, ValueError):
         return False

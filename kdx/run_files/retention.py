@@ -20,6 +20,7 @@ class RetentionRule(StrEnum):
     SELECTED = "weights of the runs that a table selects"
     UNPLANNED = "all files of runs that no sweep plans"
     UNKNOWN = "files of runs that are not in this database"
+    SUBMISSIONS = "scripts, sources and logs of Slurm jobs that are over"
 
 
 class Retention(StrEnum):
@@ -31,8 +32,8 @@ class Retention(StrEnum):
 
 
 def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozenset[RetentionRule]:
-    """The rules in force; those for checkpoints and leftovers always are."""
-    rules = {RetentionRule.CHECKPOINTS, RetentionRule.LEFTOVERS}
+    """The rules in force; those for checkpoints, leftovers and submissions always are."""
+    rules = {RetentionRule.CHECKPOINTS, RetentionRule.LEFTOVERS, RetentionRule.SUBMISSIONS}
     rules |= {RetentionRule.NOT_SELECTED} if retention is not Retention.ALL else set()
     rules |= {RetentionRule.SELECTED} if retention is Retention.NONE else set()
     rules |= {RetentionRule.UNPLANNED} if unplanned else set()
@@ -42,7 +43,7 @@ def rules_of(retention: Retention, *, unplanned: bool, unknown: bool) -> frozens
 def removable(
     inventory: Inventory, selected: Set[int], listed: Iterable[RunFile]
 ) -> dict[RetentionRule, list[RunFile]]:
-    """Rule → the files that may be removed by it; a file without a rule always stays.
+    """Rule → the files of runs that may be removed by it; a file without a rule always stays.
 
     Args:
         selected: ids of the runs whose score is in some table.

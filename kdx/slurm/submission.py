@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from kdx.errors import KdxError
 from kdx.files import read_file, write_whole
-from kdx.run_files.files import translate_errors
+from kdx.run_files.files import RunFile, translate_errors
 from kdx.slurm import cluster
 from kdx.slurm.asked import Asked
 from kdx.slurm.job_script import job_script
@@ -137,6 +138,22 @@ def submissions(run_files: Path) -> Iterator[Submission]:
             )
         except (OSError, ValueError, KeyError, TypeError):
             continue  # it was being submitted, or is not of kdx
+
+
+def files_of(run_files: Path, one: Submission) -> Iterator[RunFile]:
+    """The files of a submission, by folders in the folder of the runs' files; its note is the last, links are none."""
+    for folder, _, names in os.walk(one.folder, topdown=False):
+        for name in sorted(names):
+            path = Path(folder) / name
+            if not path.is_symlink():
+                yield RunFile(str(Path(folder).relative_to(run_files)), name, path.stat().st_size)
+
+
+def remove_empty(one: Submission) -> None:
+    """Removes the folders of a submission that are empty once its files were removed."""
+    for folder, _, _ in os.walk(one.folder, topdown=False):
+        with suppress(OSError):
+            Path(folder).rmdir()
 
 
 def _remember(one: Submission) -> None:

@@ -70,10 +70,14 @@ class Backend(Protocol):
     """A shell command that saves what is left of a damaged database."""
 
     @property
+    def file(self) -> Path | None:
+        """The file that the database is; None: it is on a server."""
+
+    @property
     def location(self) -> Path:
         """The path beside which the folder of run files lies, and after which it is named; the same for every process.
 
-        A server's database is at no path; then it is one of this machine, or of a folder that machines share.
+        It is in the folder that KDX_FILES names, or else it is `file`, or one of this machine where there is no file.
         """
 
     @property

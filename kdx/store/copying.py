@@ -62,8 +62,9 @@ def copy(
 
 def refuse_same(source: Backend, target: Backend) -> None:
     """Raises DatabaseError if both are one database: a transaction that writes would wait for the one that reads."""
-    one, other = source.location, target.location
-    if source.name == target.name or (one.is_file() and other.is_file() and one.samefile(other)):
+    one, other = source.file, target.file
+    same_file = one and other and one.is_file() and other.is_file() and one.samefile(other)
+    if source.name == target.name or same_file:
         raise DatabaseError("this is one database under both names", place=target.name, hint="name another one")
 
 

@@ -60,6 +60,11 @@ class Database:
         return self.backend.name
 
     @property
+    def file(self) -> Path | None:
+        """The file that the database is; None: it is on a server."""
+        return self.backend.file
+
+    @property
     def location(self) -> Path:
         """The path beside which the folder of run files lies, and after which it is named."""
         return self.backend.location

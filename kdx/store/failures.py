@@ -46,12 +46,16 @@ def failures(database: Database, run_ids: Collection[int] | None = None) -> tupl
         )
 
 
-def last_successes(database: Database, owners: Collection[str]) -> dict[str, float]:
-    """Process → when a run of it last came to a final state; processes of which none did are left out."""
+def last_successes(database: Database, since: float) -> dict[str, float]:
+    """Process → when a run of it last came to a final state, for processes of which one did since then.
+
+    Args:
+        since: seconds since 1970, by the clock of the database.
+    """
     rows = (
         select(attempt.c.owner, func.max(attempt.c.ended).label("ended"))
-        .where(attempt.c.owner.in_(list(owners)), attempt.c.outcome.in_(FINAL))
+        .where(attempt.c.ended >= since, attempt.c.outcome.in_(FINAL))
         .group_by(attempt.c.owner)
     )
     with database.read() as connection:
-        return {row.owner: row.ended for row in connection.execute(rows) if row.ended is not None}
+        return {row.owner: row.ended for row in connection.execute(rows)}

@@ -5,7 +5,7 @@ What cells are made of is imported where a trial is added, as in `kdx.store.read
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -79,6 +79,13 @@ def ask_for(connection: Connection, database: Database, sweep_id: int, plan: "Pl
             if one.search
         ],
     )
+
+
+def that_search(database: Database, sweep_ids: Collection[int]) -> frozenset[int]:
+    """Those of these sweeps that ask for a search."""
+    asked = select(sweep_search.c.sweep_id).where(sweep_search.c.sweep_id.in_(list(sweep_ids))).distinct()
+    with database.read() as connection:
+        return frozenset(connection.scalars(asked))
 
 
 def of_sweep(database: Database, sweep_id: int) -> tuple[SearchRecord, ...]:
@@ -215,6 +222,38 @@ def settle(database: Database, ended: Mapping[tuple[str, int], tuple[TrialState,
                 .where(trial.c.search_id == search_id, trial.c.number == number, trial.c.state.is_(None))
                 .values(state=state, value=value, bits=None if value is None else bits_of(value))
             )
+
+
+def runs_of_trials(database: Database, search_ids: Collection[str]) -> dict[str, dict[int, RunState]]:
+    """Search → run → its state, of the newest generations of the runs of its trials; searches without any are left out.
+
+    A run that another grid has trained counts too.
+    """
+    asked = select(search.c.id, search.c.search).where(search.c.id.in_(list(search_ids)))
+    rows = (
+        select(trial.c.search_id, run.c.id, run.c.seed, run.c.cell_id, run.c.state)
+        .join(run, run.c.cell_id == trial.c.cell_id)
+        .where(trial.c.search_id.in_(list(search_ids)))
+        .order_by(run.c.generation)
+    )
+    newest: dict[str, dict[tuple[str, int], tuple[int, RunState]]] = defaultdict(dict)
+    with database.read() as connection:
+        seeds = {row.id: frozenset(row.search["tuning"]["seeds"]) for row in connection.execute(asked)}
+        for row in connection.execute(rows):
+            if row.seed in seeds[row.search_id]:
+                newest[row.search_id][row.cell_id, row.seed] = row.id, row.state
+    return {key: dict(its.values()) for key, its in newest.items()}
+
+
+def reopen(database: Database, search_ids: Collection[str]) -> None:
+    """Takes back that trials of these searches have failed, so that they end anew once their runs do.
+
+    A trial without a cell stays as it is. Nothing that was drawn after them may have come to a result, for it might
+    have been drawn otherwise.
+    """
+    failed = trial.c.search_id.in_(list(search_ids)), trial.c.state == TrialState.FAILED, trial.c.cell_id.is_not(None)
+    with database.write() as connection:
+        connection.execute(update(trial).where(*failed).values(state=None, value=None, bits=None))
 
 
 def runs_of_searches(connection: Connection) -> frozenset[tuple[str, int]]:

@@ -84,6 +84,8 @@ class Covered:
     """Wall time until the others are done; None: nobody knows."""
     unknown: tuple[PlannedCell, ...] = ()
     """Cells with runs to do whose time nobody knows."""
+    evaluations: int = 0
+    """Evaluations to make, which count as no time: how long one takes is recorded nowhere."""
 
 
 def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], workers: int, left: float) -> Covered:
@@ -94,11 +96,13 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
         workers: at least 1.
         left: seconds until the budget is used.
     """
+    decisions = tuple(decisions)
     to_do = [one for one in decisions if one.action in (Action.START, Action.CONTINUE)]
+    evaluations = evaluations_to_make(decisions)
     runs = tuple(one.run for one in to_do)
     unknown = {one.run.cell.id: one.run.cell for one in to_do if seconds.get(one.run.cell.id) is None}
     if unknown:
-        return Covered(runs, None, None, tuple(unknown.values()))
+        return Covered(runs, None, None, tuple(unknown.values()), evaluations)
     free = [0.0] * workers  # when each worker has done what it began; a heap
     left_out, last = [], 0.0
     for one in to_do:
@@ -109,7 +113,13 @@ def covered(decisions: Iterable[Decision], seconds: Mapping[str, float | None], 
             continue
         heapq.heapreplace(free, ends)
         last = max(last, ends)
-    return Covered(runs, tuple(left_out), last)
+    return Covered(runs, tuple(left_out), last, evaluations=evaluations)
+
+
+def evaluations_to_make(decisions: Iterable[Decision]) -> int:
+    """How many evaluations are to be made of completed runs, and of those that are to be trained."""
+    makes = (Action.START, Action.CONTINUE, Action.EVALUATE)
+    return sum(len(one.missing) for one in decisions if one.action in makes)
 
 
 def remaining(decision: Decision, seconds: Mapping[str, float | None]) -> float | None:

@@ -101,7 +101,7 @@ def decide(
             reason = f"{reason}; {why}"
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
-            action, reason = Action.SKIP, f"paused: {pause}; kdx retry --failed tries them again"
+            action, reason = Action.SKIP, f"paused: {pause}; kdx retry SWEEP --failed tries them again"
         alone = record is not None and record.lacked_memory_beside_others
         decisions.append(
             Decision(run, record, action, reason, missing, failed, asked=len(asked), alone=alone, pause=pause)

@@ -1,5 +1,6 @@
 """What a sweep would do with each run of a plan, given what a database and the files beside it have."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,8 +9,9 @@ from kdx.grid.plan import Plan
 from kdx.run_files.files import files_beside, has_weights, resume_step
 from kdx.store import evaluations, reading
 from kdx.store.database import Database
+from kdx.store.records import RunRecord, RunState
 from kdx.sweep.decide import Action, Decision, decide
-from kdx.sweep.failing import PausedCells
+from kdx.sweep.failing import Pause, PausedCells, paused_searches
 from kdx.sweep.lease_holder import liveness
 from kdx.sweep.seeds import NeededSeeds
 from kdx.tune.trial_plan import TrialPlan
@@ -41,10 +43,17 @@ def decisions_in(
         evaluated = evaluations.recorded(database, cells) if plan.evaluations else {}
         seeds = needed(database, records)
         wanted = [records[run.key] for run in plan.runs if run.key in records]
-        # A trial needs all of its runs, whatever they come to, so that its search goes on.
-        pauses = {} if isinstance(plan, TrialPlan) else paused(database, wanted)
+        pauses = _of_searches(database, plan, wanted) if isinstance(plan, TrialPlan) else paused(database, wanted)
     checkpoint, weights = partial(resume_step, files), partial(has_weights, files)
     return decide(plan, records, liveness, checkpoint, evaluated, weights, seeds, pauses)
+
+
+def _of_searches(database: Database, plan: TrialPlan, records: Iterable[RunRecord]) -> dict[str, Pause]:
+    """Cell id → why trials of its search are not begun."""
+    # A trial needs all of its runs, so that cells of one are never paused by themselves.
+    waiting = {one.cell_id for one in records if one.state is RunState.PENDING}
+    found = paused_searches(database, {plan.search_of[cell_id] for cell_id in waiting if cell_id in plan.search_of})
+    return {cell: found[search] for cell, search in plan.search_of.items() if search in found}
 
 
 def lacks_evaluations(database: Database, plan: Plan) -> bool:

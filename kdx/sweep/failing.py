@@ -1,17 +1,20 @@
-"""Failures that would eat a sweep: cells whose runs fail alike, and workers whose runs fail one after another.
+"""Failures that would eat a sweep: cells and searches whose runs fail alike, and machines whose last runs all failed.
 
-Both follow from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or `kdx
-resume --failed`, lifts a pause, and every worker sees the same.
+All of it follows from what is recorded of runs that failed and that nobody has tried again since. So `kdx retry`, or
+`kdx resume --failed`, lifts a pause, and every worker sees the same.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from kdx.store import recording, searches
 from kdx.store.database import Database
-from kdx.store.failures import FailureRecord, failures
+from kdx.store.failures import FailureRecord, failures, last_successes
 from kdx.store.records import FINAL, RunRecord, RunState
+from kdx.store.searches import runs_of_trials
+from kdx.sweep.lease_holder import machine_of
 
 ALIKE = 2
 """Runs of a cell that fail alike, with none that came to its end, before the others are no longer begun."""
@@ -31,9 +34,11 @@ class Pause:
     """How they failed, see `signature`."""
     runs: int
     """How many failed so."""
+    of: str = "cell"
+    """What they are runs of: a cell, or the trials of a search."""
 
     def __str__(self) -> str:
-        return f"{self.runs} runs of its cell failed alike: {self.signature}"
+        return f"{self.runs} runs of its {self.of} failed alike: {self.signature}"
 
 
 def signature(error: str, traceback: str | None) -> str:
@@ -61,17 +66,51 @@ def paused_cells(failed: Iterable[FailureRecord]) -> dict[str, Pause]:
     return {cell_id: Pause(text, count) for cell_id, (text, count) in most.items() if count >= ALIKE}
 
 
-def failing_workers(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:
-    """Process → its failures since its last success, for processes that have `IN_A_ROW` of them.
+def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str, Pause]:
+    """Search → why its other trials are not begun: `ALIKE` runs of trials failed alike, and none came to its end."""
+    failed: dict[int, str] = {}
+    for search_id, states in runs_of_trials(database, search_ids).items():
+        if not FINAL.intersection(states.values()):
+            failed |= {run_id: search_id for run_id, state in states.items() if state is RunState.FAILED}
+    # Of a search, as of a cell: both are what a fault would go through one after another.
+    records = failures(database, failed) if len(failed) >= ALIKE else ()
+    found = paused_cells(one._replace(cell_id=failed[one.run_id]) for one in records)
+    return {search_id: replace(pause, of="search") for search_id, pause in found.items()}
+
+
+def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
+    """Takes up the failed trials of those of these searches that are paused."""
+    paused = paused_searches(database, search_ids)
+    if paused:
+        states = runs_of_trials(database, paused)
+        searches.reopen(database, paused)
+        recording.reset(database, [run_id for its in states.values() for run_id in its], (RunState.FAILED,))
+
+
+def failing_machines(failed: Iterable[FailureRecord], successes: Mapping[str, float]) -> dict[str, list[FailureRecord]]:
+    """Machine → its failures since its last success, for machines that have `IN_A_ROW` of them.
+
+    Not processes count but machines, since a worker that ended may be started again, as by systemd.
 
     Args:
         successes: process → when a run of it last came to a final state.
     """
+    last: dict[str, float] = {}
+    for owner, ended in successes.items():
+        last[machine_of(owner)] = max(ended, last.get(machine_of(owner), ended))
     since: dict[str, list[FailureRecord]] = defaultdict(list)
     for one in failed:
-        if one.ended > successes.get(one.owner, float("-inf")):
-            since[one.owner].append(one)
-    return {owner: its for owner, its in since.items() if len(its) >= IN_A_ROW}
+        if one.ended > last.get(machine_of(one.owner), float("-inf")):
+            since[machine_of(one.owner)].append(one)
+    return {name: its for name, its in since.items() if len(its) >= IN_A_ROW}
+
+
+def failing_in(database: Database) -> dict[str, list[FailureRecord]]:
+    """The same of what a database has."""
+    with database.read():
+        failed = failures(database)
+        successes = last_successes(database, failed[0].ended) if len(failed) >= IN_A_ROW else {}
+    return failing_machines(failed, successes)
 
 
 class PausedCells:

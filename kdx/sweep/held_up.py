@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kdx.run_files.files import files_beside, resume_step
-from kdx.store import reading
+from kdx.store import reading, searches
 from kdx.store.begun import BegunRecord, begun
 from kdx.store.database import Database
-from kdx.store.failures import FailureRecord, failures, last_successes
-from kdx.store.records import RunRecord, RunState
+from kdx.store.failures import FailureRecord
+from kdx.store.records import RunRecord, RunState, SearchRecord
 from kdx.sweep.elsewhere import elsewhere
-from kdx.sweep.failing import ALIKE, Pause, PausedCells, failing_workers, signature
+from kdx.sweep.failing import ALIKE, Pause, PausedCells, failing_in, paused_searches, signature
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,10 @@ class HeldUp:
     waits_for: Mapping[int, str]
     """Run id → what it waits for."""
     failing: Mapping[str, tuple[FailureRecord, ...]]
-    """Process → its failures, where so many came one after another that a worker begins no more; with runs of this
+    """Machine → its failures, where so many came one after another that a worker begins no more; with runs of this
     sweep among them."""
+    searches: tuple[tuple[SearchRecord, Pause], ...] = ()
+    """The searches whose trials are not begun, and why."""
 
     def why(self, run_id: int) -> str | None:
         """What a run waits for; None: nothing holds it up."""
@@ -41,11 +43,13 @@ class HeldUp:
         """
         again = f"kdx retry {shlex.quote(sweep)} --failed{db}"
         found = [f"cell {cell_id[:8]} of {sweep} is paused: {pause}; {again}" for cell_id, pause in self.paused.items()]
-        for owner, its in self.failing.items():
-            parts = owner.split("/")
-            who = f"process {parts[3]} on machine {parts[0][:8]}" if len(parts) == 6 else "a process of another kdx"
+        for search, pause in self.searches:
+            of = " · ".join(search.labels.values()) or search.id[:8]
+            found.append(f"search of {of} of {sweep} is paused: {pause}; kdx resume {shlex.quote(sweep)} --failed{db}")
+        for machine, its in self.failing.items():
             how = signature(its[-1].error, its[-1].traceback)
-            found.append(f"{who}: its last {len(its)} runs failed one after another, the last: {how}; {again}")
+            where = f"machine {machine[:8]}"
+            found.append(f"{where}: its last {len(its)} runs failed one after another, the last: {how}; {again}")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -55,13 +59,17 @@ class HeldUp:
                 {"cell": cell_id, "runs": pause.runs, "failed": pause.signature}
                 for cell_id, pause in self.paused.items()
             ],
+            "paused_searches": [
+                {"choices": dict(one.labels), "search": one.id, "runs": pause.runs, "failed": pause.signature}
+                for one, pause in self.searches
+            ],
             "failing_workers": [
                 {
-                    "machine": owner.partition("/")[0],
+                    "machine": machine,
                     "runs": [one.run_id for one in its],
                     "failed": signature(its[-1].error, its[-1].traceback),
                 }
-                for owner, its in self.failing.items()
+                for machine, its in self.failing.items()
             ],
         }
 
@@ -74,8 +82,8 @@ def held_up_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Held
         paused = {key: _paused_cells(database, key, its) for key, its in failed_in.items() if its}
         stopped = [one for its in halted.values() for one in its if one.state is not RunState.FAILED]
         since = begun(database, [one.id for one in stopped]) if stopped else {}
-        failed = failures(database) if any(failed_in.values()) else ()
-        successes = last_successes(database, {one.owner for one in failed}) if failed else {}
+        of_machines = failing_in(database) if any(failed_in.values()) else {}
+        of_searches = {key: _paused_searches(database, key) for key in searches.that_search(database, sweep_ids)}
         waiting = {
             key: [
                 one for one in reading.runs(database, key, cells) if one.state is RunState.PENDING and not one.attempt
@@ -83,7 +91,6 @@ def held_up_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Held
             for key, cells in paused.items()
             if cells
         }
-    of_workers = failing_workers(failed, successes)
     files = files_beside(database.location)
     found = {}
     for key in sweep_ids:
@@ -93,8 +100,8 @@ def held_up_in(database: Database, sweep_ids: Collection[int]) -> dict[int, Held
             if (its := since.get(one.id)) and (why := _waits_for(one, its, files)):
                 waits[one.id] = why
         ids = {one.id for one in failed_in.get(key, ())}
-        failing = {owner: tuple(its) for owner, its in of_workers.items() if any(one.run_id in ids for one in its)}
-        found[key] = HeldUp(pauses, waits, failing)
+        failing = {each: tuple(its) for each, its in of_machines.items() if any(one.run_id in ids for one in its)}
+        found[key] = HeldUp(pauses, waits, failing, of_searches.get(key, ()))
     return found
 
 
@@ -102,6 +109,12 @@ def _paused_cells(database: Database, sweep_id: int, failed: Iterable[RunRecord]
     counts = Counter(one.cell_id for one in failed)
     often = [cell_id for cell_id, count in counts.items() if count >= ALIKE]
     return PausedCells()(database, reading.runs(database, sweep_id, often)) if often else {}
+
+
+def _paused_searches(database: Database, sweep_id: int) -> tuple[tuple[SearchRecord, Pause], ...]:
+    asked = searches.of_sweep(database, sweep_id)
+    pauses = paused_searches(database, {one.id for one in asked})
+    return tuple((one, pauses[one.id]) for one in asked if one.id in pauses)
 
 
 def _waits_for(run: RunRecord, begun: BegunRecord, files: Path) -> str | None:

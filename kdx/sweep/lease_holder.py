@@ -36,6 +36,11 @@ def lease_holder() -> str:
     return "/".join((machine(), _boot(), _namespace(), str(pid), start, uuid.uuid4().hex[:8]))
 
 
+def machine_of(name: str) -> str:
+    """The machine of the lease holder of this name, as `kdx.machine.machine` calls it."""
+    return name.partition("/")[0]
+
+
 def liveness(name: str) -> Liveness:
     """What is known about the lease holder of this name."""
     parts = name.split("/")

@@ -17,11 +17,14 @@ from kdx.errors import KdxError
 from kdx.grid.plan import Plan, PlannedCell
 from kdx.store import reading, searches
 from kdx.store.database import Database
+from kdx.store.find import sweep_named
 from kdx.store.plan_from_records import plan_at_hand, plan_to_decide_with, with_searches
 from kdx.store.recording import register
 from kdx.store.records import OVER, SweepSummary
 from kdx.sweep.decisions import lacks_evaluations
+from kdx.sweep.failing import paused_searches
 from kdx.tune.search import Searching
+from kdx.tune.trial_plan import TrialPlan
 
 LOOK_EVERY = 10.0
 """Seconds between two looks for sweeps that were added."""
@@ -70,6 +73,8 @@ class OpenSweeps:
         self._parts = parts
         self._watcher = watcher
         self._works = works
+        self._asked: set[int] = set()
+        """The sweeps that have, or had, these names."""
         self._looked: float | None = None
         self._seen: dict[int, tuple[object, _Open | None]] = {}
         """Sweep → what it was like when it was read, and what was found."""
@@ -93,9 +98,9 @@ class OpenSweeps:
     def _look(self) -> None:
         summaries = reading.sweeps(self._database)
         if self._looked is None:
-            for name in self._names:
-                reading.load_sweep(self._database, name)
-        wanted = [one for one in summaries if not self._names or one.name in self._names]
+            # By their ids from now on, since a sweep may be renamed meanwhile.
+            self._asked = {sweep_named(self._database, name) for name in self._names}
+        wanted = [one for one in summaries if not self._names or one.id in self._asked]
         self._order = tuple(one.id for one in wanted)
         for summary in wanted:
             over = not set(summary.counts) - OVER
@@ -155,10 +160,11 @@ class OpenSweeps:
         if one.search is None:
             return one.plan
         trials = one.search.advance()
-        if not one.search.done:
+        if not one.search.done and not self._are_paused(trials):
             return trials
-        found = one.search.with_winners()
-        planned = {cell.id for cell in reading.load_sweep(self._database, sweep_id).cells}
+        record = reading.load_sweep(self._database, sweep_id)
+        found = replace(one.search.with_winners(), name=record.name)
+        planned = {cell.id for cell in record.cells}
         if {cell.id for cell in found.trained} - planned:
             register(self._database, found, one.plan.grid)
             self._watcher.searched(one.plan, one.search)
@@ -166,6 +172,11 @@ class OpenSweeps:
             self.incomplete.add(found.name)
         one.plan, one.search = found, None
         return found
+
+    def _are_paused(self, trials: TrialPlan) -> bool:
+        """Whether none of the trials that are left begins, so that only winners of other searches are to be trained."""
+        left = {trials.search_of[run.cell.id] for run in trials.runs}
+        return bool(left) and left <= paused_searches(self._database, left).keys()
 
 
 class _Preparing:

@@ -11,7 +11,7 @@ from kdx.store import reading
 from kdx.store.costs import costs
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunState
-from kdx.sweep.budget import Budget, Covered, covered, remaining
+from kdx.sweep.budget import Budget, Covered, covered, evaluations_to_make, remaining
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.forecast import Forecast, Forecaster, makespan
@@ -110,6 +110,11 @@ class Outlook:
     @property
     def _seconds_of_cells(self) -> dict[str, float | None]:
         return {cell: forecast.seconds for cell, forecast in self.forecasts.items()}
+
+    @property
+    def evaluations(self) -> int:
+        """How many are to be made; no time is known of them, and none is in `seconds`."""
+        return evaluations_to_make(each.decision for each in self.runs)
 
     def wall_time(self, at_a_time: int) -> float:
         """Until the last of those has ended, if so many are trained at a time."""

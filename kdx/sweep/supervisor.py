@@ -161,7 +161,7 @@ class Supervisor:
         """Whether the deadline was reached with work left."""
         self.nothing_fits = False
         """Whether the sweep ended before its deadline because no run that is left would be done by then."""
-        self.failed_in_a_row: dict[int, RunRecord] = {}
+        self.failed_in_a_row: dict[int, str] = {}
         """Run → how it failed, for those that failed since a run last came to its end."""
         self._kept: list[_Kept] = []
         self._idle_since: float | None = None
@@ -473,7 +473,7 @@ class Supervisor:
             self._hosts_lost = 0
             self.failed_in_a_row.clear()
         elif record.state is RunState.FAILED:
-            self.failed_in_a_row[run_id] = record
+            self.failed_in_a_row[run_id] = record.error or ""
 
     def _abandon(self, run_id: int, running: _Running, reason: str, *, stalled: bool) -> RunRecord:
         """What is recorded of the run now."""

@@ -10,6 +10,7 @@ from typing import Any
 from optuna.storages import RDBStorage
 from optuna.study import create_study
 
+from kdx.errors import KdxError
 from kdx.grid.tuning import Space
 from kdx.tune.known_trial import KnownTrial
 from kdx.tune.study import frozen, silently
@@ -20,9 +21,19 @@ class Dashboard:
     """Optuna's tables of one database."""
 
     def __init__(self, url: str, engine_arguments: Mapping[str, Any]) -> None:
-        """Takes what `kdx.store.backend.Backend.url` gives; makes the tables where they are missing."""
-        with silently():
-            self._storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))
+        """Takes what `kdx.store.backend.Backend.url` gives; makes the tables where they are missing.
+
+        Raises:
+            KdxError: the tables were made by an Optuna whose tables this one cannot use.
+        """
+        try:
+            with silently():
+                self._storage = RDBStorage(url, engine_kwargs=dict(engine_arguments))
+        except RuntimeError as error:
+            raise KdxError(
+                "Optuna's own tables in this database are of another version of Optuna",
+                hint="optuna storage upgrade --storage URL upgrades them; kdx itself needs none of them",
+            ) from error
         self._copied: dict[str, int] = {}
 
     def copy(self, name: str, direction: Direction, space: Space, trials: Sequence[KnownTrial]) -> int:

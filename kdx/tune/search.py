@@ -64,7 +64,7 @@ class Searching:
     def look(self) -> None:
         """Sees what has ended; records nothing and begins nothing."""
         with self._database.read():
-            recorded = searches.trials(self._database, self._cells)
+            recorded = self._recorded()
             runs = self._runs(recorded)
         self._settle(recorded, runs, record=False)
 
@@ -75,7 +75,7 @@ class Searching:
         """
         while True:
             with self._database.read():
-                recorded = searches.trials(self._database, self._cells)
+                recorded = self._recorded()
                 runs = self._runs(recorded)
             asked = self._settle(recorded, runs)
             new = self._draw(recorded)
@@ -126,6 +126,16 @@ class Searching:
             return cell
         spec = search.cell(best.parameters)
         return replace(cell, id=cell_id(spec), spec=spec, settings=(), won=True)
+
+    def _recorded(self) -> dict[str, list[TrialRecord]]:
+        """The trials of each search. What was found of one is forgotten once trials of it are taken up again."""
+        recorded = searches.trials(self._database, self._cells)
+        for key, many in recorded.items():
+            if any(
+                one.state is None and (key, one.number) not in self._unrecorded for one in many[: len(self._ended[key])]
+            ):
+                self._ended[key] = []
+        return recorded
 
     def _fresh(self, recorded: Mapping[str, Sequence[TrialRecord]]) -> list[tuple[str, TrialRecord]]:
         """(search, trial) of those that are not known to have ended."""
@@ -183,6 +193,7 @@ class Searching:
         runs: dict[tuple[str, int], PlannedRun] = {}
         again: set[tuple[str, int]] = set()
         rivals: dict[tuple[str, int], Rivals] = {}
+        search_of: dict[str, str] = {}
         # Trial by trial, and each of every cell before the next: the searches come to their ends together, so that no
         # worker waits for the last rounds of one.
         order = [
@@ -193,6 +204,7 @@ class Searching:
         for _, place, _, seed, trial in sorted(order, key=lambda one: one[:3]):
             planned = self._planned(trial)
             cell = cells.setdefault(planned.id, replace(planned, ordinal=len(cells)))
+            search_of.setdefault(cell.id, _search(trial.cell).id)
             run = PlannedRun(cell, seed)
             if run.key in runs:
                 continue
@@ -208,6 +220,7 @@ class Searching:
             seeds=seeds,
             asked=tuple(runs.values()),
             again=frozenset(again),
+            search_of=search_of,
             rivals=rivals,
         )
 

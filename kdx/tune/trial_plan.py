@@ -15,6 +15,8 @@ class TrialPlan(Plan):
     """Those that may begin now, in their order."""
     again: frozenset[tuple[str, int]] = frozenset()
     """(cell id, seed) of those that another search ended early and this one would not have."""
+    search_of: Mapping[str, str] = field(default_factory=dict)
+    """Cell id → the search whose trial it is."""
     rivals: Mapping[tuple[str, int], Rivals] = field(default_factory=dict)
     """(cell id, seed) → what the run is judged against while it is trained; none: it runs to its end."""
 

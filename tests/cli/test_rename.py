@@ -34,6 +34,13 @@ def test_json_names_both_and_the_grid():
     assert (found["sweep"], found["formerly"]) == ("other", "tiny") and found["grid"].endswith("/grid.yaml")
 
 
+def test_a_sweep_is_named_by_its_grid_file_too():
+    planned(1)
+    assert "sweep `tiny` is `other` now" in typed("rename", "grid.yaml", "other").stderr
+    error = refused("rename", "grid.yaml", "third")
+    assert error.problem == "this grid was not swept yet: there is no sweep `tiny` in runs.db"
+
+
 def test_names_that_are_taken_or_unfit_are_refused():
     planned(1, name="one")
     planned(1, name="other")

@@ -93,7 +93,7 @@ def test_failed_runs_are_tried_again_only_when_asked(ran):
     planned("bad", "fail", **FAILED)
     result = resume("bad")
     assert (result.exit_code, ran) == (4, []), "else `until kdx resume; do :; done` would end with runs missing"
-    assert result.stderr == "1 run failed before; try them again with: kdx resume --failed bad\n"
+    assert result.stderr == "1 run failed before; try them again with: kdx resume bad --failed\n"
     resume("--failed")
     assert [plan.name for plan, _, _ in ran] == ["bad"]
     with open_database("runs.db", write=False) as database:

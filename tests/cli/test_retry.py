@@ -161,3 +161,16 @@ def test_stale_runs_are_those_whose_code_has_changed_and_the_modules_are_named(r
     assert f"note: of run {second.id}, the code has changed since: kdx.training.optimiser" in said.stderr
     assert [seeds_of(plan) for plan in ran] == [[1]]
     assert everything()[-1] == (1, 1, RunState.PENDING)
+
+
+def test_runs_out_of_tables_are_done_again_only_where_they_are_named(ran, monkeypatch):
+    first, second, third = planned(3)
+    diverged(first)
+    completed(second)
+    completed(third)
+    monkeypatch.setattr("kdx.cli.retry._changed", lambda plan, sweep, runs: {run.id: ("kdx.x",) for run in runs})
+    typed("invalidate", "1", "2", "--why", "its corpus was cut")
+    assert "no run is to be done again" in typed("retry", "tiny", "--diverged").stderr
+    typed("retry", "tiny", "--stale")
+    typed("retry", "tiny", "state=invalidated")
+    assert [seeds_of(plan) for plan in ran] == [[2], [0, 1]]

@@ -107,7 +107,7 @@ def test_every_command_that_starts_runs_hands_on_what_they_are_told(supervised, 
             0,
             "2 runs: 1 completed, 1 cancelled; take up again with: kdx retry tiny state=cancelled",
         ),
-        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume --failed tiny"),
+        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume tiny --failed"),
         (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; go on with: kdx resume tiny"),
     ],
 )
@@ -177,3 +177,23 @@ def test_a_budget_that_is_used_up_ends_a_resume_of_all_sweeps(supervised):
     before, supervised.ends = len(supervised), signal.SIGINT
     assert CliRunner().invoke(app, ["resume", "--budget", "6h"]).exit_code == 130
     assert len(supervised) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("ends", "counts", "code", "expected"),
+    [
+        (None, {"completed": 1}, 0, "1 run: 1 completed; next: kdx report 'first look'"),
+        (None, {"failed": 1}, 4, "1 run: 1 failed; try them again with: kdx resume 'first look' --failed"),
+        (signal.SIGTERM, {"interrupted": 1}, 143, "1 run: 1 interrupted; go on with: kdx resume 'first look'"),
+    ],
+)
+def test_the_last_line_has_the_name_that_the_sweep_has_by_then(supervised, monkeypatch, ends, counts, code, expected):
+    def renamed(supervisor):
+        assert CliRunner().invoke(app, ["rename", "tiny", "first look"]).exit_code == 0
+        supervisor.listener.counts = counts
+        supervisor.host.close(at_once=True)
+        return ends
+
+    monkeypatch.setattr(Supervisor, "run", renamed)
+    result = CliRunner().invoke(app, ["sweep", "grid.yaml"])
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (code, expected)

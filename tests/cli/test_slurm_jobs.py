@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from looked_after import DB, planned, refused, typed
+from looked_after import DB, planned, refused, states, typed
+from typer.testing import CliRunner
 
+from kdx.cli.app import app
+from kdx.errors import KdxError
 from kdx.run_files.files import files_beside
 from kdx.store.database import open_database
 from kdx.store.find import sweep_named
@@ -52,6 +55,49 @@ def test_a_sweep_is_cancelled_with_its_jobs_and_a_part_of_it_without(jobs, playe
     assert typed("cancel", "tiny", "seed=0").exit_code == 0 and not words.exists()
     assert "took 1 job out of Slurm's queue" in typed("cancel", "tiny").stderr
     assert words.read_text() == "7\n"
+
+
+def test_where_slurm_cancels_no_job_it_is_said_what_is_cancelled_and_what_is_not(jobs, played):
+    there = jobs.resolve()
+    played(squeue=f"echo '7|0|8|RUNNING|n1|None|{there}'", scancel="echo 'Access denied' >&2; exit 1")
+    done = CliRunner().invoke(app, ["cancel", "tiny", "--json"])
+    error = done.exception
+    assert isinstance(error, KdxError) and error.exit_code == 2
+    assert error.problem == "the job is still in Slurm's queue: scancel refuses: Access denied"
+    assert error.hint == "try it by hand: scancel 7"
+    assert json.loads(done.stdout) | {"cancelled": 0} == {
+        "cancelled": 0,
+        "running": [],
+        "planned_too": {},
+        "jobs": 0,
+        "jobs_left": ["8"],
+    }
+    assert "cancelled 3 runs" in done.stderr
+    assert set(states()) == {"cancelled"}
+
+
+def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_done(jobs, played):
+    (jobs / "source" / "kdx").mkdir(parents=True)
+    (jobs / "source" / "kdx" / "a.py").write_text("1")
+    (jobs / "7_0.log").write_text("works at tiny")
+    other = jobs.with_name("2")  # being submitted
+    other.mkdir()
+
+    def listed() -> list[str]:
+        (found,) = (one for one in json.loads(typed("gc", "--json").stdout) if one["rule"] == "submissions")
+        assert found["asked"] and not found["removed"]
+        return found["files"]
+
+    assert listed() == []  # a job is in the queue
+    played(squeue="true")
+    assert listed() == []  # runs are left to do
+    typed("cancel", "tiny")
+    played(squeue="exit 1")
+    assert listed() == []  # nobody knows
+    played(squeue="true")
+    assert listed() == ["slurm/1/source/kdx/a.py", "slurm/1/7_0.log", "slurm/1/submission.json"]
+    assert "3" in typed("gc", "--apply").stdout
+    assert not jobs.exists() and other.is_dir()
 
 
 def test_the_log_of_a_job_is_found_by_its_number(jobs):

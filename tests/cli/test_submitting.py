@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from looked_after import DB, completed, planned, refused, typed
+from looked_after import DB, completed, planned, typed
 
 from kdx.run_files.files import files_beside
 
@@ -46,10 +46,3 @@ def test_nothing_is_submitted_where_nothing_is_left(slurm):
     completed(run)
     assert "nothing is left to do" in typed("sweep", "grid.yaml", "--slurm").stderr
     assert not (slurm / "script").exists()
-
-
-def test_what_is_asked_of_slurm_without_it_is_refused():
-    planned(1)
-    assert refused("sweep", "grid.yaml", "--time", "10").problem == "--time without --slurm"
-    assert "exclude each other" in refused("sweep", "grid.yaml", "--slurm", "--budget", "1h").problem
-    assert "kdx sets array itself" in refused("sweep", "grid.yaml", "--slurm", "--sbatch=--array=1").problem

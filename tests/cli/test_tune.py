@@ -86,3 +86,60 @@ def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
     (tmp_path / "grid.yaml").write_text(GRID[: GRID.index("tune:")])
     done = typed(tmp_path, "tune", "grid.yaml")
     assert done.returncode == 2 and "the grid has no `tune:`" in done.stderr
+
+
+FAULTY = '''
+from kdx.attention.interfaces import KernelFunction
+from torch import Tensor
+
+
+class Faulty(KernelFunction):
+    """Fails after some steps."""
+
+    formula = "k(q, k) = 1"
+    gives = "weight"
+    calls = 0
+
+    def weight(self, query: Tensor, key: Tensor) -> Tensor:
+        type(self).calls += 1
+        if type(self).calls > 40:
+            raise ValueError(f"call {type(self).calls}")
+        return (query @ key.transpose(-1, -2)).exp()
+'''
+PAUSED = """\
+name: paused
+seeds: 1
+task: answer
+data: {corpus: copy, length: 4}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 60, batch_tokens: 64, warmup: 2, validate_every: 30}
+axes: {kernel: [exponential, 'faulty.py:Faulty']}
+tune:
+  parameters: {training.learning_rate: {low: 1e-4, high: 1e-1, log: true}}
+  sampler: random
+  pruner: none
+  trials: 4
+"""
+
+
+@pytest.mark.long
+def test_a_search_whose_trials_fail_alike_is_paused_and_the_others_come_to_their_winners(tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    (tmp_path / "grid.yaml").write_text(PAUSED)
+
+    def states() -> dict[str, int]:
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+            return dict(connection.execute("SELECT state, count(*) FROM run GROUP BY state").fetchall())
+
+    done = typed(tmp_path, "sweep", "grid.yaml", "--workers", "1")
+    why = "2 runs of its search failed alike: ValueError in weight (faulty.py)"
+    assert done.returncode == 4, done.stderr
+    assert f"paused: {why}; try them again with: kdx resume paused --failed\n" in done.stderr
+    assert states() == {"failed": 2, "pending": 2, "completed": 5}, "four trials of the other, and its winner"
+    shown = typed(tmp_path, "status", "paused").stdout
+    assert f"search of faulty.py:Faulty of paused is paused: {why}; kdx resume paused --failed" in shown
+    done = typed(tmp_path, "resume", "paused", "--failed", "--parts", ".", "--workers", "1")
+    assert done.returncode == 4 and "started" in done.stderr and f"paused: {why}" in done.stderr
+    assert states() == {"failed": 2, "pending": 2, "completed": 5}
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM attempt WHERE outcome = 'failed'").fetchone() == (4,)

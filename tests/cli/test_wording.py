@@ -80,6 +80,8 @@ def test_a_budget_may_be_enough_or_not_to_be_told():
     assert left_out(set()) == "the budget of 6h is enough for all 30 runs to do: about 60 min"
     one = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0), PLAN)
     assert one == "the budget of 6h is enough for the one run to do: about 50 s"
+    with_evaluation = what_is_left_out(SIX_HOURS, Covered(PLAN.runs[:1], (), 50.0, evaluations=1), PLAN)
+    assert with_evaluation == f"{one}; 1 evaluation is not in it, for its time is recorded nowhere"
     assert what_is_left_out(SIX_HOURS, Covered((), (), 0.0), PLAN) is None
     leaves = "has finished yet, so nobody can tell beforehand what the budget of 6h leaves out"
     for unknown, like in ((PLAN.cells, ""), (PLAN.cells[:2], " like those of 2 cells")):

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from kdx.grid.load import load_grid
-from kdx.store import reading, recording
+from kdx.machine import machine
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
+from kdx.sweep.failing import IN_A_ROW
 
 GRID = """\
 name: shared
@@ -249,6 +251,21 @@ def test_a_cell_whose_runs_fail_alike_is_paused_and_the_rest_ends(folder, own_pa
     kdx(folder, "retry", "shared", "--failed", "--parts", ".", code=4)
     assert [one.outcome for one in attempts(folder)[0]][-1] in ("failed", "completed")
     assert sum(len(tried) for tried in attempts(folder).values()) >= 4
+
+
+@pytest.mark.parametrize(("failed", "begun"), [(IN_A_ROW - 1, 2), (IN_A_ROW, 1)])
+def test_a_worker_on_a_machine_whose_last_runs_failed_ends_with_the_next_failure(folder, own_parts, failed, begun):
+    """As one that systemd starts again and again."""
+    (folder / "faulty.py").write_text(FAULTY)
+    cells = f"axes: {{model.inner: {[*range(16, 18 + failed)]}}}\n"
+    planned(folder, f"{GRID}kernel: faulty.py:Faulty\n{cells}", steps=10, seeds=1)
+    with open_database(folder / "runs.db", write=True) as opened:
+        for run in reading.load_sweep(opened).runs[:failed]:
+            attempt = leases.claim(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", 60)
+            recording.RunWriter(opened, run.id, f"{machine()}/-/-/{run.id}/1/x", attempt).fail(f"no {run.id}", "", 0)
+    code, said = ends(worker(folder, "--parts", "."))
+    assert code == 4 and f"{begun} run{'s' * (begun > 1)} ended here: {begun} failed" in said
+    assert ("note: the last 5 runs on this machine failed one after another; one more ends it" in said) == (begun == 1)
 
 
 def kdx(folder: Path, *words: str, code: int = 0) -> str:

@@ -504,3 +504,24 @@ def test_a_part_that_comes_to_nothing_is_none_of_the_cell(own_kernel):
     cell = {"task": "image", "data": {"corpus": "synthetic-images"}, "mixer": "convolution"}
     assert CellSpec.model_validate({**cell, "kernel": "my_kernels.py:Cauchy"}).parts == {}
     assert CellSpec.model_validate({**cell, "kernel": "rbf", "parts": {"x": "0" * 64}}).parts == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "problem"),
+    [
+        ({"rotary_factor": [False]}, "rotary_factor", "`[False]` as rotary_factor"),
+        ({"position": "rotary", "rotary_factor": False}, "rotary_factor", "`False` as rotary_factor"),
+        ({"rotary_scaling": "yran"}, "rotary_scaling", "unknown rotary_scaling `yran`"),
+    ],
+)
+def test_an_option_that_no_word_takes_is_judged_all_the_same(settings, field, problem):
+    detail = refusal("prediction", **settings)
+    assert (detail["ctx"]["field"], detail["ctx"]["problem"]) == (field, problem)
+
+
+def test_an_option_of_another_corpus_is_judged_by_all_that_declare_it():
+    data = {"corpus": "copy", "length": 4}
+    plain = cell("answer", data=data)
+    assert cell("answer", data={**data, "depth": 3}) == plain
+    with pytest.raises(ValidationError, match="`deep` as depth"):
+        cell("answer", data={**data, "depth": "deep"})

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+import trials
 from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import cell, run, scored, sweep
@@ -403,3 +404,17 @@ def test_a_table_that_was_rewritten_under_its_name_could_not_be_compared(written
     main, loss = path.read_text().split("loss", 1)
     path.write_text(f"{main}loss{loss.replace(old, new)}")
     assert "loss" in compare_file(path, made()).left_out
+
+
+@FORMATS
+@pytest.mark.parametrize("statistics", [False, True])
+def test_what_searches_found_is_compared_too(written, name, statistics):
+    before, again = trials.search("rbf"), trials.search("exponential")
+    shown = trials.table(before, again)
+    path = written([shown], name, statistics=statistics)
+    same = compare_file(path, [shown])
+    assert (same.changes, same.left_out) == ((), ())
+    won = before.trials[1]._replace(parameters={trials.RATE: 9.9e-3, trials.DROPOUT: 0.0})
+    other = before._replace(trials=(before.trials[0], won, before.trials[2]))
+    changes = compare_file(path, [trials.table(other, again)]).changes
+    assert any("rbf" in one.place and "0.0099" in one.now for one in changes)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kdx.errors import DatabaseError, StorageError
 from kdx.run_files.files import files_beside
 from kdx.run_files.folder_ownership import NOTE, refuse_stranger, settled_here, stranger, take
 from kdx.store.database import Database, open_database
+from kdx.store.place_of_files import FILES
 
 
 def made(path: Path) -> Database:
@@ -25,7 +27,11 @@ def test_the_first_sweep_notes_whose_the_folder_is_and_the_next_finds_it_so(tmp_
     with made(tmp_path / "runs.db") as database:
         assert not settled_here(database)
         assert take(database) is None
-        assert note(database) == {"id": database.id, "path": str(tmp_path / "runs.db")}
+        assert note(database) == {
+            "id": database.id,
+            "path": str(tmp_path / "runs.db"),
+            "files": str(tmp_path / "runs.files"),
+        }
         before = (files_beside(database.location) / NOTE).stat().st_mtime_ns
         assert take(database) is None
         assert (files_beside(database.location) / NOTE).stat().st_mtime_ns == before
@@ -147,3 +153,50 @@ def test_a_database_behind_a_link_has_its_files_beside_itself(tmp_path):
         assert settled_here(database)
         assert take(database) is None
     assert not (tmp_path / "el" / "s.files").exists()
+
+
+def test_a_copy_has_not_the_folder_of_the_first_under_the_same_name_of_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(FILES, str(tmp_path / "shared"))
+    with made(tmp_path / "a.db") as first:
+        take(first)
+        assert files_beside(first.location) == tmp_path / "shared" / f"{first.id}.files"
+    shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
+    with open_database(tmp_path / "b.db", write=True) as copy:
+        with pytest.raises(DatabaseError, match=r"another database keeps the files of its runs here: .*a\.db"):
+            take(copy)
+        assert stranger(copy) is not None
+        # Also where the folder was copied, whose note is still that of the first.
+        shutil.copytree(tmp_path / "shared", tmp_path / "other")
+        monkeypatch.setenv(FILES, str(tmp_path / "other"))
+        assert take(copy) is None
+        assert note(copy)["path"] == str(tmp_path / "b.db")
+    monkeypatch.setenv(FILES, str(tmp_path / "shared"))
+    with open_database(tmp_path / "a.db", write=True) as first:
+        assert stranger(first) is None
+        assert take(first) is None
+
+
+def test_files_beside_a_database_are_not_left_behind_for_a_named_folder(tmp_path, monkeypatch, figure):
+    with made(tmp_path / "runs.db") as database:
+        take(database)
+        (files_beside(database.location) / "weights").write_text("1")
+        monkeypatch.setenv(FILES, str(tmp_path / "my shared"))
+        with pytest.raises(DatabaseError) as caught:
+            take(database)
+        assert not (tmp_path / "my shared").exists()
+        figure("files beside a database, and KDX_FILES names another folder: refused, nothing left behind")
+        assert caught.value.hint is not None
+        subprocess.run(caught.value.hint.partition(": ")[2], shell=True, check=True)
+        assert take(database) is None
+        assert (files_beside(database.location) / "weights").read_text() == "1"
+        assert settled_here(database)
+
+
+def test_a_folder_that_was_moved_stays_with_its_database(tmp_path, monkeypatch):
+    monkeypatch.setenv(FILES, str(tmp_path / "shared"))
+    with made(tmp_path / "runs.db") as database:
+        take(database)
+        (tmp_path / "shared").rename(tmp_path / "moved")
+        monkeypatch.setenv(FILES, str(tmp_path / "moved"))
+        assert take(database) is None
+        assert note(database)["files"] == str(tmp_path / "moved" / f"{database.id}.files")

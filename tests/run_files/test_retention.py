@@ -86,6 +86,7 @@ def test_each_file_of_a_finished_run_has_its_rule(state):
         RetentionRule.NOT_SELECTED: [f"best-000000100.{SHA}.ckpt"],
         RetentionRule.UNPLANNED: [],
         RetentionRule.UNKNOWN: [],
+        RetentionRule.SUBMISSIONS: [],
     }
 
 

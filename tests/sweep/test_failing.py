@@ -1,5 +1,6 @@
 """Which failures are alike, and what pauses a cell or ends a worker."""
 
+import random
 import traceback
 
 import pytest
@@ -7,8 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdx.errors import KdxError
+from kdx.grid.plan import PlannedRun
+from kdx.store import leases, reading, recording
+from kdx.store.database import Database, open_database
 from kdx.store.failures import FailureRecord
-from kdx.sweep.failing import ALIKE, IN_A_ROW, failing_workers, paused_cells, signature
+from kdx.sweep.decisions import decisions_in
+from kdx.sweep.failing import (
+    ALIKE,
+    IN_A_ROW,
+    Pause,
+    failing_machines,
+    paused_cells,
+    paused_searches,
+    signature,
+    try_searches_again,
+)
+from kdx.sweep.held_up import held_up_in
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of, search, train
 
 
 def raised(error: Exception) -> str:
@@ -66,10 +83,79 @@ def test_a_cell_is_paused_once_runs_of_it_failed_alike():
     assert str(found["a"]) == "2 runs of its cell failed alike: step …"
 
 
-def test_a_worker_fails_where_so_many_runs_failed_since_its_last_success():
+def test_a_machine_fails_where_so_many_runs_failed_since_its_last_success():
     failed = [failure(number, ended=float(number)) for number in range(1, IN_A_ROW + 1)]
-    assert failing_workers(failed[1:], {}) == {}
-    assert failing_workers(failed, {}) == {"one": failed}
-    assert failing_workers(failed, {"one": 1.0}) == {}, "the first came before its success"
-    assert failing_workers(failed, {"other": 9.0}) == {"one": failed}
-    assert failing_workers([one._replace(owner=str(one.run_id)) for one in failed], {}) == {}
+    assert failing_machines(failed[1:], {}) == {}
+    assert failing_machines(failed, {}) == {"one": failed}
+    assert failing_machines(failed, {"one": 1.0}) == {}, "the first came before its success"
+    assert failing_machines(failed, {"other": 9.0}) == {"one": failed}
+    assert failing_machines([one._replace(owner=str(one.run_id)) for one in failed], {}) == {}
+
+
+def test_processes_of_one_machine_count_together():
+    failed = [failure(number, owner=f"one/boot/{number}", ended=float(number)) for number in range(1, IN_A_ROW + 1)]
+    assert failing_machines(failed, {}) == {"one": failed}
+    assert failing_machines(failed, {"one/boot/9": 1.0, "one/boot/8": 0.5}) == {}
+    assert failing_machines(failed, {"other/boot/9": 9.0}) == {"one": failed}
+
+
+@pytest.fixture
+def database(tmp_path):
+    with open_database(tmp_path / "runs.db", write=True, create=True) as opened:
+        yield opened
+
+
+def fail(database: Database, run: PlannedRun, error: str) -> None:
+    record = reading.recorded(database, [run.cell.id])[run.key]
+    writer = recording.RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+    writer.fail(error, "", 0)
+
+
+def test_a_search_is_paused_once_trials_of_it_failed_alike_and_goes_on_as_if_they_had_not(database, tmp_path):
+    plan = plan_of(tmp_path)
+    sweep = recording.register(database, plan, plan.grid)
+    bad, good = (str(cell.search.id) for cell in plan.cells if cell.search)
+    found = Searching(database, plan)
+    trials = found.advance()
+    first, second, *_ = (run for run in trials.runs if trials.search_of[run.cell.id] == bad)
+    fail(database, first, "no room for 12")
+    assert paused_searches(database, [bad, good]) == {}
+    fail(database, second, "no room for 13")
+    pause = Pause("no room for …", 2, "search")
+    assert paused_searches(database, [bad, good]) == {bad: pause}
+
+    trials = found.advance()
+    pauses = {trials.search_of[one.run.cell.id]: one.pause for one in decisions_in(database, trials, tmp_path)}
+    assert pauses == {bad: pause, good: None}
+    (line,) = held_up_in(database, [sweep])[sweep].lines("tuned", "")
+    assert line == (
+        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "
+        "kdx resume tuned --failed"
+    )
+    (plain,) = held_up_in(database, [sweep])[sweep].as_json()["paused_searches"]
+    assert plain == {"choices": {"kernel": "exponential"}, "search": bad, "runs": 2, "failed": "no room for …"}
+
+    try_searches_again(database, [bad, good])
+    again = found.advance()
+    assert {first.key, second.key} <= {run.key for run in again.runs}
+    assert all(one.pause is None for one in decisions_in(database, again, tmp_path))
+    ended = search(database, plan, random.Random(0))
+    with open_database(tmp_path / "unbroken.db", write=True, create=True) as other:
+        unbroken = search(other, plan, random.Random(1))
+    for key in (bad, good):
+        assert ended.trials(key) == unbroken.trials(key) and ended.winner(key) == unbroken.winner(key)
+
+
+def test_a_search_with_a_trial_that_came_to_its_end_goes_on(database, tmp_path):
+    plan = plan_of(tmp_path)
+    recording.register(database, plan, plan.grid)
+    found = Searching(database, plan)
+    trials = found.advance()
+    key = next(iter(trials.search_of.values()))
+    one, *others = (run for run in trials.runs if trials.search_of[run.cell.id] == key)
+    train(database, trials, one)
+    for run in others:
+        fail(database, run, "boom")
+    assert len(others) >= ALIKE and paused_searches(database, [key]) == {}
+    try_searches_again(database, [key])
+    assert not {run.key for run in others} & {run.key for run in found.advance().runs}, "they stay failed"

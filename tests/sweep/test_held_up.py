@@ -40,7 +40,7 @@ def held_up(database: Database, sweep: int) -> HeldUp:
 def test_nothing_is_held_up_where_all_is_well(database):
     found = held_up(database, planned(database, 2))
     assert (found.paused, found.waits_for, found.failing, found.lines("tiny", "")) == ({}, {}, {}, [])
-    assert found.as_json() == {"paused": [], "failing_workers": []}
+    assert found.as_json() == {"paused": [], "paused_searches": [], "failing_workers": []}
 
 
 def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
@@ -63,15 +63,14 @@ def test_a_paused_cell_holds_up_its_runs_until_one_is_tried_again(database):
     assert held_up(database, sweep).waits_for == {}
 
 
-def test_a_worker_whose_runs_fail_one_after_another_is_shown_with_its_machine(database):
+def test_a_machine_whose_runs_fail_one_after_another_is_shown(database):
     sweep = planned(database, IN_A_ROW)
     ids = [run.id for run in reading.runs(database, sweep)]
     for run_id in ids[:IN_A_ROW]:
-        fail(database, run_id)
+        fail(database, run_id, f"there/-/-/{run_id}/1/x")
     found = held_up(database, sweep)
     assert found.lines("tiny", "")[-1] == (
-        "process 7 on machine there: its last 5 runs failed one after another, the last: ValueError: …; "
-        "kdx retry tiny --failed"
+        "machine there: its last 5 runs failed one after another, the last: ValueError: …; kdx retry tiny --failed"
     )
     assert found.as_json()["failing_workers"] == [
         {"machine": "there", "runs": ids[:IN_A_ROW], "failed": "ValueError: …"}

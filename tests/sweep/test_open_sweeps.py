@@ -9,8 +9,9 @@ from grids import TINY
 from kdx.errors import DatabaseError, KdxError, StorageError
 from kdx.grid.load import load_grid
 from kdx.own_parts.registry import parts_of
-from kdx.store import leases, reading, recording
+from kdx.store import leases, reading, recording, sweeps
 from kdx.store.database import Database, open_database
+from kdx.store.find import name_of, sweep_named
 from kdx.store.recording import RunWriter
 from kdx.store.records import RunState
 from kdx.sweep import open_sweeps as module
@@ -229,3 +230,53 @@ def test_a_sweep_that_tunes_is_searched_and_then_its_winners_are_planned(databas
     assert every.heard.found == ["tuned"] and not every.incomplete
     (again,) = every()
     assert [cell.id for cell in again.cells] == [cell.id for cell in plan.cells] and every.heard.found == ["tuned"]
+
+
+def test_a_sweep_that_is_renamed_stays_open_and_has_its_new_name(database, data_home):
+    planned(database, "one")
+    named = watched(database, "one")
+    assert names(named()) == ["one"]
+    sweeps.rename(database, sweep_named(database, "one"), "other")
+    assert names(named()) == ["other"]
+
+
+def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_by_then(database, data_home):
+    planned(database, "tuned", text=TUNED.replace("%", "%%"))
+    every = watched(database)
+    (trials,) = every()
+    assert isinstance(trials, TrialPlan)
+    sweep_id = sweep_named(database, "tuned")
+    while isinstance(trials, TrialPlan):
+        for record in reading.recorded(database, {cell.id for cell in trials.cells}, trials.seeds).values():
+            if record.state is RunState.PENDING:
+                RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60)).complete(
+                    1.0, 2, 1.0, {}, 2
+                )
+        if name_of(database, sweep_id) == "tuned":
+            sweeps.rename(database, sweep_id, "other")
+        (trials,) = every()
+    assert [one.name for one in reading.sweeps(database)] == ["other"]
+    assert reading.load_sweep(database, "other").cells
+
+
+def test_where_the_rest_of_a_search_is_paused_the_winners_of_the_others_are_planned(database, data_home):
+    text = TUNED.replace("trials: 2", "trials: 3").replace("tune:", "axes: {kernel: [exponential, rbf]}\ntune:")
+    planned(database, "tuned", text=text)
+    every = watched(database)
+    (trials,) = every()
+    paused = next(iter(trials.search_of.values()))
+    ended = 0
+    for run in trials.runs:
+        record = reading.recorded(database, [run.cell.id])[run.key]
+        if trials.search_of[run.cell.id] != paused:
+            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer.complete(50.0, 2, None, {}, 2)
+        elif ended < 2:
+            writer = RunWriter(database, record.id, "me", leases.claim(database, record.id, "me", 60))
+            writer.fail(f"boom {ended}", "", 0)
+            ended += 1
+    for _ in range(2):  # also once its plan is seen to be another one
+        (plan,) = every()
+        assert [cell.labels["kernel"] for cell in plan.trained] == ["rbf"]
+        assert [run.state for run in reading.load_sweep(database, "tuned").runs] == [RunState.PENDING]
+    assert every.incomplete == {"tuned"} and every.heard.found == ["tuned"]

@@ -4,15 +4,18 @@ import json
 import random
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from kdx.cli.running import copy_to_dashboard
+from kdx.errors import KdxError
 from kdx.store.backends import backend_of
 from kdx.store.check import check
 from kdx.store.database import open_database
@@ -85,6 +88,19 @@ def test_kdx_takes_a_database_with_the_tables_of_optuna(searched, tmp_path):
         assert check(database).faults == ()
         database.back_up(tmp_path / "copy.db")
     assert len(studies(tmp_path / "copy.db")) == 2
+
+
+def test_tables_of_another_optuna_are_one_message_and_end_no_search(searched, capsys):
+    path, plan, found = searched
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'v2.6.0.a'")
+    with pytest.raises(KdxError, match="are of another version of Optuna") as caught:
+        Dashboard(*backend_of(path).url())
+    assert caught.value.hint is not None and "optuna storage upgrade" in caught.value.hint
+    with open_database(path, write=True) as database:
+        copy_to_dashboard(found, plan, database)
+        assert check(database).faults == ()
+    assert "note: optuna-dashboard shows no new trials: " in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not PROGRAM.exists() and not shutil.which("optuna-dashboard"), reason="no optuna-dashboard here")

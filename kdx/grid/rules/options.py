@@ -39,8 +39,9 @@ def resolve_options(cell: CellFields) -> None:
         if cell.option("xl_bias") not in (None, "none"):
             raise refuse("xl_bias", "with u a symmetric kernel is not symmetric", allowed="none")
         own["xl_bias"] = replace(own["xl_bias"], default="none")
+    cell.judge_options(own, known_options)
     _settle_rotation(cell)
-    cell.settle_options(own, known_options)
+    cell.settle_options(own)
     summary, stride = cell.option("summary"), cell.option("stride")
     if summary is not None and stride is not None and summary > stride:
         raise refuse("summary", f"{summary} tokens of a block of {stride}", allowed=f"0 to {stride}")

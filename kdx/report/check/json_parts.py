@@ -19,6 +19,7 @@ def parts_of_json(text: str) -> Iterator[Part]:
         "differences": lambda one: f"{_place(one)} against {_place(one['against'])}",
         "errors": lambda one: f"errors of {one['task']}, {one['metric']}",
         "unequal": lambda one: f"unequal {one['what']} of {one['task']}, {one['metric']}",
+        "searches": lambda one: f"search of {_place(one)}",
         "order": lambda one: f"order of {one['task']}, {one['corpus']}, {one['metric']}",
     }
 
@@ -43,7 +44,9 @@ def parts_of_json(text: str) -> Iterator[Part]:
         return {what: dict(leaves({"": value})) for what, value in parts.items() if value is not None}
 
     for table in json.loads(text)["tables"]:
-        whole = part(table["name"], {"unequal": (), **table}, "cells", "differences", "errors", "unequal")
+        # A report of an older kdx lacks some.
+        sections = {"unequal": (), "searches": (), **table}
+        whole = part(table["name"], sections, "cells", "differences", "errors", "unequal", "searches")
         yield replace(whole, places={**whole.places, **texts(table)})
         if table.get("published"):
             yield part(f"{table['name']}: published values", table["published"], "cells", "order")

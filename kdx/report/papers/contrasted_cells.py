@@ -7,6 +7,7 @@ from functools import cached_property
 from math import fsum, hypot
 
 from kdx.grid.cell_selector import factors, taken_axes
+from kdx.grid.seed_rule import SeedRule, rule_of
 from kdx.grid.table_layout import is_of_evaluation
 from kdx.grid.words import known_options
 from kdx.report.papers.paper_file import Contrast
@@ -14,6 +15,7 @@ from kdx.report.selection.cells import Cell, cell_of
 from kdx.report.selection.evaluated import evaluated_cells
 from kdx.report.statistics.by_document import ByDocument, together
 from kdx.report.statistics.estimates import Estimate, Summary, contrast, summarise
+from kdx.report.statistics.looks import Look
 from kdx.report.statistics.metric import Metric
 from kdx.store.records import CellRecord, DocumentRecord, RunRecord, SweepRecord
 
@@ -51,6 +53,12 @@ class RecordedRuns:
             self._documents |= sweep.documents
             for run in sweep.runs:
                 self._runs.setdefault(run.cell_id, {})[run.id] = run
+        self._rules: dict[str, SeedRule] = {}
+        for sweep in sweeps:
+            if (rule := rule_of(sweep.grid)) is not None:
+                for cell in sweep.cells:
+                    # Of several rules the one with the most looks, which allows for those of the others.
+                    self._rules[cell.id] = max(rule, self._rules.get(cell.id, rule), key=lambda one: one.max - one.min)
         self._evaluated = {one.record.id: one for sweep in sweeps for one in evaluated_cells(sweep)[0]}
 
     def candidates(self, contrast: Contrast) -> Iterator[CellRecord]:
@@ -63,11 +71,13 @@ class RecordedRuns:
         key = record.id, metric
         if key not in self._cells:
             one = self._evaluated.get(record.id)
-            runs = list(self._runs.get(one.cell_id if one else record.id, {}).values())
+            trained = one.cell_id if one else record.id
+            runs, rule = list(self._runs.get(trained, {}).values()), self._rules.get(trained)
             if one:
-                self._cells[key] = cell_of(record, one.runs(runs), one.metrics, one.documents, metric=metric)
+                made = one.runs(runs), one.metrics, one.documents
+                self._cells[key] = cell_of(record, *made, metric=metric, seed_rule=rule)
             else:
-                self._cells[key] = cell_of(record, runs, self._metrics, self._documents, metric=metric)
+                self._cells[key] = cell_of(record, runs, self._metrics, self._documents, metric=metric, seed_rule=rule)
         return self._cells[key]
 
 
@@ -94,9 +104,29 @@ class ContrastedCells:
         return self.a[0].metric
 
     @cached_property
-    def estimate(self) -> Estimate | None:
-        """The gain of a over b; None where a cell has no spread."""
+    def look(self) -> Look | None:
+        """The last look at all cells whose seeds a rule added; None: the seeds of all were fixed beforehand."""
+        found = [cell.look for cell in (*self.a, *self.b) if cell.look]
+        if not found:
+            return None
+        return Look(min(one.n for one in found), min(one.first for one in found), max(one.last for one in found))
+
+    @cached_property
+    def compared(self) -> Mapping[str, Cell]:
+        """Cell id → the cell with the seeds that count: of a rule, those of the last look."""
         cells = {cell.id: cell for cell in (*self.a, *self.b)}
+        look = self.look
+        return {id: cell.until(look.n) if look and cell.seed_rule else cell for id, cell in cells.items()}
+
+    @property
+    def n(self) -> int:
+        """The smallest number of those seeds of a cell."""
+        return min((len(cell.scores) for cell in self.compared.values()), default=0)
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """The gain of a over b, with all looks allowed for; None where a cell has no spread."""
+        cells = self.compared
         weights = dict.fromkeys(cells, 0.0)
         sign = self.metric.gain(1.0) / len(self.sides)
         for pair in self.sides:
@@ -122,7 +152,7 @@ class ContrastedCells:
             known = [(weight, cell.by_document) for weight, cell in scaled if cell.by_document]
             parts.append((length, summary))
             documents.append(together(known) if len(known) == len(its) else None)
-        return contrast(parts, documents)
+        return contrast(parts, documents, self.look)
 
     @property
     def margin(self) -> float | None:

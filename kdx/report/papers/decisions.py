@@ -62,7 +62,7 @@ class ContrastOutcome:
     margin: float | None = None
     """The margin on the same scale."""
     n: int = 0
-    """The smallest number of seeds of a cell."""
+    """The smallest number of seeds of a cell; of those that a rule added, as many as all cells have."""
     diverged: tuple[int, int] = (0, 0)
     """Runs of a, and of b, that diverged."""
     ended: tuple[int, int] = (0, 0)
@@ -83,7 +83,7 @@ class ContrastOutcome:
 
 def decide(one: ContrastedCells, errors: Errors) -> ContrastOutcome:
     """Decides a contrast from its cells in one setting."""
-    n = min((len(cell.scores) for cell in (*one.a, *one.b)), default=0)
+    n = one.n
     diverged = (sum(map(lost_runs, one.a)), sum(map(lost_runs, one.b)))
     ended = (diverged[0] + sum(len(cell.scores) for cell in one.a), diverged[1] + sum(len(c.scores) for c in one.b))
     estimate, margin = one.estimate, one.margin

@@ -4,7 +4,8 @@ Columns keep their names and meaning from version to version. Numbers have full 
 field. Names are sanitized, quoted and on one line each (`kdx.report.render.rows`).
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kdx.grid.table_layout import Address
@@ -13,6 +14,7 @@ from kdx.report.papers.published_comparison import PublishedPair
 from kdx.report.papers.verdicts import Answer
 from kdx.report.render.rows import to_csv as lines
 from kdx.report.render.wording import setting
+from kdx.report.selection.searched import SearchedCell
 from kdx.report.statistics.estimates import Estimate
 from kdx.report.statistics.randomisation import Randomisation
 from kdx.report.table.comparisons import Difference, Mark
@@ -24,7 +26,8 @@ from kdx.store.records import SweepRecord
 def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
     """Every cell of every table, with the factors of all tables and the axes of the sweep as columns.
 
-    A factor with the name of another column, such as `seed`, has `factor ` before its name.
+    A factor with the name of another column, such as `seed`, has `factor ` before its name. A parameter that a search
+    tuned has a column such as `tuned training.learning_rate`, with what was found for the cell.
     """
     records = {cell.id: cell for cell in sweep.cells} | {
         k: v for table in tables for k, v in table.layout.records.items()
@@ -34,6 +37,8 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
         {**labels[cell.id], **table.layout.header(at)} for table in tables for at, cell in table.layout.places.items()
     ]
     factors = dict.fromkeys(name for header in headers for name in header)
+    searched = [one for table in tables for one in table.searches.values()]
+    tuned = dict.fromkeys(name for one in searched for name in one.search.space)
     rows = []
     for table in tables:
         differences = {one.at: one for one in table.differences}
@@ -41,6 +46,7 @@ def to_csv(tables: Sequence[Table], sweep: SweepRecord) -> str:
         for at, cell in table.layout.places.items():
             words = {**labels[cell.id], **table.layout.header(at)}
             values = _values(table, at, differences.get(at)) | _published(published.get(at))
+            values |= _tuned(table.searches.get(at), tuned)
             rows.append(
                 {"table": table.layout.name, **_apart({name: words.get(name) for name in factors}, values), **values}
             )
@@ -134,6 +140,18 @@ def _difference(one: Difference | None, over: Randomisation | None) -> dict[str,
 def _published(pair: PublishedPair | None) -> dict[str, Any]:
     state = None if pair is None else "not converge" if pair.published is None else "value"
     return {"published": pair.published if pair else None, "published_state": state}
+
+
+def _tuned(one: SearchedCell | None, names: Iterable[str]) -> dict[str, Any]:
+    """What a search found of each parameter that any cell tunes; anything but a number or a word as JSON."""
+    found = one.winner.parameters if one else {}
+    its = {f"tuned {name}": found.get(name) for name in names}
+    return {
+        name: value
+        if value is None or (isinstance(value, int | float | str) and not isinstance(value, bool))
+        else json.dumps(value)
+        for name, value in its.items()
+    }
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, float | None]:

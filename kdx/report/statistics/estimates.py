@@ -149,6 +149,7 @@ class Estimate:
             return n
 
         over_seeds = (self.over_seeds or self).error
+        level = self.look.alone(level) if self.look else level
 
         def shown(seeds: int) -> bool:
             df = max(1.0, self.df * (seeds - 1) / max(n - 1, 1))

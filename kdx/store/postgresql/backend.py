@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from platformdirs import user_data_path
 
 from kdx.errors import DatabaseError, KdxError
 from kdx.store.backend import OTHER_DATABASE, Software
+from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.postgresql import errors
 from kdx.store.postgresql.address import address_of
 from kdx.store.postgresql.connecting import NoDatabaseError, connect
-from kdx.store.postgresql.files import place_of_files
 from kdx.store.postgresql.objects import objects, refuse_foreign_objects
 from kdx.store.postgresql.query import query
 from kdx.store.postgresql.transactions import Mode, begin
@@ -28,6 +29,7 @@ class Postgresql:
     """A results database on a server. Each transaction has a connection of its own."""
 
     keeps_copies = False
+    file: Path | None = None
 
     def __init__(self, address: str | Path, *, write: bool) -> None:
         self.address = address_of(address)
@@ -40,7 +42,7 @@ class Postgresql:
 
     @property
     def location(self) -> Path:
-        return place_of_files(self.id or self.peek_id() or "unknown")
+        return place_in(named_folder() or user_data_path("kdx") / "runs", self.id or self.peek_id())
 
     @property
     def reading(self) -> "Engine":

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from kdx.errors import KdxError
 from kdx.store.backend import Software
+from kdx.store.place_of_files import named_folder, place_in
 from kdx.store.rows import Rows, kept
 from kdx.store.sqlite import backup, check, errors, file
 from kdx.store.sqlite.address import file_of
@@ -34,18 +35,19 @@ class Sqlite:
     keeps_copies = True
 
     def __init__(self, address: str | Path, *, write: bool) -> None:
-        self._path = file_of(address)
-        self.name = str(self._path)
+        self.file: Path = file_of(address)
+        self.name = str(self.file)
         self.writable = write
         self.patience = 0.0
         self.reconnects = False
         self.id: str | None = None
-        self._file = file.HeldFile(self._path)
+        self._held = file.HeldFile(self.file)
         self._check_references = True
 
     @property
     def location(self) -> Path:
-        return self._path
+        folder = named_folder()
+        return self.file if folder is None else place_in(folder, self.id or self.peek_id())
 
     @property
     def reading(self) -> "Engine":
@@ -66,19 +68,19 @@ class Sqlite:
         return engines(self._connect, self._begin, self._commit)
 
     def close(self) -> None:
-        self._file.close()
+        self._held.close()
 
     def exists(self) -> bool:
-        return self._path.exists()
+        return self.file.exists()
 
     def prepare(self, *, write: bool, create: bool) -> None:
-        file.prepare(self._path, write=write, create=create)
+        file.prepare(self.file, write=write, create=create)
 
     def tables(self, connection: "Connection") -> Collection[str]:
         return connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars().all()
 
     def refuse_foreign(self, connection: "Connection") -> None:
-        refuse_foreign_objects(_driver_of(connection), self._path)
+        refuse_foreign_objects(_driver_of(connection), self.file)
 
     @contextmanager
     def migrating(self) -> "Iterator[Connection]":
@@ -92,7 +94,7 @@ class Sqlite:
             self._check_references = True
 
     def keep_copy(self, revision: str) -> Path:
-        copy = backup.unused_name(self._path, revision)
+        copy = backup.unused_name(self.file, revision)
         self.back_up(copy)
         return copy
 
@@ -106,12 +108,12 @@ class Sqlite:
 
     def translate(self, error: BaseException) -> KdxError | None:
         error = getattr(error, "orig", None) or error  # SQLAlchemy keeps the driver's error there
-        return errors.translate(error, self._file, self.patience) if isinstance(error, sqlite3.Error) else None
+        return errors.translate(error, self._held, self.patience) if isinstance(error, sqlite3.Error) else None
 
     def query(
         self, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
     ) -> Rows:
-        return query(self, statement, values, mended)
+        return query(self, self.file, statement, values, mended)
 
     def rows(self, connection: "Connection", statement: str, values: Mapping[str, Any]) -> Rows:
         from sqlalchemy import text
@@ -132,10 +134,10 @@ class Sqlite:
         backup.back_up(self._begun, target)
 
     def url(self) -> tuple[str, Mapping[str, Any]]:
-        return f"sqlite:///{self._path}", {"connect_args": {"timeout": OTHERS_PATIENCE}}
+        return f"sqlite:///{self.file}", {"connect_args": {"timeout": OTHERS_PATIENCE}}
 
     def peek_id(self) -> str | None:
-        address = f"file:{quote(os.fsencode(self._path))}?mode=ro&immutable=1"
+        address = f"file:{quote(os.fsencode(self.file))}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 found = connection.execute("SELECT id FROM identity").fetchone()
@@ -147,10 +149,10 @@ class Sqlite:
         return patiently(self._connect_to_write if self.writable else self._connect_to_read, self.patience)
 
     def _connect_to_write(self) -> sqlite3.Connection:
-        return connect_to_write(self._file, self.patience, check_references=self._check_references)
+        return connect_to_write(self._held, self.patience, check_references=self._check_references)
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        return connect_to_read(self._file, self.patience)
+        return connect_to_read(self._held, self.patience)
 
     def _begin(self, driver: sqlite3.Connection, statement: str) -> None:
         patiently(lambda: lock(driver, statement), self.patience)
@@ -170,7 +172,7 @@ class Sqlite:
     def _refuse_another_database(self, driver: sqlite3.Connection) -> None:
         """Raises DatabaseError if the opened file now holds another database."""
         if self.id is not None and driver.execute("SELECT id FROM identity").fetchone() != (self.id,):
-            raise self._file.gone()
+            raise self._held.gone()
 
 
 def _driver_of(connection: "Connection") -> sqlite3.Connection:

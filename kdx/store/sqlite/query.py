@@ -34,10 +34,14 @@ _OF_STATEMENT = {
 
 
 def query(
-    backend: Backend, statement: str, values: tuple[Any, ...], mended: Callable[[], AbstractContextManager[None]]
+    backend: Backend,
+    file: Path,
+    statement: str,
+    values: tuple[Any, ...],
+    mended: Callable[[], AbstractContextManager[None]],
 ) -> Rows:
     """The rows of one SELECT, see `kdx.store.backend.Backend.query`."""
-    with closing(_begun(backend, mended)) as connection:
+    with closing(_begun(file, mended)) as connection:
         try:
             cursor = connection.execute(statement, values)
             if cursor.description is None:
@@ -61,13 +65,13 @@ def _text(text: bytes) -> str:
     return text.decode(errors="surrogateescape")
 
 
-def _begun(backend: Backend, mended: Callable[[], AbstractContextManager[None]]) -> sqlite3.Connection:
+def _begun(file: Path, mended: Callable[[], AbstractContextManager[None]]) -> sqlite3.Connection:
     """Opens a connection that may only read, in a transaction; repairs the database where that fails."""
     try:
-        return _connect(backend.location)
+        return _connect(file)
     except (sqlite3.Error, OSError, ValueError):
         with mended():
-            return _connect(backend.location)
+            return _connect(file)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -32,11 +32,12 @@ from kdx.report.papers.contrasted_cells import (
     contrasted_cells,
     following,
 )
-from kdx.report.papers.decisions import Verdict
+from kdx.report.papers.decisions import ContrastOutcome, Verdict
 from kdx.report.papers.paper_file import Claim, Contrast, Rule
 from kdx.report.papers.verdicts import answers
 from kdx.report.statistics.estimates import contrast as contrast_of
 from kdx.report.statistics.estimates import summarise
+from kdx.report.statistics.looks import Look
 from kdx.store.records import CellRecord, EvaluationRecord, RunState, SweepRecord
 
 
@@ -281,3 +282,29 @@ def test_a_claim_may_name_the_lengths_of_several_trainings() -> None:
     assert (found.verdict, len(found.outcomes)) == (Verdict.HOLDS, 1)
     (answer,) = answers([Claim("one", "One.", "", Rule(False, tuple(parts[1:])))], [record])
     assert [one.verdict for one in answer.settings] == [Verdict.CANNOT_TELL]
+
+
+def test_where_a_rule_added_seeds_the_interval_is_the_one_that_tables_have() -> None:
+    """It allows for all looks, and is over the seeds of the last look that both cells had."""
+    rule = {"seed_rule": {"min": 3, "max": 12, "until": "decided"}}
+
+    def outcome(sweeps: list[SweepRecord]) -> ContrastOutcome:
+        ((setting,),) = (one.settings for one in answers([claim()], sweeps))
+        (found,) = setting.outcomes
+        return found
+
+    more = [*EXP, 29.0, 31.0]
+    cells, runs = kernels(RBF, more)
+    by_rule = replace(sweep(cells, runs), grid={**sweep(cells, runs).grid, **rule})
+    found = outcome([by_rule])
+    look = Look(len(RBF), 3, 12)
+    parts = [(1.0, summarise(RBF)), (-1.0, summarise(more[: len(RBF)]))]
+    expected = contrast_of(parts, look=look)
+    assert expected and found.estimate == expected and found.n == len(RBF)
+    fixed = outcome([sweep(cells, runs)])
+    assert fixed.estimate and fixed.estimate.look is None and fixed.n == len(RBF)
+    widths = [high - low for low, high in (found.estimate.interval(), fixed.estimate.interval())]
+    assert widths[0] > 1.5 * widths[1]
+    # The cells of another sweep that fixed its seeds are the same runs, however that one is counted.
+    both = outcome([sweep(cells, runs), by_rule])
+    assert both.estimate == found.estimate

@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import mean
 
 import pytest
+import trials
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sweeps import cell, run, scored, seeded, sweep
@@ -187,3 +188,12 @@ def test_each_setting_of_a_claim_has_its_own_verdict_in_its_rows() -> None:
         ("translation, synthetic, width 128, steps 1000", "holds", "20.0", "3"),
         ("translation, synthetic, width 128, steps 10", "cannot tell", "", "1"),
     ]
+
+
+def test_what_a_search_found_has_a_column_a_parameter() -> None:
+    shown = trials.table(trials.search("rbf"), plain=("linear",))
+    record = sweep([], [])
+    searched, plain = read(to_csv([shown], record))
+    assert list(searched)[-2:] == [f"tuned {trials.RATE}", f"tuned {trials.DROPOUT}"]
+    assert (searched[f"tuned {trials.RATE}"], searched[f"tuned {trials.DROPOUT}"]) == ("0.0095", "0.0")
+    assert (plain[f"tuned {trials.RATE}"], plain[f"tuned {trials.DROPOUT}"]) == ("", "")

@@ -20,14 +20,18 @@ from sqlalchemy.exc import IntegrityError
 from kdx.grid.identity import canonical, resolved
 from kdx.grid.load import load_grid
 from kdx.grid.shipped import names
+from kdx.grid.tuning import Range
 from kdx.own_parts.part import OwnPart
 from kdx.store import evaluations, leases, reading, recording
 from kdx.store.check import check
 from kdx.store.database import Database, open_database
 from kdx.store.parts import load_parts
-from kdx.store.records import RunState
+from kdx.store.records import RunState, TrialState
 from kdx.store.schema import bits_of, metadata
 from kdx.store.version import REVISION
+from kdx.tune.dashboard import Dashboard
+from kdx.tune.known_trial import KnownTrial
+from kdx.vocabulary import Direction
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,29 @@ DATABASES = sorted((Path(__file__).parent / "databases").glob("*.db"))
 
 def test_every_schema_has_left_a_database(scripts: ScriptDirectory):
     assert {path.stem for path in DATABASES} == {script.revision for script in scripts.walk_revisions()}
+
+
+@pytest.mark.parametrize("old", DATABASES, ids=lambda path: path.stem)
+def test_an_old_database_keeps_the_tables_that_optuna_made_in_it(old: Path, path: Path):
+    shutil.copy(old, path)
+    trials = [KnownTrial(number, {"x": 0.1 * number}, {}, TrialState.COMPLETED, float(number)) for number in range(3)]
+    space = {"x": Range(0.0, 1.0)}
+
+    def copied(count: int) -> int:
+        dashboard = Dashboard(f"sqlite:///{path}", {})
+        try:
+            return dashboard.copy("a search", Direction.MIN, space, trials[:count])
+        finally:
+            dashboard.close()
+
+    assert copied(2) == 2
+    with open_database(path, write=True) as database:
+        assert (database.backup is None) == (old.stem == REVISION)
+        assert check(database).faults == ()
+        with database.read() as connection:
+            assert {"studies", "trials", "alembic_version", "trial"} <= {*inspect(connection).get_table_names()}
+    assert copied(2) == 0, "they are still there"
+    assert copied(3) == 1, "and Optuna goes on with them"
 
 
 @pytest.mark.parametrize("old", DATABASES, ids=lambda path: path.stem)

@@ -100,6 +100,17 @@ def _remarks(found: SettingVerdict) -> Iterator[str]:
             f"{' and '.join(f'{100 * level:.4g}%' for level in levels)}, since contrasts share 5%; more seeds: for a "
             "decision with probability 0.8 if the difference stays."
         )
+    looked = [one for one in tested if one.estimate and one.estimate.look]
+    if looked:
+        which = (
+            ""
+            if len(looked) == len(tested)
+            else f"{'; '.join(dict.fromkeys(_contrast(one.contrast) for one in looked))}: "
+        )
+        yield (
+            f"{which}a rule added the seeds, with a look after each; intervals and verdicts are over the seeds of the "
+            "last look of all cells and allow for all looks, as those of tables do."
+        )
     for one in outcomes:
         if one.rates:
             yield (

@@ -1,0 +1,186 @@
+"""The runs of one sweep, one a line: how far they are, who works at them, and what holds them up."""
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kdx.cli.choosing import chosen as chosen_runs
+from kdx.cli.console import out, out_json, out_lines, say
+from kdx.cli.options import in_database, retry_cancelled
+from kdx.cli.spared import NOT_NEEDED, spared_of
+from kdx.cli.status_words import (
+    notes_to_json,
+    search_to_json,
+    states_in_words,
+    trials_in_words,
+    where_it_works,
+    without_blanks,
+    worker_to_json,
+    write_notes,
+)
+from kdx.durations import in_words
+from kdx.seed_sources import seed_word
+
+if TYPE_CHECKING:
+    from kdx.store.database import Database
+    from kdx.store.records import RunRecord
+    from kdx.store.search_progress import SearchProgress
+    from kdx.store.status import WorkRecord
+
+
+def show_runs(database: "Database", name: str, chosen: Sequence[str], db: str, json: bool) -> None:
+    from kdx.cli.slurm_jobs import job_lines, submitted
+    from kdx.report.render.rows import to_text
+    from kdx.store.find import sweep_named
+    from kdx.store.reading import by_ids, former_ids, runs
+    from kdx.store.remarks import remarks
+    from kdx.store.search_progress import progress
+    from kdx.store.search_progress import work as work_of_trials
+    from kdx.store.status import labels_of, work
+    from kdx.sweep.held_up import held_up_in
+
+    sweep_id = sweep_named(database, name)
+    working = {one.run_id: one for one in work(database) if one.sweep_id == sweep_id}
+    searches = [one for one in progress(database) if one.sweep_id == sweep_id]
+    jobs = submitted(database).get(sweep_id, [])
+    trials = [one for one in work_of_trials(database) if one.sweep_id == sweep_id]
+    labels = labels_of(database, sweep_id)
+    order = {cell_id: place for place, cell_id in enumerate(labels)}
+    records = sorted(runs(database, sweep_id), key=lambda each: (each.seed, order.get(each.cell_id, 0)))
+    written, former = remarks(database), former_ids(database)
+    rows = [
+        {
+            **_of_a_run(each, labels[each.cell_id], working.get(each.id)),
+            "former_cells": list(former.get(each.cell_id, ())),
+            "tags": list(written.tags_of_runs.get(each.id, ())),
+            "notes": notes_to_json(written.of_runs.get(each.id, ())),
+        }
+        for each in records
+    ]
+    remarked = {*written.of_runs, *written.tags_of_runs} - {each.id for each in records}
+    keys = {(each.cell_id, each.seed) for each in records}
+    earlier = [each for each in by_ids(database, remarked) if (each.cell_id, each.seed) in keys]
+    own: dict[str, list[Any]] = {
+        "tags": list(written.tags_of_sweeps.get(sweep_id, ())),
+        "notes": notes_to_json(written.of_sweeps.get(sweep_id, ())),
+        "earlier": [
+            {
+                "run": each.id,
+                "cell": each.cell_id,
+                "seed": each.seed,
+                "generation": each.generation,
+                "invalidated": each.invalidated,
+                "tags": list(written.tags_of_runs.get(each.id, ())),
+                "notes": notes_to_json(written.of_runs.get(each.id, ())),
+            }
+            for each in earlier
+        ],
+    }
+    spared = spared_of(database, [name])
+    held_up = held_up_in(database, [sweep_id])[sweep_id]
+    for row in rows:
+        row["not_needed"] = spared[name].why.get(row["run"]) if spared else None
+        row["waits_for"] = held_up.why(row["run"])
+    rows = chosen_runs(rows, chosen)
+    if json:
+        of_slurm = [one.plain for one in jobs]
+        of_searches = {
+            "searches": [search_to_json(one) for one in searches],
+            "trials": [worker_to_json(one) for one in trials],
+        }
+        out_json({"sweep": name, **own, **held_up.as_json(), **of_searches, "slurm": of_slurm, "runs": rows})
+        return
+    if searches:
+        _write_searches(searches, trials)
+    axes = list(dict.fromkeys(axis for choices in labels.values() for axis in choices))
+    lines = []
+    for row in rows:
+        took = in_words(row["seconds"]) if row["seconds"] is not None else ""
+        choices = [row["choices"].get(axis, "–") for axis in axes]
+        detail = _detail(row, working.get(row["run"]))
+        tags = " ".join(row["tags"])
+        word = seed_word(row["seed"])
+        seed = int(word) if word.isdigit() else word  # numbers stand to the right
+        lines.append((row["run"], *choices, seed, row["state"], row["step"] or None, took, tags, detail))
+    if lines or not searches:
+        header = ("run", *axes, "seed", "state", "step", "took", "tags", "")
+        out_lines(to_text(*without_blanks(header, lines, "tags")))
+    if lines_held_up := held_up.lines(name, in_database(db)):
+        out("")
+        out_lines(lines_held_up)
+    if queued := list(job_lines(jobs)):
+        out("")
+        out_lines(to_text(("job", "in Slurm", "node", "why"), queued))
+    if any(one.queued is None for one in jobs):
+        say("note: Slurm does not answer here, so nothing is known of its jobs")
+    of_runs = [(f"run {row['run']}", row["notes"]) for row in rows]
+    of_runs += [(f"run {one['run']}, of seed {seed_word(one['seed'])} before", one["notes"]) for one in own["earlier"]]
+    write_notes([(name, own["notes"]), *of_runs], own["tags"])
+    counts = Counter(NOT_NEEDED if row["not_needed"] else row["state"] for row in rows)
+    states = states_in_words(counts, at_most=bool(spared))
+    searching = any(one.left for one in searches)
+    if searching:
+        counts["pending"] += 1  # to go on with, whatever the winners will be
+    of_trials = f"search: {trials_in_words(searches)}; " if searching else ""
+    say(f"{of_trials}{len(rows):,} run{'' if len(rows) == 1 else 's'}: {states}{_next(counts, name, db)}")
+
+
+def _write_searches(searches: "Sequence[SearchProgress]", working: "Sequence[WorkRecord]") -> None:
+    from kdx.report.render.rows import to_text
+
+    axes = list(dict.fromkeys(axis for one in searches for axis in one.labels))
+    rows = [
+        (
+            *(one.labels.get(axis, "–") for axis in axes),
+            f"{one.trials - one.left:,} of {one.trials:,}",
+            ", ".join(f"{count:,} {state}" for state, count in one.ended.items()),
+        )
+        for one in searches
+    ]
+    out_lines(to_text((*axes, "trials", "ended"), rows))
+    if working:
+        out("")
+        claims = [(one.run_id, one.step, in_words(one.running), where_it_works(one)) for one in working]
+        out_lines(to_text(("run of a trial", "step", "for", "worker"), claims))
+    out("")
+
+
+def _of_a_run(record: "RunRecord", choices: Any, work: "WorkRecord | None") -> dict[str, Any]:
+    return {
+        "run": record.id,
+        "cell": record.cell_id,
+        "choices": dict(choices),
+        "seed": record.seed,
+        "state": record.state.value,
+        "step": record.progress_step,
+        "attempts": record.attempt,
+        "seconds": record.seconds,
+        "valid_score": record.valid_score,
+        "test_score": record.test_score,
+        "error": record.error,
+        "invalidated": record.invalidated,
+        "worker": None if work is None else worker_to_json(work),
+    }
+
+
+def _detail(row: dict[str, Any], work: "WorkRecord | None") -> str:
+    """Who works at a run, or why it ended, or its score."""
+    if work is not None:
+        return f"{where_it_works(work)}, for {in_words(work.running)}"
+    if row["invalidated"]:
+        return "; ".join(filter(None, (f"out of tables: {row['invalidated']}", row["error"])))
+    if row["not_needed"]:
+        return f"{NOT_NEEDED}: {row['not_needed']}"
+    if row["waits_for"]:
+        return str(row["waits_for"])
+    return row["error"] or ("" if row["test_score"] is None else f"score {row['test_score']:.4g}")
+
+
+def _next(counts: Any, name: str, db: str) -> str:
+    quoted = shlex.quote(name)
+    if counts["pending"] or counts["interrupted"]:
+        return f"; next: kdx resume {quoted}{in_database(db)}"
+    if counts["failed"]:
+        return f"; next: kdx resume {quoted} --failed{in_database(db)}"
+    return f"; next: {retry_cancelled(name, db)}" if counts["cancelled"] else ""

@@ -1,0 +1,40 @@
+"""What `kdx show` says in the same words of runs, cells and sweeps."""
+
+import pytest
+from looked_after import DB, completed, planned, shown, typed
+
+from kdx.store import recording
+from kdx.store.database import open_database
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_people_said_of_a_run_is_shown_with_it_its_cell_and_its_sweep():
+    first, *_ = planned(2)
+    completed(first)
+    typed("invalidate", str(first.id), "--why", "the corpus was cut")
+    typed("note", str(first.id), "look again", "--tag", "odd")
+    typed("note", "tiny", "before the cut", "--tag", "baseline")
+    sweep = typed("show", "tiny").stdout
+    with open_database(DB, write=True) as database:
+        (again,) = recording.repeat(database, [first.id])
+    run, cell = (typed("show", word).stdout for word in (str(first.id), first.cell_id))
+    for text in (run, cell):
+        assert "the corpus was cut" in text and "odd" in text and "look again (" in text
+    assert f"run {again}, pending, is a newer generation" in run
+    assert "newer generation" not in typed("show", str(again)).stdout
+    assert f"run {first.id} (the corpus was cut)" in sweep
+    assert "baseline" in sweep and "before the cut (" in sweep
+    found = shown(str(first.id))
+    assert (found["invalidated"], found["tags"], found["newer"]) == ("the corpus was cut", ["odd"], again)
+    assert [one["text"] for one in found["notes"]] == ["look again"]
+    assert shown(str(again))["newer"] is None and shown(str(again))["invalidated"] is None
+    by_id = {one["run"]: one for one in shown(first.cell_id)["runs"]}
+    assert (by_id[first.id]["invalidated"], by_id[first.id]["tags"]) == ("the corpus was cut", ["odd"])
+    assert (shown("tiny")["tags"], [one["text"] for one in shown("tiny")["notes"]]) == (
+        ["baseline"],
+        ["before the cut"],
+    )

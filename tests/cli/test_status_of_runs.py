@@ -1,0 +1,39 @@
+"""How far the runs of a sweep are."""
+
+import json
+
+import pytest
+from looked_after import DB, claimed, completed, planned, refused, typed
+
+from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_sweep_is_shown_run_by_run_and_chosen_by_words():
+    first, second, third = planned(3)
+    completed(first, score=2.5)
+    claimed(second)
+    with open_database(DB, write=True) as database:
+        RunWriter(database, second.id, "me", 1).fail("no room", "", 0)
+    lines = typed("status", "tiny").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", str(first.id), str(second.id), str(third.id)]
+    assert "completed" in lines[1] and lines[1].endswith("score 2.5")
+    assert "failed" in lines[2] and lines[2].endswith("no room")
+    chosen = json.loads(typed("status", "tiny", "state=failed", "seed=1", "--json").stdout)
+    assert [run["run"] for run in chosen["runs"]] == [second.id]
+    assert typed("status", "tiny", "state=failed").stderr.endswith("1 failed; next: kdx resume tiny --failed\n")
+    assert typed("resume", "--help").stdout.count("--failed")
+
+
+def test_what_chooses_nothing_is_refused_with_what_was_meant():
+    planned(2)
+    assert refused("status", "tinny").hint == "did you mean `tiny`?"
+    assert refused("status", "tiny", "stat=failed").problem == "unknown key `stat` in `stat=failed`"
+    error = refused("status", "tiny", "state=pendin")
+    assert error.problem == "no run has state=pendin" and error.hint == "did you mean `pending`?"
+    assert refused("status", "tiny", "failed").problem == "`failed` chooses nothing"

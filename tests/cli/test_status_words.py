@@ -1,0 +1,42 @@
+"""The words that `kdx status` has for sweeps and for runs."""
+
+import pytest
+
+from kdx.cli.status_words import is_alive, states_in_words, where_it_works, without_blanks
+from kdx.store.status import WorkRecord
+from kdx.sweep.lease_holder import lease_holder
+
+HERE = lease_holder()
+GONE = "/".join([*HERE.split("/")[:3], "999999999", *HERE.split("/")[4:]])
+
+
+def work(owner: str | None, lease_left: float | None = 30.0, **more: object) -> WorkRecord:
+    return WorkRecord(**{**dict.fromkeys(WorkRecord._fields), "owner": owner, "lease_left": lease_left, **more})
+
+
+def test_of_pending_runs_there_may_be_fewer_where_a_rule_decides():
+    counts = {"completed": 1200, "pending": 3}
+    assert states_in_words(counts, at_most=False) == "1,200 completed, 3 pending"
+    assert states_in_words(counts, at_most=True) == "1,200 completed, at most 3 pending"
+    assert states_in_words({}, at_most=True) == "no runs"
+
+
+@pytest.mark.parametrize(
+    ("one", "alive", "said"),
+    [
+        (work(HERE), True, " here"),
+        (work(GONE), False, " here, which is gone"),
+        (work("there/b/n/7/1/x", -1.0), True, " on machine there, whose lease has lapsed"),
+        (work(HERE, gpu="0", device="a GPU"), True, " here, on GPU 0 (a GPU)"),
+        (work(None), False, "a process of another kdx"),
+    ],
+)
+def test_a_process_is_where_it_works_and_whether_it_may_still_work(one, alive, said):
+    assert is_alive(one) == alive and where_it_works(one).endswith(said)
+
+
+def test_a_column_without_words_is_left_out():
+    lines = [("a", "", 1), ("b", "", 2)]
+    assert without_blanks(("name", "tags", "n"), lines, "tags") == (("name", "n"), [("a", 1), ("b", 2)])
+    lines[0] = ("a", "odd", 1)
+    assert without_blanks(("name", "tags", "n"), lines, "tags") == (("name", "tags", "n"), lines)
