@@ -241,9 +241,11 @@ def test_a_sweep_that_is_renamed_stays_open_and_has_its_new_name(database, data_
 
 
 def test_the_winners_of_a_search_are_planned_under_the_name_that_the_sweep_has_by_then(database, data_home):
-    planned(database, "tuned", text=TUNED.replace("%", "%%"))
-    every = watched(database)
+    planned(database, "tuned", text=TUNED)
+    works: list[str] = []
+    every = watched(database, works=lambda: bool(works))
     (trials,) = every()
+    works.append("so that it does not look again at once")
     assert isinstance(trials, TrialPlan)
     sweep_id = sweep_named(database, "tuned")
     while isinstance(trials, TrialPlan):
