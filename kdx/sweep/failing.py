@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kdx.store import recording, searches
+from kdx.store import searches
 from kdx.store.database import Database
 from kdx.store.failures import FailureRecord, failures, last_successes
 from kdx.store.records import FINAL, RunRecord, RunState
@@ -80,6 +80,8 @@ def paused_searches(database: Database, search_ids: Collection[str]) -> dict[str
 
 def try_searches_again(database: Database, search_ids: Collection[str]) -> None:
     """Takes up the failed trials of those of these searches that are paused."""
+    from kdx.store import recording  # which reads grids, and whoever only looks does not
+
     paused = paused_searches(database, search_ids)
     if paused:
         states = runs_of_trials(database, paused)
