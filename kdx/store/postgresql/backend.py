@@ -23,9 +23,11 @@ from kdx.store.rows import Rows, kept
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
+    from kdx.store.postgresql.engines import Engines
+
 
 class Postgresql:
-    """A results database on a server. Each transaction has a connection of its own."""
+    """A results database on a server. Each transaction has a connection of its own, but for those of `connected`."""
 
     keeps_copies = False
 
@@ -55,13 +57,19 @@ class Postgresql:
         return self._engines[Mode.WRITE_BESIDE]
 
     @cached_property
-    def _engines(self) -> "dict[Mode, Engine]":
-        from kdx.store.postgresql.engines import engines
+    def _engines(self) -> "Engines":
+        from kdx.store.postgresql.engines import Engines
 
-        return engines(self._connect, self._begin)
+        return Engines(self._connect, self._begin)
+
+    def connected(self) -> AbstractContextManager[None]:
+        return self._engines.connected()
+
+    def disconnect(self) -> None:
+        self._engines.disconnect()
 
     def close(self) -> None:
-        """Nothing is open outside of transactions."""
+        """Nothing is open outside of transactions and of `connected`."""
 
     def exists(self) -> bool:
         try:
@@ -148,7 +156,9 @@ class Postgresql:
     def faults(self, connection: "Connection", most: int) -> Iterator[str]:
         from kdx.store.postgresql import check
 
-        return check.faults(connection, most)
+        yield from check.faults(connection, most)
+        with closing(self._connect()) as driver:
+            yield from check.other_views(driver)
 
     def stray_mode(self, connection: "Connection") -> None:
         return None
