@@ -3,9 +3,11 @@
 import hashlib
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 
+@cache
 def machine() -> str:
     """This machine, as a hash."""
     try:

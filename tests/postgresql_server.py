@@ -132,14 +132,13 @@ def pooler(server: PostgresqlServer, *, clients: int = 1000, sessions: int = 20)
         clients: connections that it takes.
         sessions: connections of its own to each database of the server.
     """
-    found = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None:
+    if (found := _pgbouncer()) is None:
         _without("PgBouncer is not installed (Debian: apt install pgbouncer)")
     settings = server.home / f"pgbouncer-{port_that_is_free()}.ini"
     port = port_that_is_free()
     settings.write_text(POOLED.format(server=server.port, port=port, clients=clients, sessions=sessions))
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen([*server.runs_as, str(found), str(settings)], cwd="/", stdout=output, stderr=output)
+        process = subprocess.Popen([*server.runs_as, found, str(settings)], cwd="/", stdout=output, stderr=output)
         try:
             deadline = time.monotonic() + 10
             while socket.socket().connect_ex(("127.0.0.1", port)):
@@ -149,6 +148,15 @@ def pooler(server: PostgresqlServer, *, clients: int = 1000, sessions: int = 20)
         finally:
             process.terminate()
             process.wait()
+
+
+def has_pooler() -> bool:
+    """Whether `pooler` has a program to start."""
+    return _pgbouncer() is not None
+
+
+def _pgbouncer() -> str | None:
+    return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 def port_that_is_free() -> int:

@@ -90,6 +90,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
         {
             "WORKERS": (4,),
             "ROUNDS": 1,
+            "WARM": 1.0,
             "SECONDS": 2.0,
             "ENDS": 4.0,
             "RATES": (20,),

@@ -37,7 +37,8 @@ from kdx.tune.trial_plan import TrialPlan
 from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
-LOOK_AT_LATEST = 10.0  # seconds between two looks at the database
+LOOK_AT_LATEST = 10.0  # seconds between two looks at the database, at most
+LOOK_WHEN_FULL = 300.0  # seconds more, while no run could begin here
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
 HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
 
@@ -254,8 +255,17 @@ class Supervisor:
             seconds = LOOK_AGAIN if not self._active else 1.0
             heard = self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
             self._end_hung()
-            self._leases.renew()
-            heard |= self._looks.due or self._stopping is not None or self._left() <= 0
+            heard |= self._lost_a_lease() or self._looks_again() or self._stopping is not None or self._left() <= 0
+
+    def _looks_again(self) -> bool:
+        """Whether a look at the database is due, which costs it as much as all other work of a supervisor."""
+        full = len(self._active) >= self.workers
+        return time.monotonic() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+
+    def _lost_a_lease(self) -> bool:
+        """Renews the leases, if it is time; whether there are fewer than runs, since one was cancelled or has ended."""
+        renewed = self._leases.renew()
+        return renewed is not None and renewed < sum(one.attempt is not None for one in self._active.values())
 
     @property
     def works(self) -> bool:

@@ -11,8 +11,8 @@ A latency counts from when something was due, not from when a thread came to it,
 asked no less [Schroeder et al. 2006, "Open versus closed: a cautionary tale"]. What was not done when the time was over
 counts as late as it was then.
 
-The server keeps the settings of its package, fsync and 100 connections included. It shares the machine with the
-simulated workers, so the processor time of both is told apart.
+The server keeps the settings of its package, fsync and 100 connections included. PgBouncer stands before it in a third
+series, where it is installed. All of it shares a machine, so the processor time of the server is told apart.
 """
 
 import multiprocessing
@@ -22,8 +22,10 @@ import shutil
 import tempfile
 import threading
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -41,16 +43,17 @@ from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.held_leases import LEASE, RENEW_EVERY, HeldLeases
 from kdx.sweep.pace import Pace
-from kdx.sweep.supervisor import LOOK_AT_LATEST
-from tests.postgresql_server import PostgresqlServer, programs
+from kdx.sweep.supervisor import LOOK_AT_LATEST, LOOK_WHEN_FULL
+from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, programs
 
 WORKERS = (10, 100, 1000)
-ROUNDS, SECONDS = 3, 20.0
+ROUNDS, WARM, SECONDS = 3, 10.0, 12.0
+"""Of a load of many workers the first seconds do not count, in which each of them comes to its pace."""
 ENDS = 2.0
 """Runs that end a second, after each of which another is claimed: with 1,000 workers, runs of eight minutes."""
 RATES = (25, 50, 100, 200, 400, 800, 1600)
 """Of one kind alone, a second."""
-RATED_WORKERS, RATED_SECONDS = 100, 5.0
+RATED_WORKERS, RATED_SECONDS = 20, 5.0
 ROWS = 10
 """Numbers in each write."""
 CONNECTIONS, PROCESSES = 90, 6
@@ -59,7 +62,7 @@ FLUSH = 1.0, 30.0
 KEEPS_UP = 0.5
 """Most seconds that the median of what is asked of a database may take while it keeps up."""
 MOST_CLAIM = 0.05
-"""Median seconds of a claim that are promised for 1,000 workers on a server."""
+"""Median seconds of a claim that are promised for 1,000 workers on a server behind PgBouncer."""
 
 GRID = """
 name: scale
@@ -97,7 +100,11 @@ def measure() -> dict[str, Any]:
         return found
     with _server(there) as server:
         found["postgresql"] = _measured(lambda: _database_of(server), server)
-    claims = found["postgresql"]["workers"][WORKERS[-1]]["claim"]["median ms"]
+        if not has_pooler():
+            return found
+        with pooler(server) as port:
+            found["pgbouncer"] = _measured(lambda: _database_of(server).replace(str(server.port), str(port)), server)
+    claims = found["pgbouncer"]["workers"][WORKERS[-1]]["claim"]["median ms"]
     return {**found, "most ms of a claim": 1000 * MOST_CLAIM, "within": claims <= 1000 * MOST_CLAIM}
 
 
@@ -156,13 +163,13 @@ def simulate(
     Args:
         rate: a kind that they do so often a second, and nothing else; None: whatever workers do.
     """
-    seconds = RATED_SECONDS if rate else SECONDS
+    warm, seconds = (0.0, RATED_SECONDS) if rate else (WARM, SECONDS)
     often = rate[1] if rate else ENDS
-    more = max(1, round(often * seconds)) + workers  # each worker has a share of them
+    more = 2 * round(often * (warm + seconds)) + workers  # more than are drawn, of which each worker has a share
     plan = _planned(address, workers + more)
     context = multiprocessing.get_context("fork")
     processes = min(PROCESSES, workers)
-    step, results, began = context.Barrier(processes + 1), context.SimpleQueue(), context.Value("d")
+    step, results, began = context.Barrier(processes + 1, timeout=600), context.SimpleQueue(), context.Value("d")
 
     def work(number: int) -> None:
         with open_database(address, write=True, patient=True) as database:
@@ -170,26 +177,38 @@ def simulate(
             step.wait()
             step.wait()
             rng = random.Random(f"{address} {number}")
-            drawn = _drawn(rng, len(its), rate[0] if rate else "end", often / processes, seconds)
+            drawn = _drawn(rng, len(its), rate[0] if rate else "end", often / processes, warm + seconds)
             events = drawn if rate else [*drawn, *_usual(rng, len(its))]
-            at = [one._replace(due=one.due + began.value) for one in events]
+            at = [one._replace(due=one.due + began.value - warm) for one in events]
             results.put(_work(its, at, began.value + seconds, again=rate is None))
 
-    forked = [context.Process(target=work, args=(number,)) for number in range(processes)]
+    def work_or_say(number: int) -> None:
+        try:
+            work(number)
+        except BaseException:
+            step.abort()
+            results.put(traceback.format_exc())
+            raise
+
+    forked = [context.Process(target=work_or_say, args=(number,)) for number in range(processes)]
     for one in forked:
         one.start()
     step.wait()  # each worker has its run
-    load, of_server = os.getloadavg()[0], _server_seconds(server)
-    began.value = time.monotonic() + 0.5
+    load, began.value = os.getloadavg()[0], time.monotonic() + 0.5 + warm
     step.wait()
-    answers = [results.get() for _ in forked]
+    time.sleep(began.value - time.monotonic())
+    of_server = _server_seconds(server)
+    time.sleep(seconds)
     of_server = _server_seconds(server) - of_server
+    answers = [results.get() for _ in forked]
+    if broken := [one for one in answers if isinstance(one, str)]:
+        raise RuntimeError(broken[0])
     for one in forked:
         one.join()
     kinds: dict[str, list[Done]] = defaultdict(list)
-    for one in (done for its, _ in answers for done in its):
+    for one in (done for its, _ in answers for done in its if done.due >= began.value):
         kinds[one.what].append(one)
-    cores = {"workers": sum(busy for _, busy in answers) / seconds, "load before": load}
+    cores = {"workers": sum(busy for _, busy in answers) / (warm + seconds), "load before": load}
     if server is not None:
         cores["server"] = of_server / seconds
     return {
@@ -223,7 +242,8 @@ class Worker:
     """Held while its run writes; a run neither writes twice at a time nor after its end."""
 
     def __post_init__(self) -> None:
-        self.leases = HeldLeases(self.database)
+        # Each on a machine of its own, of whose processes nobody else can know whether they live.
+        self.leases = HeldLeases(self.database, f"machine {self.number}/-/-/1/-/-")
         self.files = self.database.location.with_suffix(".files")
         self.flushes, self.looks = Pace(*FLUSH), Pace(1.0, LOOK_AT_LATEST)
         self.next_run = self.number + 1
@@ -254,7 +274,7 @@ class Worker:
         """Looks for work, and returns when that is due again."""
         with self.database.connected(), self.looks.keep():
             decisions_in(self.database, self.plan, self.files)
-        return self.looks.next
+        return self.looks.next + LOOK_WHEN_FULL
 
     def end(self) -> tuple[float, float]:
         """Ends its run and claims another one; when it began to claim that one, and when it had it."""
@@ -275,18 +295,19 @@ class Worker:
 
 
 def _drawn(rng: random.Random, workers: int, what: str, often: float, seconds: float) -> list[Event]:
-    """Something at times of a Poisson process, each time by some worker."""
-    events, at = [], rng.expovariate(often)
+    """Something at times of a Poisson process, which the workers do in turn."""
+    events: list[Event] = []
+    at = rng.expovariate(often)
     while at < seconds:
-        events.append(Event(at, rng.randrange(workers), what))
+        events.append(Event(at, len(events) % workers, what))
         at += rng.expovariate(often)
     return events
 
 
 def _usual(rng: random.Random, workers: int) -> list[Event]:
     """The first time of all that each worker does again and again."""
-    every = {"write": FLUSH[0], "look": 1.0, "renew": RENEW_EVERY}
-    return [Event(rng.uniform(0, most), worker, what) for worker in range(workers) for what, most in every.items()]
+    usual = {"write": RENEW_EVERY, "look": LOOK_WHEN_FULL, "renew": RENEW_EVERY}
+    return [Event(rng.uniform(0, most), worker, what) for worker in range(workers) for what, most in usual.items()]
 
 
 def _work(its: Sequence[Worker], events: Sequence[Event], until: float, *, again: bool) -> tuple[list[Done], float]:
@@ -298,11 +319,9 @@ def _work(its: Sequence[Worker], events: Sequence[Event], until: float, *, again
         heaps[(2 * event.worker + (event.what == "write")) % threads].append(event)
     done: list[Done] = []
     before = time.process_time()
-    working = [threading.Thread(target=_thread, args=(its, heap, until, again, done)) for heap in heaps if heap]
-    for one in working:
-        one.start()
-    for one in working:
-        one.join()
+    with ThreadPoolExecutor(threads) as pool:
+        for one in [pool.submit(_thread, its, heap, until, again, done) for heap in heaps if heap]:
+            one.result()
     return done, time.process_time() - before
 
 

@@ -882,8 +882,12 @@ def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, 
     assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)
 
 
-def test_while_its_runs_go_on_a_sweep_looks_more_rarely_the_longer_a_look_takes(database, fake, monkeypatch):
-    monkeypatch.setattr("kdx.sweep.pace.SHARE", 1e-9)  # every look takes too long
+@pytest.mark.parametrize(
+    ("workers", "share"),
+    [pytest.param(2, 1e-9, id="each look takes too long"), pytest.param(1, 1e9, id="no other run could begin")],
+)
+def test_while_its_runs_go_on_a_sweep_looks_no_more_than_it_has_to(database, fake, monkeypatch, workers, share):
+    monkeypatch.setattr("kdx.sweep.pace.SHARE", share)
     ended = []
 
     def end(claimed):
@@ -900,10 +904,26 @@ def test_while_its_runs_go_on_a_sweep_looks_more_rarely_the_longer_a_look_takes(
 
     fake(end)
     heard = Looks()
-    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers=1)
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers)
     assert local.run() is None
     assert time.monotonic() - ended[0] < 3, "an end is heard at once"
     assert heard.looks == 2, "before the run and after it"
+
+
+def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database, fake, monkeypatch):
+    monkeypatch.setattr("kdx.sweep.held_leases.RENEW_EVERY", 0.5)
+    fake(lambda claimed: None)
+
+    class Cancels(Heard):
+        def started(self, run, attempt):
+            super().started(run, attempt)
+            threading.Timer(0.2, lambda: leases.cancel(database, [1])).start()
+
+    heard = Cancels()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers=1)
+    began = time.monotonic()
+    assert local.run() is None and time.monotonic() - began < 60
+    assert [one.state for one in heard.ended_runs] == [RunState.CANCELLED]
 
 
 @pytest.fixture
