@@ -121,6 +121,7 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = {clients}
 default_pool_size = {sessions}
+server_idle_timeout = 2
 """
 
 
@@ -130,7 +131,7 @@ def pooler(server: PostgresqlServer, *, clients: int = 1000, sessions: int = 20)
 
     Args:
         clients: connections that it takes.
-        sessions: connections of its own to each database of the server.
+        sessions: connections of its own to each database of the server; an idle one is soon closed.
     """
     if (found := _pgbouncer()) is None:
         _without("PgBouncer is not installed (Debian: apt install pgbouncer)")

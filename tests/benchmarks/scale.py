@@ -33,11 +33,15 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
+from sqlalchemy import bindparam, insert, update
+
 from kdx.grid.load import load_grid
 from kdx.grid.plan import Plan
 from kdx.store import leases, recording
 from kdx.store.database import Database, open_database
 from kdx.store.recording import RunWriter
+from kdx.store.records import RunState
+from kdx.store.schema import attempt, now, run
 from kdx.sweep.claim_order import ClaimOrder
 from kdx.sweep.decide import Action
 from kdx.sweep.decisions import decisions_in
@@ -47,7 +51,7 @@ from kdx.sweep.supervisor import LOOK_AT_LATEST, LOOK_WHEN_FULL
 from tests.postgresql_server import PostgresqlServer, has_pooler, pooler, programs
 
 WORKERS = (10, 100, 1000)
-ROUNDS, WARM, SECONDS = 3, 10.0, 12.0
+ROUNDS, WARM, SECONDS = 3, 8.0, 10.0
 """Of a load of many workers the first seconds do not count, in which each of them comes to its pace."""
 ENDS = 2.0
 """Runs that end a second, after each of which another is claimed: with 1,000 workers, runs of eight minutes."""
@@ -129,9 +133,11 @@ def _carried(address: Callable[[], str], kind: str, server: PostgresqlServer | N
 
 
 def _medians(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Of each number, over the rounds that have it; few workers seldom look for work."""
+    kinds = {kind: values for one in rounds for kind, values in one.items()}
     return {
-        kind: {key: round(median(one[kind][key] for one in rounds), 2) for key in values}
-        for kind, values in rounds[0].items()
+        kind: {key: round(median(one[kind][key] for one in rounds if kind in one), 2) for key in values}
+        for kind, values in kinds.items()
     }
 
 
@@ -166,7 +172,7 @@ def simulate(
     warm, seconds = (0.0, RATED_SECONDS) if rate else (WARM, SECONDS)
     often = rate[1] if rate else ENDS
     more = 2 * round(often * (warm + seconds)) + workers  # more than are drawn, of which each worker has a share
-    plan = _planned(address, workers + more)
+    plan = _planned(address, workers, workers + more)
     context = multiprocessing.get_context("fork")
     processes = min(PROCESSES, workers)
     step, results, began = context.Barrier(processes + 1, timeout=600), context.SimpleQueue(), context.Value("d")
@@ -193,7 +199,7 @@ def simulate(
     forked = [context.Process(target=work_or_say, args=(number,)) for number in range(processes)]
     for one in forked:
         one.start()
-    step.wait()  # each worker has its run
+    step.wait()  # each process has its workers
     load, began.value = os.getloadavg()[0], time.monotonic() + 0.5 + warm
     step.wait()
     time.sleep(began.value - time.monotonic())
@@ -217,14 +223,26 @@ def simulate(
     }
 
 
-def _planned(address: str, runs: int) -> Plan:
-    """Registers a sweep of so many runs."""
+def _holder(worker: int) -> str:
+    """Each is on a machine of its own, of whose processes nobody else can know whether they live."""
+    return f"machine {worker}/-/-/1/-/-"
+
+
+def _planned(address: str, workers: int, runs: int) -> Plan:
+    """Registers a sweep of so many runs, of which each worker has one."""
     with tempfile.TemporaryDirectory() as folder:
         grid = Path(folder) / "grid.yaml"
         grid.write_text(GRID)
         plan = load_grid(grid, seeds=range(-(-runs // CELLS)), most_runs=runs + CELLS)
     with open_database(address, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
+        held = [{"which": worker + 1, "holder": _holder(worker)} for worker in range(workers)]
+        with database.write() as connection:
+            claimed = {"state": RunState.RUNNING, "owner": bindparam("holder"), "attempt": 1}
+            of_worker = update(run).where(run.c.id == bindparam("which"))
+            connection.execute(of_worker.values(**claimed, lease_until=now() + 10 * LEASE), held)
+            begun = {"run_id": bindparam("which"), "number": 1, "owner": bindparam("holder"), "first_step": 0}
+            connection.execute(insert(attempt).values(**begun, started=now()), held)
     return plan
 
 
@@ -242,19 +260,15 @@ class Worker:
     """Held while its run writes; a run neither writes twice at a time nor after its end."""
 
     def __post_init__(self) -> None:
-        # Each on a machine of its own, of whose processes nobody else can know whether they live.
-        self.leases = HeldLeases(self.database, f"machine {self.number}/-/-/1/-/-")
+        self.leases = HeldLeases(self.database, _holder(self.number))
         self.files = self.database.location.with_suffix(".files")
         self.flushes, self.looks = Pace(*FLUSH), Pace(1.0, LOOK_AT_LATEST)
-        self.next_run = self.number + 1
-        self.claim()
-        self.run.begin({}, "data", "code")
+        self.run = RunWriter(self.database, self.number + 1, self.leases.holder, 1)
+        self.next_run = self.number + 1 + self.of
 
     def claim(self) -> None:
         """Claims a run that nobody else claims."""
-        attempt = leases.claim(self.database, self.next_run, self.leases.holder, LEASE)
-        assert attempt is not None
-        self.run = RunWriter(self.database, self.next_run, self.leases.holder, attempt)
+        assert leases.claim(self.database, self.next_run, self.leases.holder, LEASE) is not None
         self.next_run += self.of
 
     def write(self) -> float:
@@ -286,9 +300,9 @@ class Worker:
                 for decision in order:
                     if decision.action is not Action.START or decision.record is None:
                         continue
-                    attempt = self.leases.claim(decision.record)
-                    if attempt is not None:
-                        self.run = RunWriter(self.database, decision.record.id, self.leases.holder, attempt)
+                    number = self.leases.claim(decision.record)
+                    if number is not None:
+                        self.run = RunWriter(self.database, decision.record.id, self.leases.holder, number)
                         return began, time.monotonic()
                     order.too_late()
         raise AssertionError("nothing is left to claim")

@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from grids import TINY
-from postgresql_server import PostgresqlServer
+from postgresql_server import PostgresqlServer, pooler
 
 from kdx.cli.options import in_database
 
@@ -130,8 +131,21 @@ evaluations: {wide: {beam: 2}}
 """
 
 
+@pytest.fixture(params=["direct", pytest.param("pgbouncer", marks=pytest.mark.long)])
+def through(request, terminal, address: str, postgresql_server: PostgresqlServer) -> Iterator[None]:
+    """Has KDX_DB name the server, or a pooler before it."""
+    if request.param == "direct":
+        yield
+        return
+    with pooler(postgresql_server) as port:
+        terminal.environment["KDX_DB"] = terminal.environment["KDX_DB"].replace(
+            f":{postgresql_server.port}/", f":{port}/"
+        )
+        yield
+
+
 def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
-    terminal, address: str, postgresql_server: PostgresqlServer
+    terminal, through, postgresql_server: PostgresqlServer
 ):
     """Each command that writes more than a run, once, at the smallest size that runs."""
     terminal.write("grid.yaml", SEARCHED)
@@ -151,7 +165,7 @@ def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
     assert first
     with postgresql_server.connected("study") as connection:
         connection.execute("DELETE FROM evaluation_document; DELETE FROM evaluation_metric; DELETE FROM evaluation")
-    says("kdx evaluate grid.yaml")
+    says("kdx evaluate tuned")
     assert rows(postgresql_server, made) == first
 
     report = terminal.type("kdx report --notes full").stdout

@@ -194,7 +194,9 @@ class Postgresql:
             database=given.pop("dbname"),
             query=given,
         )
-        return url.render_as_string(hide_password=False), {"poolclass": NullPool}
+        # As in `connect`: a prepared statement is not there in another session of a pooler.
+        without = {"prepare_threshold": None}
+        return url.render_as_string(hide_password=False), {"poolclass": NullPool, "connect_args": without}
 
     @property
     def _dump(self) -> str:
