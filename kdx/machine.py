@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from kdx.errors import KdxError
 AUTO: Literal["auto"] = "auto"
 
 
+@cache
 def machine() -> str:
     """This machine, as a hash."""
     try:

@@ -5,10 +5,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -37,21 +38,20 @@ QUICK = "fsync=off full_page_writes=off autovacuum=off jit=off shared_buffers=32
 class PostgresqlServer:
     """A server with the superuser kdx, who needs no password; every other user does."""
 
-    def __init__(self, home: Path, programs: Path) -> None:
-        self.home, self._programs = home, programs
+    def __init__(self, home: Path, programs: Path, settings: str = QUICK) -> None:
+        self.home, self._programs, self._settings = home, programs, settings
         self._data = home / "data"
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = port_that_is_free()
         # The server refuses to run as root.
-        self._as: list[str] = []
+        self.runs_as: list[str] = []
+        """What a command begins with that is run as the server's user."""
         if os.getuid() == 0:
             import pwd
 
             known = {entry.pw_name for entry in pwd.getpwall()}
             user = next(name for name in _USERS if name in known)
             shutil.chown(home, user)
-            self._as = ["runuser", "-u", user, "--"]
+            self.runs_as = ["runuser", "-u", user, "--"]
         made = "--auth=trust --username=kdx --encoding=UTF8 --locale=C.UTF-8 --no-sync"
         self._run("initdb", "-D", str(self._data), *made.split())
         (self._data / "pg_hba.conf").write_text(TRUST)
@@ -60,8 +60,8 @@ class PostgresqlServer:
 
     def start(self) -> None:
         """Starts the server, and waits until it answers."""
-        quick = " ".join(f"-c {one}" for one in QUICK.split())
-        options = f"-p {self.port} -k {self.home} -c listen_addresses=127.0.0.1 {quick}"
+        settings = " ".join(f"-c {one}" for one in self._settings.split())
+        options = f"-p {self.port} -k {self.home} -c listen_addresses=127.0.0.1 {settings}"
         self._run("pg_ctl", "-D", str(self._data), "-l", str(self.home / "log"), "-w", "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:
@@ -72,12 +72,17 @@ class PostgresqlServer:
         self._run("pg_ctl", "-D", str(self._data), "-m", mode, "-w", "stop")
 
     def _run(self, program: str, *words: str) -> None:
-        command = [*self._as, str(self._programs / program), *words]
+        command = [*self.runs_as, str(self._programs / program), *words]
         with tempfile.TemporaryFile("w+") as output:
             # Not a pipe, which the server would inherit and never close.
             done = subprocess.run(command, cwd="/", stdout=output, stderr=output)
             output.seek(0)
             assert not done.returncode, output.read()
+
+    @property
+    def process(self) -> int:
+        """The id of the process that has all others as its children."""
+        return int((self._data / "postmaster.pid").read_text().split()[0])
 
     def address(self, database: str, user: str = "kdx") -> str:
         """An address, as messages show it; `user` may have a password behind a colon."""
@@ -105,12 +110,72 @@ class PostgresqlServer:
             self._own.execute(statement)
 
 
+POOLED = """
+[databases]
+* = host=127.0.0.1 port={server} user=kdx
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+max_client_conn = {clients}
+default_pool_size = {sessions}
+server_idle_timeout = 2
+"""
+
+
+@contextmanager
+def pooler(server: PostgresqlServer, *, clients: int = 1000, sessions: int = 20) -> Iterator[int]:
+    """PgBouncer before a server, in transaction mode; its port. Everybody is the user kdx there.
+
+    Args:
+        clients: connections that it takes.
+        sessions: connections of its own to each database of the server; an idle one is soon closed.
+    """
+    if (found := _pgbouncer()) is None:
+        _without("PgBouncer is not installed (Debian: apt install pgbouncer)")
+    settings = server.home / f"pgbouncer-{port_that_is_free()}.ini"
+    port = port_that_is_free()
+    settings.write_text(POOLED.format(server=server.port, port=port, clients=clients, sessions=sessions))
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen([*server.runs_as, found, str(settings)], cwd="/", stdout=output, stderr=output)
+        try:
+            deadline = time.monotonic() + 10
+            while socket.socket().connect_ex(("127.0.0.1", port)):
+                assert process.poll() is None and time.monotonic() < deadline, output.seek(0) or output.read()
+                time.sleep(0.02)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def has_pooler() -> bool:
+    """Whether `pooler` has a program to start."""
+    return _pgbouncer() is not None
+
+
+def _pgbouncer() -> str | None:
+    return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+
+
+def port_that_is_free() -> int:
+    """A port on which nobody listens."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _without(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def start_server(home: Path) -> PostgresqlServer:
     """Starts a server with its data in `home`, or skips the test where none is installed; in CI that fails."""
     found = programs()
     if found is None:
-        reason = "no PostgreSQL server is installed (Debian: apt install postgresql)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        _without("no PostgreSQL server is installed (Debian: apt install postgresql)")
     return PostgresqlServer(home, found)

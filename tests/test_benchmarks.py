@@ -19,6 +19,7 @@ from tests.benchmarks import (
     peers,
     report,
     run_cost,
+    scale,
     searching,
     startup,
     text,
@@ -94,6 +95,20 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
         },
     ),
     "searching": (searching, {"SEARCHES": 2, "TRIALS": 6}),
+    "scale": (
+        scale,
+        {
+            "WORKERS": (4,),
+            "ROUNDS": 1,
+            "WARM": 1.0,
+            "SECONDS": 2.0,
+            "ENDS": 4.0,
+            "RATES": (20,),
+            "RATED_WORKERS": 2,
+            "RATED_SECONDS": 1.0,
+            "PROCESSES": 2,
+        },
+    ),
 }
 STAGES = {"text": "real_text", "peers": "stand_ins", "overhead": "data_home", "run_cost": "data_home"}
 

@@ -92,6 +92,7 @@ def show(
             _show_plans(database, found, with_more=bool(chosen or draws), json=json)
             return
         shown: Shown
+        cell: "ShownCell | None" = None
         if isinstance(found, RunFound):
             if conditions:
                 raise KdxError(f"`{conditions[0]}` chooses among runs, and run {found.id} is one")
@@ -102,7 +103,7 @@ def show(
             # It takes as long to load as all else that a run needs.
             from kdx.cli.shown_cell import ShownCell
 
-            shown = ShownCell(database, found.id, conditions)
+            shown = cell = ShownCell(database, found.id, conditions)
         else:
             from kdx.cli.shown_sweep import ShownSweep
 
@@ -116,8 +117,8 @@ def show(
     elif draws:
         out(sanitize(shown.title))
         _draw(drawn)
-        if isinstance(shown, ShownCell) and not metrics:
-            _draw_trials(shown)
+        if cell is not None and not metrics:
+            _draw_trials(cell)
     else:
         out_lines(shown.lines(db))
 

@@ -68,9 +68,10 @@ def worker(
 
     Example: kdx worker quickstart --wait 10m
     """
-    from kdx.cli.opening import open_to_write
+    from kdx.store.database import open_database
 
-    with open_to_write(db) as database:
+    # Other workers may still be of the kdx that wrote it.
+    with open_database(db, write=True, upgrade=False) as database:
         raise typer.Exit(_work(database, sweeps or [], db, at_a_time, parts, max_time, wait, leave_unlike, options))
 
 

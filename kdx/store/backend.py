@@ -99,6 +99,12 @@ class Backend(Protocol):
         Locks of rows alone keep them apart, so each begins with an UPDATE of the row that decides whether it may write.
         """
 
+    def connected(self) -> AbstractContextManager[None]:
+        """See `kdx.store.database.Database.connected`."""
+
+    def disconnect(self) -> None:
+        """See `kdx.store.database.Database.disconnect`."""
+
     def close(self) -> None:
         """Releases the database."""
 

@@ -130,6 +130,20 @@ class Database:
         with self.translate_errors(), engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Lets the transactions of this thread that follow each other here take turns on one connection.
+
+        Where connecting takes longer than a transaction they are faster so. Keep it short, as a transaction, and call
+        `disconnect` before what takes long: a server has a hundred connections for all processes.
+        """
+        with self.backend.connected():
+            yield
+
+    def disconnect(self) -> None:
+        """Closes the connection that `connected` keeps; the next transaction makes another."""
+        self.backend.disconnect()
+
     def persist(self, transaction: Callable[[], _T]) -> _T:
         """What a transaction returns, which is done again for `patience` seconds while its connection is lost.
 

@@ -27,11 +27,13 @@ class HeldLeases:
         gone = (run.owner,) if run.owner and liveness(run.owner) is Liveness.GONE else ()
         return leases.claim(self.database, run.id, self.holder, LEASE, gone)
 
-    def renew(self) -> None:
-        """Extends all leases, if the last time was long enough ago."""
-        if time.monotonic() - self._renewed > RENEW_EVERY:
-            leases.renew(self.database, self.holder, LEASE)
-            self._renewed = time.monotonic()
+    def renew(self) -> int | None:
+        """Extends all leases, if the last time was long enough ago; how many, or None where it was not."""
+        if time.monotonic() - self._renewed <= RENEW_EVERY:
+            return None
+        renewed = leases.renew(self.database, self.holder, LEASE)
+        self._renewed = time.monotonic()
+        return renewed
 
     def abandon(self, run_id: int, attempt: int, reason: str, *, stalled: bool) -> RunState | None:
         """Ends an attempt whose process has ended; None if it had recorded its own end, and nothing was changed.

@@ -21,6 +21,7 @@ from kdx.store import evaluations, reading, recording
 from kdx.store.database import Database
 from kdx.store.records import FINAL, RunRecord, RunState
 from kdx.sweep.budget import fits
+from kdx.sweep.claim_order import ClaimOrder
 from kdx.sweep.decide import Action, Decision
 from kdx.sweep.decisions import decisions_in
 from kdx.sweep.failing import IN_A_ROW, PausedCells
@@ -28,13 +29,16 @@ from kdx.sweep.gpus import Gpus, Placed
 from kdx.sweep.held_leases import HeldLeases
 from kdx.sweep.hosts.host import Host, HostLost
 from kdx.sweep.left_to_others import LeftToOthers
-from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, describe_exit, error_of
+from kdx.sweep.messages import STOPPED, ClaimedRun, FinishedRun, Work, describe_exit, error_of
+from kdx.sweep.pace import Pace
 from kdx.sweep.seeds import NeededSeeds
 from kdx.tune.known_trial import Rivals
 from kdx.tune.trial_plan import TrialPlan
 from kdx.vocabulary import IfChanged
 
 LOOK_AGAIN = 2.0  # seconds, while another kdx holds the remaining runs
+LOOK_AT_LATEST = 10.0  # seconds between two looks at the database, at most
+LOOK_WHEN_FULL = 300.0  # seconds more, while no run could begin here
 HANG_GRACE = 30.0  # seconds that a hung worker has to reach a safe point
 HOSTS = 3  # losses of all of a host's processes, with no run finished in between, before the sweep gives up
 
@@ -155,7 +159,8 @@ class Supervisor:
         self._active: dict[int, _Running] = {}
         self._tried: set[int] = set()
         """Completed runs whose evaluations were begun here; what is missing of one then is not tried again."""
-        self._looked = time.monotonic()
+        self._listened = time.monotonic()
+        self._looks = Pace(1.0, LOOK_AT_LATEST)
         self._predicted: Mapping[str, float | None] | None = None
         self.out_of_time = False
         """Whether the deadline was reached with work left."""
@@ -212,14 +217,17 @@ class Supervisor:
 
     def _advance(self) -> bool:
         """Decides, starts runs, and listens for a while; returns whether there is more to do."""
-        decided = self._decide()
-        decisions = tuple(decision for _, decision in decided)
-        if self._left() <= 0 and self._stopping is None:
-            self.out_of_time = True
-            self.stop(signal.SIGINT)
-        self._end_cancelled(decisions)
-        if self._stopping is None and self._trouble is None and not self.gave_up:
-            self._start(decided)
+        plans = self.database.persist(self.plans)
+        with self.database.connected():
+            with self._looks.keep():
+                decided = self._decide(plans)
+            decisions = tuple(decision for _, decision in decided)
+            if self._left() <= 0 and self._stopping is None:
+                self.out_of_time = True
+                self.stop(signal.SIGINT)
+            self._end_cancelled(decisions)
+            if self._stopping is None and self._trouble is None and not self.gave_up:
+                self._start(decided)
         if not self._active:
             if self._trouble is not None:
                 raise self._trouble
@@ -237,11 +245,27 @@ class Supervisor:
                 self.nothing_fits, self._stopping = True, signal.SIGINT
                 return False
         self._idle_since = None
-        seconds = LOOK_AGAIN if not self._active else 1.0
-        self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
-        self._end_hung()
-        self._leases.renew()
+        self._wait()
         return True
+
+    def _wait(self) -> None:
+        """Listens until it is time to decide again: a run has ended, it is to stop, or a look is due."""
+        heard = False
+        while not heard:
+            seconds = LOOK_AGAIN if not self._active else 1.0
+            heard = self._listen(min(seconds, self._left()) if self._stopping is None else seconds)
+            self._end_hung()
+            heard |= self._lost_a_lease() or self._looks_again() or self._stopping is not None or self._left() <= 0
+
+    def _looks_again(self) -> bool:
+        """Whether a look at the database is due, which costs it as much as all other work of a supervisor."""
+        full = len(self._active) >= self.workers
+        return time.monotonic() >= self._looks.next + (LOOK_WHEN_FULL if full else 0.0)
+
+    def _lost_a_lease(self) -> bool:
+        """Renews the leases, if it is time; whether there are fewer than runs, since one was cancelled or has ended."""
+        renewed = self._leases.renew()
+        return renewed is not None and renewed < sum(one.attempt is not None for one in self._active.values())
 
     @property
     def works(self) -> bool:
@@ -286,9 +310,8 @@ class Supervisor:
             for decision in decisions
         )
 
-    def _decide(self) -> tuple[tuple[Plan, Decision], ...]:
+    def _decide(self, plans: Sequence[Plan]) -> tuple[tuple[Plan, Decision], ...]:
         """Each decision with the plan that asks for it; of several on one run, the first that has something to do."""
-        plans = self.database.persist(self.plans)
         self._kept = [next((one for one in self._kept if one.plan is plan), None) or _Kept(plan) for plan in plans]
         decided = self._decide_each()
         again = [one.record.id for _, one in decided if one.action is Action.REPEAT and one.record is not None]
@@ -328,7 +351,8 @@ class Supervisor:
         waiting: list[Placed] = []
         """The places of runs that are to be alone, on GPUs that are becoming empty."""
         # A GPU would never become empty if others went first.
-        for plan, decision in sorted(decided, key=lambda each: not each[1].alone):
+        order = ClaimOrder(sorted(decided, key=lambda each: not each[1].alone))
+        for plan, decision in order:
             if len(self._active) >= self.workers:
                 return
             run, record = decision.run, decision.record
@@ -349,6 +373,7 @@ class Supervisor:
                 continue
             attempt = self._leases.claim(record)
             if attempt is None:
+                order.too_late()
                 continue
             claimed = ClaimedRun(
                 run_id=record.id,
@@ -369,7 +394,7 @@ class Supervisor:
             )
             running = self._active[record.id] = _Running(plan, run, attempt, placed, heard=time.monotonic())
             self.listener.started(run, attempt)
-            if not self.host.start(claimed, self.options.hang_after):
+            if not self._host_starts(claimed):
                 del self._active[record.id]
                 self._abandon(record.id, running, "the sweep was stopped before it began", stalled=False)
                 return
@@ -406,13 +431,18 @@ class Supervisor:
         )
         self._active[record.id] = _Running(plan, run, None, placed, heard=time.monotonic())
         self.listener.evaluating(run, len(decision.missing))
-        if self.host.start(finished, self.options.hang_after):
+        if self._host_starts(finished):
             return True
         del self._active[record.id]
         return False
 
-    def _listen(self, seconds: float) -> None:
-        """Receives messages until one calls for a decision, for at most `seconds`."""
+    def _host_starts(self, work: Work) -> bool:
+        """See `kdx.sweep.hosts.host.Host.start`; the first time it takes seconds, in which no connection is held."""
+        self.database.disconnect()
+        return self.host.start(work, self.options.hang_after)
+
+    def _listen(self, seconds: float) -> bool:
+        """Receives messages for at most `seconds`, until one calls for a decision; whether one did."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             message = self.host.listen(left)
@@ -421,9 +451,10 @@ class Supervisor:
                     self._stop_passed_on = True
                     self.host.signal(signal.SIGTERM)
                     self.listener.stopping()
-                return
+                return False
             if self._hear(message):
-                return
+                return True
+        return False
 
     def _hear(self, message: Mapping[str, Any]) -> bool:
         """Handles a message and returns whether it calls for a decision."""
@@ -445,7 +476,8 @@ class Supervisor:
                 if not (self.shared is not None and isinstance(trouble, ChangedError)):
                     self._give_up(trouble)
             case "exit":
-                self._ended(message["run"], self._active.pop(message["run"]), message["code"])
+                with self.database.connected():
+                    self._ended(message["run"], self._active.pop(message["run"]), message["code"])
                 return True
         return False
 
@@ -497,7 +529,7 @@ class Supervisor:
     def _end_hung(self) -> None:
         """Ends workers without progress; a lease alone would let a hung worker hold its run for ever."""
         now = time.monotonic()
-        slept, self._looked = now - self._looked, now
+        slept, self._listened = now - self._listened, now
         for run_id, running in self._active.items():
             if slept > LOOK_AGAIN + 5:
                 # This process was stopped, perhaps with its workers, so their silence proves nothing.

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ from kdx.sweep.messages import (
     send,
     trouble,
 )
+from kdx.sweep.pace import Pace
 from kdx.sweep.run_log import RunLog
 from kdx.training.documents import DocumentSums
 from kdx.training.peak_memory import peak_memory
@@ -46,7 +46,10 @@ from kdx.training.stopping import Stopped, StopRequest
 if TYPE_CHECKING:
     from kdx.tune.pruning import Judge
 
-FLUSH_EVERY = 1.0  # seconds
+FLUSH_EVERY = 1.0
+"""Seconds between two writes of numbers, at least; see `kdx.sweep.pace.Pace`."""
+FLUSH_AT_LATEST = 30.0
+"""Seconds between two writes of numbers, at most."""
 
 # Errors that would stop any run here and now, so that the run is not recorded as failed.
 _OF_THE_MACHINE = (AccessError, ChangedError, DatabaseError, StorageError)
@@ -61,7 +64,7 @@ def work(work: Work, channel: socket.socket) -> int:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     take(work.parts)
     try:
-        with open_database(work.database, write=True, patient=True) as database:
+        with open_database(work.database, write=True, patient=True, upgrade=False) as database:
             code = _attempt(work, channel, database, stop) if isinstance(work, ClaimedRun) else DONE
             if not isinstance(work, ClaimedRun):
                 with contextlib.suppress(OSError):  # the folder went with the weights
@@ -171,7 +174,10 @@ def _take_folder(writer: RunWriter, folder: Path, attempt: int) -> ComeTo:
 
 
 class DatabaseRecorder:
-    """A recorder that writes rows to the database every second and sends progress to the sweep at once."""
+    """A recorder that writes rows to the database now and then, and sends progress to the sweep at once.
+
+    It writes every second, and more rarely where writing takes long.
+    """
 
     def __init__(self, writer: RunWriter, run_id: int, channel: socket.socket) -> None:
         self.writer = writer
@@ -184,7 +190,7 @@ class DatabaseRecorder:
         self._validated = False
         """Whether a validation was done since the last rows were written."""
         self._rows: list[tuple[str, int, float]] = []
-        self._flushed = time.monotonic()
+        self._pace = Pace(FLUSH_EVERY, FLUSH_AT_LATEST)
 
     def begin(
         self,
@@ -208,7 +214,7 @@ class DatabaseRecorder:
 
     def progress(self, step: int, loss: float, gradient_norm: SupportsFloat | None = None) -> None:
         self.step = step
-        if time.monotonic() - self._flushed >= FLUSH_EVERY:
+        if self._pace.due:
             self.flush(step)
         self._signs.say({"event": "progress", "step": step, "loss": loss})
         if self.log:
@@ -222,9 +228,9 @@ class DatabaseRecorder:
 
     def flush(self, step: int) -> None:
         self.step = max(self.step, step)
-        self.writer.record(self._rows, self.step)
+        with self._pace.keep():
+            self.writer.record(self._rows, self.step)
         self._rows.clear()
-        self._flushed = time.monotonic()
         if self._validated:
             self._validated = False
             self._signs.measured(peak_memory())

@@ -15,6 +15,7 @@ from tests.benchmarks import (
     peers,
     report,
     run_cost,
+    scale,
     searching,
     startup,
     text,
@@ -33,6 +34,7 @@ PARTS = {
     "report": report.measure,
     "looking": looking.measure,
     "searching": searching.measure,
+    "scale": scale.measure,
 }
 
 

@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from grids import TINY
-from postgresql_server import PostgresqlServer
+from postgresql_server import PostgresqlServer, pooler
 
 from kdx.cli.options import in_database
 
@@ -112,3 +113,69 @@ def test_a_suggested_command_needs_no_password_that_kdx_db_has(monkeypatch):
     monkeypatch.setenv("KDX_DB", "postgresql://me:secret@host/runs")
     assert in_database("postgresql://me@host/runs") == ""
     assert in_database("postgresql://me@host/other") == " --db postgresql://me@host/other"
+
+
+SEARCHED = """\
+name: tuned
+seeds: 1
+task: translation
+data: {corpus: synthetic-translation, train_lines: 300}
+model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, inner: 16}
+training: {steps: 4, batch_tokens: 200, warmup: 2, validate_every: 4}
+tune:
+  parameters: {training.learning_rate: {low: 1e-4, high: 1e-1, log: true}}
+  sampler: random
+  trials: 2
+  round: 2
+evaluations: {wide: {beam: 2}}
+"""
+
+
+@pytest.fixture(params=["direct", pytest.param("pgbouncer", marks=pytest.mark.long)])
+def through(request, terminal, address: str, postgresql_server: PostgresqlServer) -> Iterator[None]:
+    """Has KDX_DB name the server, or a pooler before it."""
+    if request.param == "direct":
+        yield
+        return
+    with pooler(postgresql_server) as port:
+        terminal.environment["KDX_DB"] = terminal.environment["KDX_DB"].replace(
+            f":{postgresql_server.port}/", f":{port}/"
+        )
+        yield
+
+
+def test_a_search_an_evaluation_a_copy_and_a_union_are_the_same_on_a_server(
+    terminal, through, postgresql_server: PostgresqlServer
+):
+    """Each command that writes more than a run, once, at the smallest size that runs."""
+    terminal.write("grid.yaml", SEARCHED)
+
+    def says(command: str) -> str:
+        done = terminal.type(command)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert SECRET not in done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    says("kdx tune grid.yaml --workers 1")
+    assert rows(postgresql_server, "SELECT state, count(*) FROM trial GROUP BY 1") == [("completed", 2)]
+    says("kdx sweep grid.yaml --workers 1")
+    assert rows(postgresql_server, "SELECT count(*) FROM run WHERE test_score IS NOT NULL") == [(1,)]
+    made = "SELECT name, bits FROM evaluation_metric ORDER BY 1"
+    first = rows(postgresql_server, made)
+    assert first
+    with postgresql_server.connected("study") as connection:
+        connection.execute("DELETE FROM evaluation_document; DELETE FROM evaluation_metric; DELETE FROM evaluation")
+    says("kdx evaluate tuned")
+    assert rows(postgresql_server, made) == first
+
+    report = terminal.type("kdx report --notes full").stdout
+    assert "every row is equal" in says('kdx db copy "$KDX_DB" copy.db')
+    assert terminal.type("kdx report --notes full --db copy.db").stdout == report
+    assert "nothing was changed" in says('kdx db merge copy.db "$KDX_DB"')
+    postgresql_server.execute("CREATE DATABASE study2 OWNER scholar TEMPLATE template0")
+    try:
+        assert "every row is equal" in says('kdx db copy copy.db "${KDX_DB}2"')
+        assert "nothing was changed" in says('kdx db merge "${KDX_DB}2" "$KDX_DB"')
+        assert terminal.type('kdx report --notes full --db "${KDX_DB}2"').stdout == report
+    finally:
+        postgresql_server.execute("DROP DATABASE study2 WITH (FORCE)")

@@ -10,6 +10,7 @@ SHARES = {
     "TREE_KILLS": 0.1,
     "GRIDS": 2,
     "RUNS": 0.6,
+    "WORKERS": 0.016,
     "WORKER_KILLS": 0.12,
     "STOPS": 0.04,
     "DROPS": 0.04,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lengths import count
+from postgresql_server import pooler
 
 from kdx.grid.load import load_grid
 from kdx.store import leases, reading, recording, schema
@@ -20,7 +21,8 @@ from kdx.store.records import FINAL
 
 LEASE = 0.6  # seconds
 STEPS = 6
-WORKERS = 8
+AMONG = 16
+"""Of so many open runs each worker tries one, so that they often try the same one."""
 GRID = """
 name: many
 task: prediction
@@ -38,7 +40,7 @@ def work(address: str, folder: Path, seed: int) -> None:
             open_runs = [run.id for run in found.runs if run.state not in FINAL]
             if not open_runs:
                 os._exit(0)
-            run_id = random_.choice(open_runs[: 2 * WORKERS])
+            run_id = random_.choice(open_runs[:AMONG])
             number = leases.claim(database, run_id, owner, LEASE)
             if number is None:
                 time.sleep(0.01)
@@ -55,7 +57,7 @@ def work(address: str, folder: Path, seed: int) -> None:
                 (folder / f"fenced-{run_id}-{number}").touch()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("pgbouncer", marks=pytest.mark.long)])
 def address(request, tmp_path) -> Iterator[str]:
     """An address at which there is no database yet."""
     if request.param == "sqlite":
@@ -63,7 +65,11 @@ def address(request, tmp_path) -> Iterator[str]:
         return
     server = request.getfixturevalue("postgresql_server")
     server.execute("CREATE DATABASE many")
-    yield server.address("many")
+    if request.param == "pgbouncer":
+        with pooler(server) as port:
+            yield server.address("many").replace(str(server.port), str(port))
+    else:
+        yield server.address("many")
     server.execute("DROP DATABASE many WITH (FORCE)")
 
 
@@ -86,6 +92,7 @@ def drop(request, address) -> Callable[[], bool] | None:
 
 
 def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_path, monkeypatch, address, drop):
+    workers_at_once = count("WORKERS", 8)
     runs, kills, stops = count("RUNS", 40), count("WORKER_KILLS", 8), count("STOPS", 3)
     drops = count("DROPS", 5) if drop else 0
     monkeypatch.setattr(leases, "STALLS", 10**6)
@@ -94,7 +101,7 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
     with open_database(address, write=True, create=True) as database:
         recording.register(database, plan, plan.grid)
 
-    workers = {start(address, tmp_path, series.random()) for _ in range(WORKERS)}
+    workers = {start(address, tmp_path, series.random()) for _ in range(workers_at_once)}
     asleep: dict[int, float] = {}
     done = {"kills": 0, "stops": 0, "drops": 0}
     faults = ["kills"] * kills + ["stops"] * stops + ["drops"] * drops
@@ -136,8 +143,8 @@ def test_each_run_is_done_once_whoever_is_killed_or_stopped(series, figure, tmp_
     assert sorted(end.run_id for end in ends) == sorted(run.id for run in found), "each completed once"
     assert rows == {(run.id, step): run.id + 1 / step for run in found for step in range(1, STEPS + 1)}
     figure(
-        f"{runs} runs by {WORKERS} workers, {done['kills']} kills, {done['stops']} stops longer than the lease, "
-        f"{done['drops']} connections cut: "
+        f"{runs} runs by {workers_at_once} workers, {done['kills']} kills, "
+        f"{done['stops']} stops longer than the lease, {done['drops']} connections cut: "
         f"{len(ends)} completed once, {again} tried again, {fenced} late writes refused"
     )
 

@@ -13,11 +13,14 @@ def unset(monkeypatch):
 def test_one_number_asks_for_the_whole_of_the_long_series(monkeypatch):
     monkeypatch.setenv("KILLS", "500")
     asked = {name: count(name, 1) for name in SHARES}
-    assert {name: asked[name] for name in ("RUN_KILLS", "TREE_KILLS", "GRIDS", "RUNS", "WORKER_KILLS", "STOPS")} == {
+    assert {
+        name: asked[name] for name in ("RUN_KILLS", "TREE_KILLS", "GRIDS", "RUNS", "WORKERS", "WORKER_KILLS", "STOPS")
+    } == {
         "RUN_KILLS": 450,
         "TREE_KILLS": 50,
         "GRIDS": 1000,
         "RUNS": 300,
+        "WORKERS": 8,
         "WORKER_KILLS": 60,
         "STOPS": 20,
     }

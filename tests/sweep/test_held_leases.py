@@ -50,11 +50,11 @@ def test_leases_are_renewed_when_it_is_time_to(database, monkeypatch):
     leases.claim(run(database))
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE run SET lease_until = lease_until - 50")
-    leases.renew()
+    assert leases.renew() is None
     assert run(database).lease_left < LEASE - 40
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + held_leases.RENEW_EVERY + 1)
-    leases.renew()
+    assert leases.renew() == 1, "the number of runs that it still has"
     assert LEASE - 5 < run(database).lease_left <= LEASE
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from grids import MIXED, TINY
 from heard import Heard
@@ -915,3 +916,113 @@ def test_seeds_that_wait_for_runs_of_a_paused_cell_are_not_waited_for(database, 
     heard = Heard()
     assert sweep(database, text, heard, workers=1).run() is None
     assert len(heard.started_runs) == 2 and any(one.awaits_look for one in heard.decisions)
+
+
+@pytest.mark.parametrize(
+    ("workers", "share"),
+    [pytest.param(2, 1e-9, id="each look takes too long"), pytest.param(1, 1e9, id="no other run could begin")],
+)
+def test_while_its_runs_go_on_a_sweep_looks_no_more_than_it_has_to(database, fake, monkeypatch, workers, share):
+    monkeypatch.setattr("kdx.sweep.pace.SHARE", share)
+    ended = []
+
+    def end(claimed):
+        time.sleep(4.5)  # the least pause is a second
+        complete(claimed)
+        ended.append(time.monotonic())
+        return 0
+
+    class Looks(Heard):
+        looks = 0
+
+        def decided(self, decisions):
+            self.looks += 1
+
+    fake(end)
+    heard = Looks()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers)
+    assert local.run() is None
+    assert time.monotonic() - ended[0] < 3, "an end is heard at once"
+    assert heard.looks == 2, "before the run and after it"
+
+
+def test_a_heartbeat_that_finds_a_lease_gone_makes_a_full_sweep_look(database, fake, monkeypatch):
+    monkeypatch.setattr("kdx.sweep.held_leases.RENEW_EVERY", 0.5)
+    fake(lambda claimed: None)
+
+    class Cancels(Heard):
+        def started(self, run, attempt):
+            super().started(run, attempt)
+            threading.Timer(0.2, lambda: leases.cancel(database, [1])).start()
+
+    heard = Cancels()
+    local = sweep(database, TINY % {"steps": 10, "seeds": 1}, heard, workers=1)
+    began = time.monotonic()
+    assert local.run() is None and time.monotonic() - began < 60
+    assert [one.state for one in heard.ended_runs] == [RunState.CANCELLED]
+
+
+@pytest.fixture
+def on_a_server(postgresql_server, tmp_path):
+    """A database of its own on a server, and a way to count the sessions in it."""
+    postgresql_server.execute("CREATE DATABASE supervised")
+    with open_database(postgresql_server.address("supervised"), write=True, create=True) as opened:
+        yield opened
+    postgresql_server.execute("DROP DATABASE supervised WITH (FORCE)")
+
+
+def test_a_sweep_connects_a_few_times_a_run_and_not_at_all_while_a_host_starts_it(
+    on_a_server, postgresql_server, fake, monkeypatch, tmp_path
+):
+    connects, sessions = [], []
+    connect = psycopg.connect
+    supervisor = threading.current_thread()
+
+    def counted(*words, **named):
+        if threading.current_thread() is supervisor and named["dbname"] == "supervised":
+            connects.append(time.monotonic())
+        return connect(*words, **named)
+
+    class Host:
+        """Ends a run when it is started."""
+
+        def __init__(self):
+            self.said = []
+
+        def start(self, work, within):
+            with postgresql_server.connected() as connection:
+                count = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'supervised'"
+                # A session ends a moment after its client.
+                deadline = time.monotonic() + 5
+                while connection.execute(count).fetchone() != (0,) and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                sessions.append(connection.execute(count).fetchone()[0])
+            ending = threading.Thread(target=complete, args=(work,))
+            ending.start()
+            ending.join()
+            self.said.append({"event": "exit", "run": work.run_id, "code": 0})
+            return True
+
+        def listen(self, seconds):
+            return self.said.pop(0) if self.said else None
+
+        def wake(self):
+            pass
+
+        def signal(self, signum, run_id=None):
+            pass
+
+        def close(self, *, at_once):
+            pass
+
+    (tmp_path / "grid.yaml").write_text(TINY % {"steps": 10, "seeds": 4})
+    plan = load_grid(tmp_path / "grid.yaml")
+    recording.register(on_a_server, plan, plan.grid)
+    monkeypatch.setattr(psycopg, "connect", counted)
+    address = on_a_server.name
+    local = Supervisor(lambda: (plan,), on_a_server, address, tmp_path / "files", 1, Heard(), Host())
+    assert local.run() is None
+    assert sessions == [0] * 4
+    assert len(connects) <= 2 * 4 + 1, (
+        "to decide and claim, and at the end of each run; and to see that nothing is left"
+    )

@@ -393,6 +393,26 @@ def test_rows_wait_a_second_at_most_and_are_written_before_a_checkpoint(channels
     assert recorder.step == 3
 
 
+def test_rows_are_written_more_rarely_where_writing_takes_long(channels, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    class Slow(Kept):
+        def record(self, rows, step) -> None:
+            nonlocal now
+            now += 0.1
+            super().record(rows, step)
+
+    kept = Slow()
+    recorder = worker.DatabaseRecorder(kept, 1, channels[0])
+    for step in range(1, 61):
+        now += 1.0
+        recorder.metric("a", step, 1.0)
+        recorder.progress(step, 1.0)
+    assert [step for _, step in kept.written] == [1, 11, 21, 31, 41, 51]
+    assert sum(len(rows) for rows, _ in kept.written) == 51, "those of the last steps wait"
+
+
 def test_progress_is_told_now_and_then_and_never_waited_for(channels, monkeypatch):
     here, there = channels
     now = 100.0
@@ -426,7 +446,7 @@ def test_a_note_is_told_at_once_and_kept_in_the_log(channels, capsys):
 
 def test_signs_of_life_are_told_now_and_then(channels, monkeypatch):
     moments = iter([0.0, 0.0, 0.1, 5.0])
-    monkeypatch.setattr(worker.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
     recorder = worker.DatabaseRecorder(None, 3, channels[0])
     recorder.alive()
     recorder.alive()

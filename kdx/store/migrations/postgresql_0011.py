@@ -338,6 +338,15 @@ JOIN factors USING (cell_id)
 """
 
 
+VIEWS = {
+    "cells": CELLS,
+    "curves": CURVES,
+    "evaluations": EVALUATIONS,
+    "runs": runs("runs", "planned"),
+    "former_runs": runs("former_runs", "NOT planned"),
+}
+
+
 def complete(connection: sa.Connection) -> None:
     """Makes all of it; the tables are empty."""
     for table, columns in CHECKS.items():
@@ -346,5 +355,5 @@ def complete(connection: sa.Connection) -> None:
         )
         connection.exec_driver_sql(f"ALTER TABLE {table} {checks}")
     connection.exec_driver_sql(TRIGGER)
-    for view in (CELLS, CURVES, EVALUATIONS, runs("runs", "planned"), runs("former_runs", "NOT planned")):
+    for view in VIEWS.values():
         connection.exec_driver_sql(view)

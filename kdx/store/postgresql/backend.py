@@ -24,9 +24,11 @@ from kdx.store.rows import Rows, kept
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
+    from kdx.store.postgresql.engines import Engines
+
 
 class Postgresql:
-    """A results database on a server. Each transaction has a connection of its own."""
+    """A results database on a server. Each transaction has a connection of its own, but for those of `connected`."""
 
     keeps_copies = False
     file: Path | None = None
@@ -57,13 +59,19 @@ class Postgresql:
         return self._engines[Mode.WRITE_BESIDE]
 
     @cached_property
-    def _engines(self) -> "dict[Mode, Engine]":
-        from kdx.store.postgresql.engines import engines
+    def _engines(self) -> "Engines":
+        from kdx.store.postgresql.engines import Engines
 
-        return engines(self._connect, self._begin)
+        return Engines(self._connect, self._begin)
+
+    def connected(self) -> AbstractContextManager[None]:
+        return self._engines.connected()
+
+    def disconnect(self) -> None:
+        self._engines.disconnect()
 
     def close(self) -> None:
-        """Nothing is open outside of transactions."""
+        """Nothing is open outside of transactions and of `connected`."""
 
     def exists(self) -> bool:
         try:
@@ -150,7 +158,9 @@ class Postgresql:
     def faults(self, connection: "Connection", most: int) -> Iterator[str]:
         from kdx.store.postgresql import check
 
-        return check.faults(connection, most)
+        yield from check.faults(connection, most)
+        with closing(self._connect()) as driver:
+            yield from check.other_views(driver)
 
     def stray_mode(self, connection: "Connection") -> None:
         return None
@@ -186,7 +196,9 @@ class Postgresql:
             database=given.pop("dbname"),
             query=given,
         )
-        return url.render_as_string(hide_password=False), {"poolclass": NullPool}
+        # As in `connect`: a prepared statement is not there in another session of a pooler.
+        without = {"prepare_threshold": None}
+        return url.render_as_string(hide_password=False), {"poolclass": NullPool, "connect_args": without}
 
     @property
     def _dump(self) -> str:

@@ -24,7 +24,8 @@ _ALIVE = {
     "tcp_user_timeout": 60_000,
 }
 _BUSY = ("starting up", "shutting down", "in recovery mode", "not yet accepting connections")
-_FULL = ("too many connections", "too many clients", "remaining connection slots")
+# The last one of each is said by PgBouncer.
+_FULL = ("too many connections", "too many clients", "remaining connection slots", "no more connections allowed")
 _UNREACHABLE = ("Connection refused", "No such file or directory", "timeout expired", "Connection timed out")
 _CUT = ("closed the connection unexpectedly", "Connection reset", "No route to host", "Network is unreachable")
 _UNKNOWN_HOST = ("could not translate host name", "Name or service not known", "failed to resolve host")

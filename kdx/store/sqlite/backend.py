@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,13 @@ class Sqlite:
         from kdx.store.sqlite.engines import engines
 
         return engines(self._connect, self._begin, self._commit)
+
+    def connected(self) -> AbstractContextManager[None]:
+        # To open a file takes no time, and each time it is looked whether it is still the same one.
+        return nullcontext()
+
+    def disconnect(self) -> None:
+        """No connection is open outside of transactions."""
 
     def close(self) -> None:
         self._held.close()

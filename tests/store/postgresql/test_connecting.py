@@ -2,16 +2,14 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from contextlib import closing
 
 import pytest
-from postgresql_server import PostgresqlServer
+from postgresql_server import PostgresqlServer, pooler, port_that_is_free
 from stored import refusal
 
 from kdx.errors import DatabaseError
@@ -36,14 +34,8 @@ def users(postgresql_server: PostgresqlServer):
     postgresql_server.execute("DROP USER reader", "DROP USER limited")
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def test_no_server(monkeypatch):
-    port = free_port()
+    port = port_that_is_free()
     said = refusal(f"postgresql://me:{SECRET}@127.0.0.1:{port}/runs")
     assert said == (
         f"postgresql://me:***@127.0.0.1:{port}/runs: no PostgreSQL server answers at 127.0.0.1:{port}\n"
@@ -117,6 +109,15 @@ def test_too_many_connections(postgresql_server: PostgresqlServer, users, monkey
     assert f"the server 127.0.0.1:{postgresql_server.port} has no connection left" in said
     assert "PgBouncer" in said
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.long
+def test_too_many_connections_to_a_pooler(postgresql_server: PostgresqlServer, address: str, monkeypatch):
+    monkeypatch.setattr("kdx.store.database.BUSY_SECONDS", 0.2)
+    with pooler(postgresql_server, clients=1) as port:
+        pooled = address.replace(str(postgresql_server.port), str(port))
+        with open_database(pooled, write=False) as first, first.read():
+            assert f"the server 127.0.0.1:{port} has no connection left" in refusal(pooled)
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])

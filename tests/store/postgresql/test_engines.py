@@ -1,8 +1,13 @@
 """Engines whose transactions begin as they are asked to."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import select
 
+from kdx.store.backend import TransactionLostError
 from kdx.store.postgresql.engines import driver_of
 from kdx.store.schema import sweep
 
@@ -17,6 +22,93 @@ def test_each_transaction_has_a_connection_of_its_own(database):
         first = driver_of(one).info.backend_pid
     with database.read() as other:
         assert driver_of(other).info.backend_pid != first
+
+
+def session(database) -> int:
+    """The server's process of one transaction."""
+    with database.write(alone=False) as connection:
+        return driver_of(connection).info.backend_pid
+
+
+def sessions(connected) -> set[int]:
+    """All that are open, but for the one that looks."""
+    with connected() as connection:
+        found = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return {pid for (pid,) in found.fetchall()}
+
+
+def gone(connected, pid: int) -> bool:
+    """Whether a session ends, which it does a moment after its client."""
+    deadline = time.monotonic() + 10
+    while pid in sessions(connected):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_transactions_that_follow_each_other_take_turns_on_one_connection_and_then_it_is_closed(database, connected):
+    with database.connected():
+        with database.read() as connection:
+            first = driver_of(connection).info.backend_pid
+            assert settings(connection)["transaction_read_only"] == "on"
+        with database.write() as connection:
+            assert driver_of(connection).info.backend_pid == first
+            assert settings(connection)["transaction_read_only"] == "off"
+        assert session(database) == first and sessions(connected) == {first}
+    assert gone(connected, first)
+    assert session(database) != first
+
+
+def test_a_kept_connection_is_closed_before_what_takes_long(database, connected):
+    with database.connected():
+        first = session(database)
+        database.disconnect()
+        assert gone(connected, first)
+        assert session(database) != first
+
+
+def test_a_kept_connection_that_is_lost_is_made_again(database, connected, caplog):
+    with database.connected():
+        first = session(database)
+        with connected() as other:
+            other.execute("SELECT pg_terminate_backend(%s, 10000)", [first])
+        with pytest.raises(TransactionLostError):
+            session(database)
+        assert session(database) == session(database) != first
+        second = session(database)
+        with connected() as other:
+            other.execute("SELECT pg_terminate_backend(%s, 10000)", [second])
+        assert database.persist(lambda: session(database)) not in (first, second)
+
+
+def test_a_transaction_within_another_has_a_connection_of_its_own(database):
+    with database.connected():
+        with database.read() as connection:
+            outer = driver_of(connection).info.backend_pid
+            assert session(database) != outer
+        assert session(database)
+
+
+def test_what_one_thread_keeps_is_not_kept_for_another(database, connected):
+    kept, done = threading.Event(), threading.Event()
+
+    def keep() -> int:
+        with database.connected():
+            found = session(database)
+            kept.set()
+            done.wait(30)
+            return found
+
+    with ThreadPoolExecutor(1) as pool:
+        keeping = pool.submit(keep)
+        kept.wait(30)
+        other = session(database)
+        assert gone(connected, other), "this thread keeps none"
+        done.set()
+        assert gone(connected, keeping.result())
 
 
 def test_a_reader_sees_one_state_and_cannot_write(database):
