@@ -92,7 +92,7 @@ def show(
             _show_plans(database, found, with_more=bool(chosen or draws), json=json)
             return
         shown: Shown
-        cell: "ShownCell | None" = None
+        cell: ShownCell | None = None
         if isinstance(found, RunFound):
             if conditions:
                 raise KdxError(f"`{conditions[0]}` chooses among runs, and run {found.id} is one")
@@ -101,9 +101,9 @@ def show(
             shown = ShownRun(database, found.id)
         elif isinstance(found, CellFound):
             # It takes as long to load as all else that a run needs.
-            from kdx.cli.shown_cell import ShownCell
+            from kdx.cli import shown_cell
 
-            shown = cell = ShownCell(database, found.id, conditions)
+            shown = cell = shown_cell.ShownCell(database, found.id, conditions)
         else:
             from kdx.cli.shown_sweep import ShownSweep
 
