@@ -100,7 +100,7 @@ def _somebody_is_there() -> bool:
 
 
 def _what_goes(sweep: str, shown: "Removal", listed: "list[RunFile]") -> str:
-    from kdx.cli.wording import size
+    from kdx.cli.wording import count_of, size
 
     plans = f"{shown.plans} plan{'' if shown.plans == 1 else 's'}"
     started = len(shown.runs) - shown.never_started
@@ -109,7 +109,7 @@ def _what_goes(sweep: str, shown: "Removal", listed: "list[RunFile]") -> str:
         goes.append(f"{shown.never_started:,} runs that never started")
     if started:
         hours = shown.seconds / 3600
-        took = f"{hours:.1f} hours" if hours >= 0.1 else f"{shown.seconds:.0f} seconds"
+        took = f"{hours:.1f} hours" if hours >= 0.1 else count_of(round(shown.seconds), "second")
         goes.append(f"{started:,} run{'' if started == 1 else 's'} with {took} of computing")
         goes.append(f"{len(listed):,} files, {size(sum(file.size for file in listed))}")
     stay = (

@@ -52,7 +52,9 @@ def show_sweeps(database: "Database", db: str, json: bool) -> None:
     searches = defaultdict(list)
     for search in progress(database):
         searches[search.sweep_id].append(search)
-    held_up = held_up_in(database, [each.id for each in summaries if set(each.counts) - FINAL])
+    # A sweep that is still searched may have no run of its own yet.
+    searching = {key for key, its in searches.items() if any(one.left for one in its)}
+    held_up = held_up_in(database, [each.id for each in summaries if each.id in searching or set(each.counts) - FINAL])
     jobs = submitted(database)
     took = seconds_of_trials(database) if any(one.left for its in searches.values() for one in its) else {}
     rows: list[dict[str, Any]] = []

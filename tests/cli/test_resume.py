@@ -10,6 +10,7 @@ from kdx.cli import running
 from kdx.cli.app import app
 from kdx.errors import DatabaseError, KdxError
 from kdx.grid.load import load_grid
+from kdx.machine import AtATime
 from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
 from kdx.store.records import RunState
@@ -72,7 +73,7 @@ def test_every_unfinished_sweep_goes_on_and_no_other(ran):
     assert result.exit_code == 4, "a failed run stands"
     assert result.stderr == "1 run failed before; try them again with: kdx resume --failed\n"
     assert {plan.name for plan, _, _ in ran} == {"waiting", "stopped"}
-    assert {(db, workers) for _, db, workers in ran} == {("runs.db", 3)}
+    assert {(db, at_a_time) for _, db, at_a_time in ran} == {("runs.db", AtATime(3))}
 
 
 def test_the_plan_is_the_one_that_was_recorded_not_the_file_of_today(ran, folder):

@@ -5,8 +5,12 @@ import json
 import pytest
 from looked_after import DB, claimed, completed, planned, typed
 
+from kdx.store import leases, reading, recording
 from kdx.store.database import open_database
+from kdx.store.recording import RunWriter
 from kdx.sweep.lease_holder import lease_holder
+from kdx.tune.search import Searching
+from tests.tune.searched import plan_of
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +46,23 @@ def test_nothing_recorded_is_said():
     with open_database(DB, write=True, create=True):
         pass
     assert "no sweep is recorded here yet" in typed("status").stderr
+
+
+def test_a_paused_search_is_shown_with_what_goes_on(tmp_path):
+    plan = plan_of(tmp_path)
+    with open_database(DB, write=True, create=True) as database:
+        recording.register(database, plan, plan.grid)
+        trials = Searching(database, plan).advance()
+        first, second = trials.runs[0], trials.runs[2]
+        assert trials.search_of[first.cell.id] == trials.search_of[second.cell.id]
+        for run in (first, second):
+            record = reading.recorded(database, [run.cell.id])[run.key]
+            claim = leases.claim(database, record.id, "me", 60)
+            RunWriter(database, record.id, "me", claim).fail(f"no room for {record.id}", "", 0)
+    line = (
+        "search of exponential of tuned is paused: 2 runs of its search failed alike: no room for …; "
+        "kdx resume tuned --failed"
+    )
+    assert line in typed("status").stdout.splitlines()
+    (found,) = json.loads(typed("status", "--json").stdout)
+    assert [one["choices"] for one in found["paused_searches"]] == [{"kernel": "exponential"}]
