@@ -47,6 +47,7 @@ def main() -> None:
         try:
             _try(CellSpec.model_validate(cell))
         except BaseException as error:
+            signal.alarm(0)  # which would end the process while it ends by itself
             found = fault_of(error, ", ".join(cell["parts"]), at_hand())
             fault = {"problem": found.problem, "place": found.place and astuple(found.place)}  # type: ignore[arg-type]
             break
