@@ -170,14 +170,18 @@ def test_a_validation_is_told_apart_alike(lost_in_bf16, train):
 
 
 def test_a_validation_that_float32_cannot_compute_either_is_a_divergence_with_its_rows(train, monkeypatch):
-    read = PredictionModule.hidden_and_targets
+    """One batch is no number, and those after it are: nothing of the sum is told by them."""
+    read, batches = PredictionModule.hidden_and_targets, []
 
     def overflow(module, batch):
         hidden, targets = read(module, batch)
-        return hidden * (1.0 if module.training else math.inf), targets
+        if not module.training:
+            batches.append(batch.begins)
+        return hidden * (math.inf if not module.training and batch.begins else 1.0), targets
 
     monkeypatch.setattr(PredictionModule, "hidden_and_targets", overflow)
     done = train(cell("prediction", precision="bf16"))
+    assert not all(batches)
     assert done.outcome.diverged == "validation loss is nan at step 5"
     assert math.isnan(done.column("valid/loss")[5])
 
@@ -193,15 +197,13 @@ def test_a_run_that_failed_so_can_be_resumed_from_its_checkpoint(lost_in_bf16, h
     assert min(done.column("train/loss")) == 8 and done.outcome.step == STEPS
 
 
-def test_plain_attention_is_torch_s_own_formula(monkeypatch):
-    """A fused kernel that gives no number is not asked again."""
-    seen = []
-    query = torch.ones(1, 1, 2, 4)
-    with finite._plain_float32(TaskModule(cell("prediction"), nn.Linear(1, 1))), torch.no_grad():
-        for name in ("flash", "mem_efficient", "cudnn", "math"):
-            seen.append(getattr(torch.backends.cuda, f"{name}_sdp_enabled")())
-        assert scaled_dot_product_attention(query, query, query).dtype is torch.float32
-    assert seen == [False, False, False, True]
+def test_what_is_computed_again_is_in_float32_and_asks_no_fused_kernel():
+    query, module = torch.ones(1, 1, 2, 4), TaskModule(cell("prediction"), nn.Linear(1, 1))
+    with torch.autocast("cpu", torch.bfloat16), finite._plain_float32(module):
+        assert (query @ query.mT).dtype is scaled_dot_product_attention(query, query, query).dtype is torch.float32
+        names = ("flash", "mem_efficient", "cudnn", "math")
+        allowed = [name for name in names if getattr(torch.backends.cuda, f"{name}_sdp_enabled")()]
+    assert allowed == ["math"]
 
 
 class OnAGPU(TaskModule):
