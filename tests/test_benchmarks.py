@@ -103,6 +103,7 @@ SMALL: dict[str, tuple[ModuleType, dict[str, Any]]] = {
             "WARM": 1.0,
             "SECONDS": 2.0,
             "ENDS": 4.0,
+            "ALONE": 2,
             "RATES": (20,),
             "RATED_WORKERS": 2,
             "RATED_SECONDS": 1.0,

@@ -4,7 +4,7 @@ A simulated worker does through kdx's own code what a real one does, but for the
 supervisor looks for work, renews leases, and claims a run when one has ended. Several of them share a thread, and so at
 most one connection; there are `CONNECTIONS` threads. Two loads are put on a database:
 
-- of one kind alone, at a rate that doubles until the database cannot keep up;
+- of one kind alone, first one after another, then at a rate that doubles until the database cannot keep up;
 - that of so many workers, each at its own pace (`kdx.sweep.pace`), while runs end at times that are drawn beforehand.
 
 A latency counts from when something was due, not from when a thread came to it, so that a database which is late is
@@ -57,6 +57,8 @@ ENDS = 2.0
 """Runs that end a second, after each of which another is claimed: with 1,000 workers, runs of eight minutes."""
 RATES = (25, 50, 100, 200, 400, 800, 1600)
 """Of one kind alone, a second."""
+ALONE = 150
+"""Of one kind, one after another."""
 RATED_WORKERS, RATED_SECONDS = 20, 5.0
 ROWS = 10
 """Numbers in each write."""
@@ -114,9 +116,40 @@ def measure() -> dict[str, Any]:
 
 def _measured(address: Callable[[], str], server: PostgresqlServer | None) -> dict[str, Any]:
     return {
+        "costs": _costs(address(), server),
         "carries a second": {kind: _carried(address, kind, server) for kind in ("claim", "write", "renew")},
         "workers": {count: _medians([simulate(address(), count, server) for _ in range(ROUNDS)]) for count in WORKERS},
     }
+
+
+def _costs(address: str, server: PostgresqlServer | None) -> dict[str, dict[str, float]]:
+    """What each kind of transaction takes where nobody else is at work, one after another."""
+    with open_database(address, write=True, create=True) as database:
+        worker = Worker(database, _planned(address, 1, 2 * ALONE + 1), 0, 1)
+        kinds: dict[str, Callable[[], object]] = {
+            "claim": worker.claim,
+            "write": worker.write,
+            "renew": worker.renew,
+            "look": worker.look,
+        }
+        found = {kind: _cost(do, server) for kind, do in kinds.items()}
+        with database.connected():
+            return {**found, "claim after a look": _cost(worker.claim, server)}
+
+
+def _cost(do: Callable[[], object], server: PostgresqlServer | None) -> dict[str, float]:
+    times = []
+    of_server, here = _server_seconds(server), time.process_time()
+    for _ in range(ALONE):
+        begun = time.monotonic()
+        do()
+        times.append(time.monotonic() - begun)
+    here = time.process_time() - here
+    time.sleep(0.5)  # a session ends a moment after its client
+    found = {"median ms": median(times), "processor ms of the worker": here / ALONE}
+    if server is not None:
+        found["processor ms of the server"] = (_server_seconds(server) - of_server) / ALONE
+    return {key: round(1000 * seconds, 2) for key, seconds in found.items()}
 
 
 def _carried(address: Callable[[], str], kind: str, server: PostgresqlServer | None) -> dict[str, float]:
