@@ -45,6 +45,7 @@ class ClassOutline(NamedTuple):
     title: str
     """The first line of the docstring, without its full stop."""
     plain: list[Any]
+    """What `assigned` gives, as JSON has it."""
 
     @property
     def assigned(self) -> Iterator[Assigned]:
