@@ -118,7 +118,13 @@ def test_every_part_has_a_small_size():
     assert SMALL.keys() == PARTS.keys()
 
 
-@pytest.mark.parametrize("part", SMALL)
+SLOW = ("run_cost", "scale")
+"""Parts that start so many processes that even the small ones take long."""
+
+
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=[pytest.mark.long] if part in SLOW else []) for part in SMALL]
+)
 def test_a_part_measures(part, monkeypatch, request):
     if part in STAGES:
         request.getfixturevalue(STAGES[part])

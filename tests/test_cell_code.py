@@ -208,7 +208,10 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize(("what", "goes_on"), [("a new kernel", True), ("a statement in the smoother", False)])
+@pytest.mark.parametrize(
+    ("what", "goes_on"),
+    [("a new kernel", True), pytest.param("a statement in the smoother", False, marks=pytest.mark.long)],
+)
 def test_an_interrupted_sweep_goes_on_after_a_kernel_was_added_and_not_after_its_code_has_changed(
     what, goes_on, sources, tmp_path
 ):

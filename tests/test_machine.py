@@ -13,6 +13,14 @@ from kdx.sweep.gpus import visible_gpus
 CORES = len(os.sched_getaffinity(0))
 
 
+@pytest.fixture(autouse=True)
+def unknown():
+    """What was found before is forgotten, and what a test has found too."""
+    machine.cache_clear()
+    yield
+    machine.cache_clear()
+
+
 def test_a_machine_is_the_same_each_time():
     assert machine() == machine()
 
@@ -24,6 +32,7 @@ def test_neither_its_id_nor_its_name_can_be_read_in_it(monkeypatch, identity):
     name = module.os.uname().nodename
     assert len(told) == 16 and int(told, 16) >= 0
     assert told not in (identity.strip()[:16], name)
+    machine.cache_clear()
     monkeypatch.setattr(Path, "read_text", lambda path: f"{identity}another")
     assert machine() != told
 
@@ -34,6 +43,7 @@ def test_a_machine_without_an_id_has_its_name(monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", lambda path: "")
     without = machine()
+    machine.cache_clear()
     monkeypatch.setattr(Path, "read_text", absent)
     assert machine() == without
 

@@ -62,6 +62,7 @@ def test_runs_that_lack_memory_beside_each_other_are_tried_once_more_alone(greed
     assert "OutOfMemoryError" in first["traceback"]
 
 
+@pytest.mark.long
 def test_a_run_that_lacks_memory_alone_fails(greedy, monkeypatch):
     monkeypatch.setenv("TOO_LARGE", "1")
     _, said = kdx("sweep", "grid.yaml", "--per-gpu", "2", "--seeds", "1", folder=greedy, code=4)
@@ -77,7 +78,7 @@ def at_work_at_once(database: Path) -> int:
     return max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans)
 
 
-@pytest.mark.parametrize(("mebibytes", "at_once"), [(80_000, 2), (2_000, 1)])
+@pytest.mark.parametrize(("mebibytes", "at_once"), [(80_000, 2), pytest.param(2_000, 1, marks=pytest.mark.long)])
 def test_as_many_runs_share_a_gpu_as_fit(folder, played, mebibytes, at_once):
     played(**{"nvidia-smi": f"echo 0, GPU-1, {mebibytes}, {mebibytes}"})
     _, said = kdx("sweep", "grid.yaml", "--per-gpu", "auto", "--workers", "2", folder=folder)

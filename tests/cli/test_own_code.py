@@ -161,6 +161,7 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
         assert (own_task / "sources" / "tails" / name).read_text() == (package / name).read_text()
 
 
+@pytest.mark.long
 def test_who_goes_on_with_a_task_needs_its_package_with_the_same_source(own_task, data_home, monkeypatch, tmp_path):
     kdx("sweep", "grid.yaml", "--workers", "1", folder=own_task)
     with sqlite3.connect(own_task / "runs.db") as connection:

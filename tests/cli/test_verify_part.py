@@ -19,6 +19,7 @@ def edit(folder, body: str) -> None:
     file.write_text(file.read_text().replace(HONEST, body))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "before",
     ["print('x' * 300_000)", "import threading, time; threading.Thread(target=time.sleep, args=(9e9,)).start()"],

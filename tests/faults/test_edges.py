@@ -141,6 +141,7 @@ def stranger():
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 def test_without_privileges_a_forbidden_folder_interrupts_the_sweep_and_fails_no_run(stranger, figure):
     folder, type_ = stranger
     (folder / "grid.yaml").write_text(SMALL)

@@ -52,7 +52,9 @@ def unbroken(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == "averaged" else []) for name in SPECS]
+)
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_never_been(name, unbroken, series, figure, tmp_path):
     whole, seconds = unbroken(name)
     kills = runs = replayed = 0

@@ -53,14 +53,3 @@ def test_a_refusal_has_slurms_words_and_for_a_partition_those_that_there_are(pla
     with pytest.raises(KdxError, match="sbatch refuses: sbatch: error: invalid partition specified: x") as caught:
         slurm.submit("#!/bin/bash\n", os.environ)
     assert caught.value.allowed == "gpu, cpu" or caught.value.allowed == ("gpu", "cpu")
-
-
-def test_a_real_slurm_answers(cluster):
-    assert slurm.partitions() == ("main",)
-    assert slurm.largest_array() == 100
-    number = slurm.submit("#!/bin/bash\n#SBATCH --array=0-2\n#SBATCH --output=/dev/null\nsleep 30\n", os.environ)
-    jobs = slurm.queue([number])
-    assert sorted(job.task for job in jobs) == ["0", "1", "2"] and {job.array for job in jobs} == {number}
-    slurm.cancel([number])
-    assert all(job.state in ("COMPLETING", "CANCELLED") for job in slurm.queue([number]))
-    assert slurm.queue([10**9]) == (), "one that Slurm has forgotten, or never had"

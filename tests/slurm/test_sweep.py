@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm of two nodes, one of which dies."""
+"""Sweeps on a real Slurm of two nodes, one of which dies. All that asks it is here, since a machine has one Slurm."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from kdx.slurm import cluster as slurm
 
 GRID = """\
 name: swept
@@ -68,6 +70,17 @@ def until(true: Callable[[], bool], seconds: float, folder: Path) -> None:
 
 def over(folder: Path, count: int) -> Callable[[], bool]:
     return lambda: states(folder) == {"completed": count}
+
+
+def test_a_real_slurm_answers(cluster):
+    assert slurm.partitions() == ("main",)
+    assert slurm.largest_array() == 100
+    number = slurm.submit("#!/bin/bash\n#SBATCH --array=0-2\n#SBATCH --output=/dev/null\nsleep 30\n", os.environ)
+    jobs = slurm.queue([number])
+    assert sorted(job.task for job in jobs) == ["0", "1", "2"] and {job.array for job in jobs} == {number}
+    slurm.cancel([number])
+    assert all(job.state in ("COMPLETING", "CANCELLED") for job in slurm.queue([number]))
+    assert slurm.queue([10**9]) == (), "one that Slurm has forgotten, or never had"
 
 
 def test_two_nodes_do_a_sweep_and_kdx_knows_their_jobs(cluster, tmp_path):

@@ -195,6 +195,7 @@ def workers_of(database: Database, seed: int) -> list[Path]:
     return found
 
 
+@pytest.mark.long
 def test_two_sweeps_on_one_database_share_the_work(database, data_home):
     text = TINY % {"steps": 60, "seeds": 4}
     one, two = Heard(), Heard()
@@ -620,6 +621,7 @@ def within(database, text, heard, seconds, predicted, workers=1):
     return local
 
 
+@pytest.mark.long
 def test_at_its_deadline_a_sweep_stops_at_a_checkpoint_and_goes_on_later(database, data_home):
     heard = Heard()
     text = TINY % {"steps": 10**6, "seeds": 2}

@@ -14,7 +14,9 @@ from kdx.attention.verification.rounding import ROUNDINGS
 from kdx.errors import KdxError
 
 
-@pytest.mark.parametrize("name", PROPOSITIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if "long rows" in name else []) for name in PROPOSITIONS]
+)
 def test_every_proposition_holds(name):
     checked = [propositions.PropositionError(name, *one) for one in PROPOSITIONS[name]("cpu")]
     assert checked
