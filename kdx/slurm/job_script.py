@@ -18,14 +18,18 @@ _SCRIPT = """\
 {flags}
 # Made by kdx for sweep {sweep}. Each job is one worker: it takes runs from the database until none is left.
 set -u
-{setup}
-export PYTHONPATH={source}
 asked=
 worker=
-trap 'asked=limit; kill -TERM "$worker" 2>/dev/null' USR2
+told=
+# Once, since a second one ends the worker at once; and not before there is a worker.
+leave() {{ asked=limit; if [ -n "$worker" ] && [ -z "$told" ]; then told=yes; kill -TERM "$worker" 2>/dev/null; fi; }}
+trap leave USR2
 trap 'asked=${{asked:-cancelled}}' TERM INT
+{setup}
+export PYTHONPATH={source}
 {command} &
 worker=$!
+[ "$asked" = limit ] && leave
 while :; do
   wait "$worker"
   code=$?

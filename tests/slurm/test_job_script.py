@@ -13,15 +13,18 @@ from kdx.slurm.job_script import job_script
 
 WORKER = """\
 #!/bin/bash
-echo "worker $*" >> began
 trap 'echo asked >> began; exit 143' TERM
+echo "worker $*" >> began
 [ "$3" = kdx ] && shift 3
 case "$2" in done) exit 0;; failed) exit 4;; esac
 while :; do sleep 0.05; done
 """
 
 
-def started(folder: Path, sweep: str = "long", environment: dict[str, str] | None = None, **asked) -> subprocess.Popen:
+def started(
+    folder: Path, before: tuple[str, str] = ("", ""), sweep: str = "long", environment=None, **asked
+) -> subprocess.Popen:
+    """A job; before the line of its script that begins as the first text says, the second one is done."""
     worker = folder / "python"
     worker.write_text(WORKER)
     worker.chmod(0o755)
@@ -34,6 +37,10 @@ def started(folder: Path, sweep: str = "long", environment: dict[str, str] | Non
         words=["worker", sweep],
         again="kdx resume x --slurm",
     )
+    line, more = before
+    if line:
+        assert f"\n{line}" in text
+        text = text.replace(f"\n{line}", f"\n{more}\n{line}")
     script = folder / "job.sh"
     script.write_text(text)
     return subprocess.Popen(
@@ -56,7 +63,7 @@ def begun(folder: Path) -> str:
 @pytest.mark.parametrize(("sweep", "code"), [("done", 0), ("failed", 4)])
 def test_a_job_ends_as_its_worker_does(tmp_path, played, sweep, code):
     folder = played(scontrol="")
-    assert started(tmp_path, sweep).wait(20) == code
+    assert started(tmp_path, sweep=sweep).wait(20) == code
     assert begun(tmp_path).startswith(f"worker -P -m kdx worker {sweep}")
     assert not (folder / "scontrol.words").exists()
 
@@ -69,6 +76,18 @@ def test_before_its_time_limit_a_worker_leaves_and_the_job_is_queued_again(tmp_p
     assert job.wait(20) == 0
     assert "asked" in begun(tmp_path)
     assert (folder / "scontrol.words").read_text() == "requeue 77\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "first"), [("export PYTHONPATH=", ""), ("worker=$!", "until [ -e began ]; do sleep 0.05; done; ")]
+)
+def test_a_limit_that_is_near_before_a_worker_is_known_is_heard(tmp_path, played, line, first):
+    folder = played(scontrol="")
+    job = started(tmp_path, (line, f"{first}kill -USR2 $$; sleep 0.2"))
+    assert job.wait(20) == 0
+    assert (folder / "scontrol.words").read_text() == "requeue 77\n"
+    # One that is asked at once may end before it says so.
+    assert not first or begun(tmp_path).count("asked") == 1
 
 
 def test_the_limit_of_requeues_is_said(tmp_path, played):
