@@ -26,6 +26,22 @@ tune:
   trials: 6
   round: 2
 """
+LARGE = """\
+name: large
+seeds: 1
+task: answer
+data: {corpus: copy, length: 4}
+model: {width: 16, heads: 2, decoder_layers: 1, inner: 16}
+training: {steps: 20, batch_tokens: 64, warmup: 2, validate_every: 10}
+axes: {kernel: [exponential, rbf, linear, polynomial], symmetry: [symmetric, asymmetric]}
+tune:
+  parameters:
+    training.learning_rate: [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
+    model.inner: [16, 32]
+  sampler: SAMPLER
+  trials: 10
+"""
+KILLS = 20
 KDX = [sys.executable, "-m", "kdx"]
 
 
@@ -80,6 +96,48 @@ def test_a_search_that_is_killed_goes_on_as_if_nothing_had_happened(unbroken, tm
     done = typed(tmp_path, "tune", "grid.yaml", "--workers", "2")
     assert done.returncode == 0, done.stderr
     assert kills and trials(tmp_path) == trials(unbroken)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sampler", ["grid", "random"])
+def test_a_long_search_that_is_killed_again_and_again_has_the_same_trials_and_winners(
+    sampler, tmp_path, data_home, series, figure
+):
+    text = LARGE.replace("SAMPLER", sampler)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        folder.mkdir()
+        (folder / "grid.yaml").write_text(text)
+    assert typed(whole, "tune", "grid.yaml", "--workers", "2", "--write", "tuned.yaml").returncode == 0
+    words = ("tune", "grid.yaml", "--workers", "2")
+    for _ in range(KILLS):
+        before, more = ended(broken), series.randrange(1, 4)
+        with subprocess.Popen([*KDX, *words], cwd=broken, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None and ended(broken) < before + more:
+                time.sleep(0.02)
+            time.sleep(series.random() / 2)
+            process.kill()
+    done = typed(broken, *words, "--write", "tuned.yaml")
+    assert done.returncode == 0, done.stderr
+    assert len(trials(whole)) == 80 and trials(broken) == trials(whole)
+    assert winners(broken) == winners(whole) != []
+    figure(f"8 cells × 10 trials by {sampler}, killed {KILLS} times: the same 80 trials and 8 winners")
+
+
+def ended(folder: Path) -> int:
+    """How many runs have come to an end; 0 before there is a database."""
+    if not (folder / "runs.db").exists():
+        return 0
+    with closing(sqlite3.connect(folder / "runs.db", timeout=60)) as connection:
+        try:
+            return connection.execute("SELECT count(*) FROM run WHERE state IN ('completed', 'pruned')").fetchone()[0]
+        except sqlite3.OperationalError:  # it is being made
+            return 0
+
+
+def winners(folder: Path) -> list[tuple]:
+    with closing(sqlite3.connect(folder / "runs.db")) as connection:
+        return connection.execute("SELECT cell_id, labels FROM sweep_cell WHERE planned ORDER BY 1").fetchall()
 
 
 def test_a_grid_that_tunes_nothing_is_refused(tmp_path):
