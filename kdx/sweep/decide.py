@@ -53,10 +53,13 @@ class Decision:
     """Whether it goes on only under the conditions that it had, for others may have them."""
     left: str | None = None
     """Why it is left to others, for a while or for good; None: it is not."""
-    alone: bool = False
-    """Whether it is to have a GPU for itself, since beside others it lacked memory."""
     pause: Pause | None = None
     """Why it is not begun although nobody works at it; None: no other runs of its cell failed alike."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is to have a GPU for itself, since beside others it lacked memory."""
+        return self.record is not None and self.record.lacked_memory_beside_others
 
 
 def decide(
@@ -102,10 +105,7 @@ def decide(
         pause = paused.get(run.cell.id) if action is Action.START else None
         if pause:
             action, reason = Action.SKIP, f"paused: {pause}; kdx retry SWEEP --failed tries them again"
-        alone = record is not None and record.lacked_memory_beside_others
-        decisions.append(
-            Decision(run, record, action, reason, missing, failed, asked=len(asked), alone=alone, pause=pause)
-        )
+        decisions.append(Decision(run, record, action, reason, missing, failed, asked=len(asked), pause=pause))
     return tuple(decisions)
 
 
