@@ -6,3 +6,7 @@ checkpoints are taken at the start of a batch, when a step has just been complet
 them are in the database. Lightning's own logging is not used: its counters and running means are not restored bit for
 bit, and the recorder needs neither.
 """
+
+from kdx.training.late_scipy_signal import put_off
+
+put_off()
