@@ -1,6 +1,6 @@
 """How far the runs of sweeps are, who works at them, and how long runs of each cell took."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -100,15 +100,14 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
     )
     same = and_(sweep_run.c.cell_id == unfinished.c.cell_id, sweep_run.c.seed == unfinished.c.seed)
     left = (
-        select(sweep_run.c.sweep_id, unfinished.c.cell_id, func.count().label("left"))
-        .join(unfinished, same)
+        select(sweep_run.c.sweep_id, unfinished.c.cell_id)
+        .join_from(unfinished, sweep_run, same)
         .where(sweep_run.c.planned, sweep_run.c.sweep_id.in_(sweeps))
-        .group_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
-        .order_by(sweep_run.c.sweep_id, unfinished.c.cell_id)
     )
     completed = run.c.state == RunState.COMPLETED
     with database.read() as connection:
-        found = connection.execute(left).all()
+        # Counted here, for a database sorts them first, which takes twice as long as to find them.
+        found = Counter(map(tuple, connection.execute(left)))
         runs = connection.scalar(select(func.count()).select_from(run).where(completed)) or 0
         sampled = (
             select(run.c.cell_id, func.sum(attempt.c.ended - attempt.c.started).label("seconds"))
@@ -132,8 +131,8 @@ def times(database: Database, sweep_ids: Collection[int]) -> tuple[CellTime, ...
         others[sweep_id].append(seconds[cell_id])
     means = {sweep_id: sum(each) / len(each) for sweep_id, each in others.items()}
     return tuple(
-        CellTime(row.sweep_id, row.cell_id, row.left, seconds.get(row.cell_id, means.get(row.sweep_id)))
-        for row in found
+        CellTime(sweep_id, cell_id, left, seconds.get(cell_id, means.get(sweep_id)))
+        for (sweep_id, cell_id), left in sorted(found.items())
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from kdx.attention.encodings import ENCODINGS
@@ -18,13 +19,14 @@ from kdx.grid.words import SELF_ATTENTIONS, known_options, options_in
 from kdx.tasks import TASKS
 from kdx.vocabulary import Attention, Maps, OutputGate, QKNorm, Space, Symmetry
 
+_ATTENTIONS = tuple(Attention)
+"""To go through the members of an enumeration takes ten times as long, and each cell does."""
+
 
 def resolve_options(cell: CellFields) -> None:
     """Settles the filters of attentions that the task lacks, and every option of a word."""
     has = TASKS.definition(cell.task).attentions
-    default = Filters()
-    foreign = [one.value.replace("-", "_") for one in Attention if one not in has]
-    cell.settle(filter=cell.filter.model_copy(update={name: getattr(default, name) for name in foreign}))
+    cell.settle(filter=cell.filter.model_copy(update=_filters_of_others(has)))
     _refuse_uneven(cell)
     _refuse_filters(cell)
     _refuse_later_keys(cell)
@@ -48,6 +50,13 @@ def resolve_options(cell: CellFields) -> None:
     _refuse_share(cell)
 
 
+@cache
+def _filters_of_others(attentions: tuple[Attention, ...]) -> Mapping[str, str]:
+    """Those that the attentions have which a task lacks."""
+    names = (one.value.replace("-", "_") for one in _ATTENTIONS if one not in attentions)
+    return {name: getattr(Filters(), name) for name in names}
+
+
 class Words(NamedTuple):
     """The words of a cell. Thousands of cells of a grid have few combinations of them."""
 
@@ -65,7 +74,7 @@ class Words(NamedTuple):
     @property
     def plain(self) -> Mapping[str, Any]:
         """As `kdx.grid.words` reads them."""
-        filters = {attention.value: word for attention, word in zip(Attention, self.filters, strict=True)}
+        filters = {attention.value: word for attention, word in zip(_ATTENTIONS, self.filters, strict=True)}
         return {**self._asdict(), "filter": filters}
 
 
@@ -80,7 +89,7 @@ def words_of(cell: CellFields) -> Words:
         cell.position,
         cell.value,
         cell.encoding,
-        tuple(filter_in(cell, attention) for attention in Attention),
+        tuple(filter_in(cell, attention) for attention in _ATTENTIONS),
     )
 
 
