@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pytest
 
+# Before torch is imported. Tests run beside each other, and several threads each would wait for one another: what is as
+# small as a test takes three times as long. A run says itself how many it has.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Makes the small grids importable; last, so that it hides nothing.
 sys.path.append(str(Path(__file__).parent))
 
