@@ -11,6 +11,7 @@ import typer
 from kdx.cli import completion
 from kdx.cli.console import out_json, say
 from kdx.cli.options import DATABASE, Db, Files, Json, in_database
+from kdx.cli.wording import count_of
 
 _PLAIN = re.compile(r"[^\W\d_][\w./-]*( [\w./-]+)*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
@@ -38,6 +39,7 @@ def rename(
     """
     from kdx.cli.named_runs import known_sweep
     from kdx.cli.opening import open_to_write
+    from kdx.cli.slurm_jobs import submitted
     from kdx.errors import KdxError
     from kdx.grid.sweep_name import ALLOWED, is_sweep_name
     from kdx.store import sweeps
@@ -58,10 +60,14 @@ def rename(
         except sweeps.NameTaken:
             hint = f"take another name, or remove that one: kdx rm {shlex.quote(new)}{where}"
             raise KdxError(f"there is a sweep `{new}` already", place=db, hint=hint) from None
+        jobs = sum(len(one.queued or ()) for one in submitted(database).get(found.id, ()))
     if json:
         out_json({"sweep": new, "formerly": sweep, "grid": file})
     say(f"sweep `{sweep}` is `{new}` now; write `name: {_in_yaml(new)}` into {file or 'its grid'} too,")
     say(f"or kdx sweep plans a sweep `{sweep}` again, which shares these runs")
+    if jobs:
+        again = f"kdx cancel {shlex.quote(new)}{where} and kdx resume {shlex.quote(new)} --slurm{where}"
+        say(f"note: {count_of(jobs, 'job')} in Slurm looked for `{sweep}` and will not find it on a new start: {again}")
 
 
 def _in_yaml(name: str) -> str:

@@ -76,6 +76,13 @@ def test_where_slurm_cancels_no_job_it_is_said_what_is_cancelled_and_what_is_not
     assert set(states()) == {"cancelled"}
 
 
+def test_whoever_renames_a_sweep_learns_of_jobs_that_look_for_the_former_name(jobs, played):
+    said = typed("rename", "tiny", "other").stderr
+    assert "note: 1 job in Slurm looked for `tiny` and will not find it on a new start: kdx cancel other" in said
+    played(squeue="true")
+    assert "Slurm" not in typed("rename", "other", "third").stderr
+
+
 def test_gc_removes_what_was_submitted_once_the_jobs_are_gone_and_the_sweep_is_done(jobs, played):
     (jobs / "source" / "kdx").mkdir(parents=True)
     (jobs / "source" / "kdx" / "a.py").write_text("1")
