@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from kdx.slurm import cluster as slurm
+
+MODULES = Path("/usr/share/modules/init/bash")
+"""Of Debian's environment-modules."""
 
 GRID = """\
 name: swept
@@ -58,13 +62,16 @@ def numbers(folder: Path) -> list[tuple]:
     )
 
 
+def logs(folder: Path) -> str:
+    return "\n".join(file.read_text() for file in folder.glob("runs.files/slurm/*/*.log"))
+
+
 def until(true: Callable[[], bool], seconds: float, folder: Path) -> None:
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
-            logs = "\n".join(file.read_text() for file in folder.glob("runs.files/slurm/*/*.log"))
             queue = subprocess.run(["squeue"], capture_output=True, text=True, check=False).stdout
-            raise AssertionError(f"not within {seconds} s: {states(folder)}\n{queue}\n{logs[-3000:]}")
+            raise AssertionError(f"not within {seconds} s: {states(folder)}\n{queue}\n{logs(folder)[-3000:]}")
         time.sleep(0.5)
 
 
@@ -133,6 +140,37 @@ def test_a_node_that_dies_loses_no_run_and_no_bit(cluster, tmp_path, figure):
         f"{killed} processes of a node killed: 40 of 40 runs completed in {attempts} attempts, identical to local ones"
     )
     subprocess.run(["scancel", "--me"], check=False)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    shutil.which("bwrap") is None or not MODULES.exists(), reason="no bubblewrap, or no environment-modules"
+)
+def test_workers_run_in_a_container_that_a_module_brings(cluster, tmp_path):
+    """The command is known where the module is loaded, and Python lies there where the container is entered."""
+    folder = written(tmp_path / "here", 20, 1)
+    command = tmp_path / "bin" / "in-container"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec bwrap --dev-bind / / --tmpfs /mnt --ro-bind {sys.prefix} /mnt/inside "$@"\n')
+    command.chmod(0o755)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "containers").write_text(f"#%Module\nprepend-path PATH {command.parent}\n")
+    asked_for = (
+        "sweep",
+        "grid.yaml",
+        "--slurm",
+        "--jobs",
+        "1",
+        "--slurm-python",
+        "in-container /mnt/inside/bin/python",
+    )
+    without = kdx(folder, *asked_for)
+    assert without.returncode == 0, without.stderr
+    until(lambda: "in-container: command not found" in logs(folder), 60, folder)
+    setup = f"source {MODULES}; module use {tmp_path / 'modules'}; module load containers"
+    done = kdx(folder, *asked_for, "--slurm-setup", setup)
+    assert done.returncode == 0, done.stderr
+    until(over(folder, 4), 180, folder)
 
 
 def kill_node(cluster: Path, node: str) -> int:
