@@ -12,7 +12,14 @@ from kdx.store.records import TrialState
 from kdx.tune.search import Searching
 from tests.tune.searched import plan_of, search, train
 
-CASES = [("random", "none"), ("random", "median"), ("tpe", "median"), ("tpe", "hyperband"), ("cma-es", "none")]
+CASES = [
+    ("random", "none"),
+    ("random", "median"),
+    ("tpe", "median"),
+    ("tpe", "hyperband"),
+    ("cma-es", "none"),
+    ("gp", "none"),
+]
 
 
 def outcome(found: Searching, plan):
