@@ -13,6 +13,9 @@ from torch.nn import functional
 from kdx.data.vocabulary import PADDING
 from kdx.errors import KdxError
 
+# Rows of logits; of 64, 256 and all the quickest with 2,000 to 8,000 words, 0.65 of the time of whole logits.
+_CHUNKS = nn.LinearCrossEntropyOptions(batch_chunk_size=256)
+
 
 class Softmax(Protocol):
     """What training and evaluation ask of either."""
@@ -42,8 +45,17 @@ class FullSoftmax(nn.Linear):
 
     def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """As `Softmax.loss`."""
-        logits = _wide(self(hidden).flatten(0, 1))
-        return functional.cross_entropy(logits, targets.flatten(), ignore_index=PADDING, label_smoothing=smoothing)
+        hidden, targets = hidden.flatten(0, 1), targets.flatten()
+        if not _fits_chunks(hidden):
+            logits = _wide(self(hidden))
+            return functional.cross_entropy(logits, targets, ignore_index=PADDING, label_smoothing=smoothing)
+        loss = functional.linear_cross_entropy(hidden, self.weight, targets, ignore_index=PADDING, options=_CHUNKS)
+        if not smoothing:
+            return loss
+        # The mean of -ln p over all words is the target's -ln p plus its logit less the mean of all, which is linear in
+        # the weights, so that no other logit is needed.
+        more = ((functional.embedding(targets, self.weight) - self.weight.mean(0)) * hidden).sum(-1)
+        return loss + smoothing * more.masked_fill(targets == PADDING, 0.0).sum() / (targets != PADDING).sum()
 
     def nats(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """As `Softmax.nats`."""
@@ -120,6 +132,12 @@ class AdaptiveSoftmax(nn.Module):
         weights, biases = torch.split(self.weight, self.sizes), torch.split(self.bias, self.sizes)
         head = torch.cat([weights[0], self.cluster_weight]), torch.cat([biases[0], self.cluster_bias])
         return [head, *zip(weights[1:], biases[1:], strict=True)]
+
+
+def _fits_chunks(hidden: Tensor) -> bool:
+    """Whether the loss is quicker some rows at a time: on a CPU, where a cache holds the logits of so many."""
+    narrow = torch.is_autocast_enabled(hidden.device.type) or torch.finfo(hidden.dtype).bits < 32
+    return hidden.device.type == "cpu" and torch.is_grad_enabled() and not narrow and not torch.compiler.is_compiling()
 
 
 def _nats(logits: Tensor, targets: Tensor) -> Tensor:

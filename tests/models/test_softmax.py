@@ -1,6 +1,7 @@
 """What a target costs, whether all words are asked at once or cluster by cluster."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -88,14 +89,49 @@ def test_the_loss_is_the_mean_over_targets_that_are_not_padding():
         torch.testing.assert_close(softmax.loss(hidden, targets), nats.sum() / 4, **EXACT)
 
 
-def test_a_full_softmax_is_torchs_cross_entropy_to_the_bit():
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.sampled_from([1, 5, 255, 256, 257, 300]),
+    st.sampled_from([0.0, 0.1, 0.7]),
+    st.booleans(),
+    st.integers(0, 9),
+)
+def test_a_full_softmax_has_the_loss_and_the_gradients_of_torchs_cross_entropy(rows, length, smoothing, tied, seed):
+    """In chunks of its rows, the last of which may be short, and with padding wherever it stands."""
+    generator = torch.Generator().manual_seed(seed)
+    softmax = FullSoftmax(WIDTH, SIZE, nn.Embedding(SIZE, WIDTH) if tied else None).double()
+    targets = torch.randint(0, SIZE, (rows, length), generator=generator)
+    targets[0, 0] = PADDING + 1  # one at least that counts
+    hidden = 3 * torch.randn(rows, length, WIDTH, generator=generator, dtype=torch.float64)
+    found = []
+    for loss in (softmax.loss, _whole(softmax)):
+        inputs = hidden.clone().requires_grad_()
+        value = loss(inputs, targets, smoothing)
+        found.append((value, *torch.autograd.grad(2 * value, [inputs, softmax.weight])))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
+
+
+def test_where_nothing_is_learnt_the_loss_is_torchs_to_the_bit():
     torch.manual_seed(0)
     softmax = FullSoftmax(WIDTH, SIZE)
     hidden, targets = torch.randn(2, 3, WIDTH), torch.tensor([[5, PADDING, 12], [22, 8, PADDING]])
-    logits = functional.linear(hidden, softmax.weight).flatten(0, 1)
     for smoothing in (0.0, 0.1):
-        wanted = functional.cross_entropy(logits, targets.flatten(), ignore_index=PADDING, label_smoothing=smoothing)
-        assert torch.equal(softmax.loss(hidden, targets, smoothing), wanted)
+        with torch.no_grad():
+            assert torch.equal(softmax.loss(hidden, targets, smoothing), _whole(softmax)(hidden, targets, smoothing))
+        with torch.autocast("cpu", torch.bfloat16):
+            narrow = softmax.loss(hidden, targets, smoothing), _whole(softmax)(hidden, targets, smoothing)
+        assert narrow[0].dtype is torch.float32 and torch.equal(*narrow)
+
+
+def _whole(softmax: FullSoftmax) -> Callable[[Tensor, Tensor, float], Tensor]:
+    def loss(hidden: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        logits = (
+            functional.linear(hidden, softmax.weight).flatten(0, 1).to(torch.promote_types(hidden.dtype, torch.float))
+        )
+        return functional.cross_entropy(logits, targets.flatten(), ignore_index=PADDING, label_smoothing=smoothing)
+
+    return loss
 
 
 @pytest.mark.parametrize("make", [lambda tied: FullSoftmax(WIDTH, SIZE, tied), lambda tied: adaptive(tied_to=tied)])
