@@ -8,12 +8,14 @@ Of each pair that is compared, both run in turn and the faster of the rounds cou
 import itertools
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kdx.attention import KernelAttention
+from tests.benchmarks import matrix_peak
 
 WIDTH, HEADS, BATCH = 512, 8, 2
 SHORT, MIDDLE, LONG = 512, 1024, 4096  # tokens
@@ -80,6 +82,10 @@ def measure() -> dict[str, object]:
             },
             "literal over fused, by tokens, the lowest first": {
                 str(length): _lowest_first(length) for length in LENGTHS
+            },
+            "share of the matrix peak, by tokens": {
+                filter: {str(length): _share_of_peak(_attention(filter=filter), length) for length in LENGTHS}
+                for filter in ("full", "causal")
             },
             f"over nn.MultiheadAttention at {SHORT}": _ratios(
                 {"theirs": _pass(Theirs(), SHORT), "exponential": _pass(_attention(), SHORT)}, "theirs"
@@ -150,6 +156,20 @@ def _seconds(passes: dict[str, Callable[[], None]], rounds: int) -> dict[str, fl
 def _ratios(passes: dict[str, Callable[[], None]], base: str, rounds: int = ROUNDS) -> dict[str, float]:
     seconds = _seconds(passes, rounds)
     return {name: round(value / seconds[base], 2) for name, value in seconds.items() if name != base}
+
+
+def _share_of_peak(module: KernelAttention, length: int) -> float:
+    """Of the products that the literal path asks for, by the time of the fused one; causal or not, all pairs count."""
+    run = _pass(module, length)
+    module.path = "literal"
+    count = matrix_peak.operations(run)
+    module.path = "fused"
+    shares = []
+    for _ in range(4 * ROUNDS):
+        peak, start = matrix_peak.seconds_at_peak(count), time.process_time()
+        run()
+        shares.append(peak / (time.process_time() - start))
+    return round(median(shares), 2)
 
 
 def _literal_over_fused(

@@ -2,7 +2,8 @@
 
 The plain loop has torch's own Transformer of the same size, brought to the same function (no dropout inside attention
 and feed-forward, no closing norms), the same batches, loss, clipping and optimiser. It neither makes batches nor
-records anything, and never asks what the loss is. Both go in turn in one process, with one thread; read the ratios.
+records anything, and never asks what the loss is. Both go in turn in one process, with one thread; read the ratios. The
+share of the matrix peak is of the products that the plain loop asks for, forward and backward, by either's time.
 
 The text is random tokens, as many a sentence as Multi30k has.
 """
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -36,6 +38,7 @@ from kdx.training import run
 from kdx.training.schedule import rate_factor
 from kdx.training.stopping import Stopped, StopRequest
 from kdx.vocabulary import Split
+from tests.benchmarks import matrix_peak
 
 WARM, STEPS, ROUNDS = 20, 5, 25
 PAIRS, STREAM = 29_000, 400_000  # pairs of sentences as in Multi30k, and tokens
@@ -145,17 +148,26 @@ class PlainLoop:
     def steps(self, first: int, last: int) -> None:
         for inputs, targets in self.batches[first:last]:
             self.optimizer.zero_grad()
-            loss = functional.cross_entropy(
-                self.model(*inputs).flatten(0, 1),
-                targets.flatten(),
-                ignore_index=PADDING,
-                label_smoothing=self.training.label_smoothing,
-            )
-            torch.autograd.backward(loss)
+            self._pass(inputs, targets)
             assert self.training.clip is not None
             nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
             self.optimizer.step()
             self.scheduler.step()
+
+    def operations(self, first: int, last: int) -> int:
+        """Of the matrix products of these steps."""
+        return sum(
+            matrix_peak.operations(partial(self._pass, inputs, targets)) for inputs, targets in self.batches[first:last]
+        )
+
+    def _pass(self, inputs: tuple[Tensor, ...], targets: Tensor) -> None:
+        loss = functional.cross_entropy(
+            self.model(*inputs).flatten(0, 1),
+            targets.flatten(),
+            ignore_index=PADDING,
+            label_smoothing=self.training.label_smoothing,
+        )
+        torch.autograd.backward(loss)
 
 
 class Seconds(NamedTuple):
@@ -179,6 +191,8 @@ class Turns:
         self.plain, self.stop = plain, stop
         self.ours: list[Seconds] = []
         self.theirs: list[Seconds] = []
+        self.at_peak: list[float] = []
+        """Seconds that as many operations take at the matrix peak, in each round."""
         self.start = now()
 
     def progress(self, step: int, loss: float, gradient_norm: Any = None) -> None:
@@ -192,6 +206,8 @@ class Turns:
         if step > WARM:
             self.ours.append(ours)
             self.theirs.append(since(start))
+            asked = self.plain.operations(step - STEPS, step)
+            self.at_peak.append(matrix_peak.seconds_at_peak(asked))
         torch.use_deterministic_algorithms(True)
         self.stop.asked = len(self.ours) == ROUNDS
         self.start = now()
@@ -227,6 +243,12 @@ def _compared(spec: CellSpec, plain: PlainLoop, corpus: ParallelCorpus | StreamC
         "plain": round(tokens / theirs),
         "ratio": round(median(plain.elapsed / kdx.elapsed for kdx, plain in pairs), 3),
         "ratio by processor time": round(median(plain.busy / kdx.busy for kdx, plain in pairs), 3),
+        **{
+            f"share of the matrix peak, {name}": round(
+                median(peak / one.busy for peak, one in zip(turns.at_peak, seconds, strict=True)), 3
+            )
+            for name, seconds in (("kdx", turns.ours), ("plain", turns.theirs))
+        },
     }
 
 
