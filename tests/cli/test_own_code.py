@@ -154,6 +154,11 @@ def test_a_package_brings_a_task_from_the_grid_to_the_table(own_task, data_home,
     assert all(33 < float(row["mean"]) < 100 for row in rows)
     out, said = kdx("report", folder=own_task)
     assert "does not know" not in out + said
+    claim = "{a: {kernel: rbf}, b: {kernel: exponential}, where: {task: majority}, metric: confidence, expect: better}"
+    lines = ["claims:", "  - id: surer", "    statement: It is surer.", f"    holds: {{all: [{claim}]}}", ""]
+    (own_task / "claims.yaml").write_text("\n".join(lines))
+    out, said = kdx("claims", "claims.yaml", folder=own_task)
+    assert "It is surer." in out and "unknown" not in said
     out, _ = kdx("trace", "sure", "exponential", folder=own_task)
     assert "confidence of evaluation again of run 1" in out
     kdx("export", "--parts", "sources", folder=own_task)
