@@ -15,8 +15,8 @@ from kdx.errors import PartError
 _SETTINGS: dict[str, Callable[[], Any]] = {
     "default dtype": torch.get_default_dtype,
     "default device": torch.get_default_device,
+    "inference mode": torch.is_inference_mode_enabled,  # before the grad mode, which it changes as well
     "grad mode": torch.is_grad_enabled,
-    "inference mode": torch.is_inference_mode_enabled,
     "autocast on a CPU": lambda: torch.is_autocast_enabled("cpu"),
     "autocast on a GPU": lambda: torch.is_autocast_enabled("cuda"),
     "dtype of autocast on a CPU": lambda: torch.get_autocast_dtype("cpu"),

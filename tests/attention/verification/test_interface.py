@@ -9,9 +9,16 @@ from torch import Tensor
 from kdx.attention import KernelAttention
 from kdx.attention.distances import of_pairs
 from kdx.attention.filters import FILTERS
-from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, PositionScheme, Settings
+from kdx.attention.interfaces import AbsoluteEncoding, FilterFunction, KernelFunction, PositionScheme, Settings
+from kdx.attention.kernels import KERNELS
 from kdx.attention.positions import POSITIONS
-from kdx.attention.verification.interface import check_encoding, check_filter, check_parts, check_position
+from kdx.attention.verification.interface import (
+    check_encoding,
+    check_filter,
+    check_kernel,
+    check_parts,
+    check_position,
+)
 from kdx.errors import PartError
 from kdx.vocabulary import Reach
 
@@ -149,6 +156,29 @@ BROKEN_FILTERS = {
             ),
         },
         "chosen depends on the weights of keys that are not visible",
+    ),
+    "content by chance": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (
+                ((score := score_of(log_weight, weight, visible)) >= score.amax(-1, keepdim=True))
+                | (torch.rand(score.shape) > 0.5)
+            ),
+        },
+        "chosen gives other numbers for the same tokens when it is asked again",
+    ),
+    "content in shape": (
+        {
+            "visible": causal,
+            "reads_content": True,
+            "chosen": lambda self, log_weight, weight, visible: (score_of(log_weight, weight) > -9)[..., :4],
+        },
+        "chosen gives torch.bool (2, 2, 13, 4)",
+    ),
+    "content in dtype": (
+        {"visible": causal, "reads_content": True, "chosen": lambda self, log_weight, *rest: log_weight},
+        "chosen gives torch.float64 (2, 2, 13, 13)",
     ),
     "content in place": (
         {
@@ -316,6 +346,99 @@ def test_a_broken_encoding_is_named(forward, problem):
     with pytest.raises(PartError) as caught:
         check_encoding(made(AbsoluteEncoding, forward=forward)(WIDTH, 1024), WIDTH)
     assert problem in str(caught.value)
+
+
+def near_by(self, query, key):
+    return 1 / (1 + (query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1))
+
+
+def counted(self, query, key):
+    self.calls = getattr(self, "calls", 0) + 1
+    return near_by(self, query, key) + self.calls
+
+
+def halved(self, query, key):
+    return near_by(self, query.mul_(0.5), key)
+
+
+SOUND_KERNELS = {
+    "a weight": {"gives": "weight", "weight": near_by},
+    "a signed weight": {"gives": "signed weight", "weight": lambda self, query, key: near_by(self, query, key) - 0.5},
+    "a logarithm": {"log_weight": lambda self, query, key: query @ key.transpose(-2, -1)},
+}
+BROKEN_KERNELS = {
+    "nothing": ({}, "neither log_weight nor weight gives numbers"),
+    "no tensor": ({"gives": "weight", "weight": lambda self, query, key: "a"}, "weight gives str for torch.float32"),
+    "a shape": ({"log_weight": lambda self, query, key: query.sum(-1)}, "log_weight gives torch.float32 (2, 2, 9)"),
+    "one number a query": (
+        {"gives": "weight", "weight": lambda self, query, key: query.square().sum(-1, keepdim=True)},
+        "weight gives torch.float32 (2, 2, 9, 1)",
+    ),
+    "a dtype": (
+        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key).double()},
+        "weight gives torch.float64 (2, 2, 9, 9)",
+    ),
+    "in place": ({"gives": "weight", "weight": halved}, "it changes the tensors that it is given"),
+    "state": ({"gives": "weight", "weight": counted}, "weight gives other numbers for the same tokens"),
+    "no logarithm": ({"weight": near_by}, "its class says that it gives a logarithm, and weight gives numbers"),
+    "no weight": (
+        {"gives": "weight", "log_weight": near_by},
+        "its class says that it gives a weight, and log_weight gives numbers",
+    ),
+    "below 0": (
+        {"gives": "weight", "weight": lambda self, query, key: near_by(self, query, key) - 0.5},
+        "its class says that it gives a weight, and some are below 0",
+    ),
+}
+
+
+def heads_of(x: Tensor) -> Tensor:
+    return x.view(2, TOKENS, HEADS, -1).transpose(1, 2)
+
+
+def kernel_of(body: dict[str, Any]) -> KernelFunction:
+    return made(KernelFunction, **body)(Settings(WIDTH, HEADS, WIDTH // HEADS))
+
+
+@pytest.mark.parametrize("name", SOUND_KERNELS)
+def test_a_sound_kernel_is_let_through(name):
+    check_kernel(kernel_of(SOUND_KERNELS[name]), heads_of(torch.randn(2, TOKENS, WIDTH)))
+
+
+@pytest.mark.parametrize("name", BROKEN_KERNELS)
+def test_a_broken_kernel_is_named(name):
+    body, problem = BROKEN_KERNELS[name]
+    with pytest.raises(PartError) as caught:
+        check_kernel(kernel_of(body), heads_of(torch.randn(2, TOKENS, WIDTH)))
+    assert problem in str(caught.value) and caught.value.part.__name__ == "Mine"
+    assert caught.value.hint or caught.value.allowed
+
+
+@pytest.mark.parametrize("word", KERNELS)
+def test_the_kernels_of_kdx_keep_to_their_interface(word):
+    check_kernel(KernelAttention(WIDTH, HEADS, kernel=word).eval().kernel, heads_of(torch.randn(2, TOKENS, WIDTH)))
+
+
+COUNTING_KERNEL = made(KernelFunction, gives="weight", weight=counted)
+AHEAD = made(FilterFunction, visible=near)
+COUNTING_SCHEME = made(PositionScheme, log_weight=counting)
+DRAWING = made(AbsoluteEncoding, forward=lambda self, positions: torch.rand(*positions.shape, WIDTH))
+
+
+@pytest.mark.parametrize(
+    ("choices", "part"),
+    [
+        ({"kernel": COUNTING_KERNEL}, COUNTING_KERNEL),
+        ({"filter": AHEAD}, AHEAD),
+        ({"positions": [COUNTING_SCHEME]}, COUNTING_SCHEME),
+        ({"encoding": DRAWING, "positions": ["product"]}, DRAWING),
+    ],
+)
+def test_each_part_of_an_attention_is_looked_at(choices, part):
+    attention, x = KernelAttention(WIDTH, HEADS, **choices).eval(), torch.randn(2, TOKENS, WIDTH)
+    with pytest.raises(PartError) as caught:
+        check_parts(attention, x, past=True, classes=[part])
+    assert caught.value.part is part
 
 
 def test_the_parts_of_these_classes_alone_are_looked_at():
