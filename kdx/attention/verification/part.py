@@ -35,8 +35,9 @@ _KERNELS, _POSITIONS, _FILTERS = ("exponential", "rbf"), ((), ("lookup",), ("dir
 _AHEAD = 3
 """Tokens of padding; positions by which tokens are moved."""
 # A difference quotient has half the digits of its number format, at a step that depends on the curvature: the best of
-# some counts, since a wrong gradient is off at every step.
-_STEPS, _QUOTIENT = (1e-4, 1e-5, 1e-6, 1e-7), 1e-6
+# some counts, since a wrong gradient is off at every step. The smallest steps are for filters that choose by weights:
+# over a longer one they may choose another key.
+_STEPS, _QUOTIENT = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8), 1e-6
 
 MEANING = {
     "both paths agree": "what it gives for the fast path (dot_product, by_part, feature_map, seen) is another thing"

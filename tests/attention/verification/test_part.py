@@ -90,7 +90,14 @@ FILTERED = """class Mine(FilterFunction):
     def chosen(self, log_weight, weight, visible):
         score = weight if log_weight is None else log_weight
         score = score if visible is None else score.masked_fill(~visible, -torch.inf)
-        return score >= score.amax(-1, keepdim=True) - 1
+        return score >= score.amax(-1, keepdim=True) - {}
+"""
+ONLY_PAST = """class Mine(PositionScheme):
+    past_only = True
+
+    def log_weight(self, query, at_query, at_key):
+        distance = of_pairs(at_query, at_key)
+        return torch.where(distance > 0, 0.1 * distance.size(-1), 0.2 * distance)
 """
 
 
@@ -106,7 +113,8 @@ def missed_by(folder, axis: str, source: str) -> set[str]:
         ("position", LEARNED.format("return self.rate * -distance.abs()")),
         ("position", ROTATED.format("place.positions")),
         ("position", "class Mine(ALiBi):\n    pass\n"),
-        ("filter", FILTERED),
+        ("position", ONLY_PAST),
+        *(("filter", FILTERED.format(margin)) for margin in (1, 0.3, 0.2)),
     ],
 )
 def test_a_right_scheme_or_filter_holds(tmp_path, own_parts, axis, source):
@@ -129,6 +137,12 @@ def test_a_right_scheme_or_filter_holds(tmp_path, own_parts, axis, source):
 )
 def test_a_wrong_scheme_misses(tmp_path, own_parts, source, proposition):
     assert proposition in missed_by(tmp_path, "position", source) <= set(MEANING)
+
+
+def test_what_a_scheme_keeps_of_one_pass_for_the_next_has_no_gradient(tmp_path, own_parts):
+    kept = "self.kept = self.rate * distance if self.kept is None else self.kept\n        return self.kept"
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        missed_by(tmp_path, "position", LEARNED.format(kept))
 
 
 @pytest.mark.parametrize(
