@@ -16,6 +16,7 @@ from kdx.attention.verification.interface import check_parts
 from kdx.attention.verification.torch_state import torch_left_alone
 from kdx.data.corpora import DIFFICULTIES
 from kdx.data.generated import ExampleCorpus, examples_of
+from kdx.errors import PartError
 from kdx.grid.spec import CellSpec
 from kdx.models.transformer import attention_of, mixer_of
 from kdx.own_parts.apart import answer
@@ -63,7 +64,7 @@ def _rehearse(spec: CellSpec) -> None:
     """A task from its batches to its metrics and back from its weights.
 
     Raises:
-        ValueError: a pass lacks a metric that the class names, or what one means.
+        PartError: a pass lacks a metric that the class names, or what one means.
     """
     known, task = TASKS.definition(spec.task), TASKS[spec.task]
     spec, corpus = few_lines(spec) if known.data.text else _few_examples(spec)
@@ -99,9 +100,11 @@ def _check_metrics(module: TaskModule, split: Split, named: Collection[str]) -> 
     defined = module.definitions(split)
     for name in named:
         if name not in module.results:
-            raise ValueError(f"its class names the metric `{name}`, which a {split} pass does not give")
+            problem = f"its class names the metric `{name}`, which a {split} pass does not give"
+            raise PartError(problem, part=type(module), hint="give it in `summarise`, or do not name it")
         if name not in defined:
-            raise ValueError(f"its `definitions` do not say what `{name}` means")
+            problem = f"its `definitions` do not say what `{name}` means"
+            raise PartError(problem, part=type(module), hint="say it in a line, for a table has it below")
 
 
 def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
@@ -114,7 +117,7 @@ def _attend(spec: CellSpec, which: Attention, classes: Sequence[type]) -> None:
         attention.train()
     output = attention(x, torch.randn(ROWS, TOKENS + 1, spec.model.width)) if across else attention(x)
     if output.shape != x.shape:
-        raise ValueError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
+        raise PartError(f"the {which} attention gives {tuple(output.shape)} for tokens {tuple(x.shape)}")
     output.sum().backward()
 
 
