@@ -78,9 +78,7 @@ def torch_left_alone(when: str, *, may_draw: bool = False) -> Iterator[None]:
             problem = f"it seeds torch's random numbers {when}, so that all runs would draw the same"
             raise PartError(problem, hint="draw from a torch.Generator of its own")
         if not may_draw and not torch.equal(torch.default_generator.get_state(), state):
-            problem = (
-                f"it draws from torch's random numbers {when}, so that whatever is drawn later is other than without"
-            )
+            problem = f"it draws from torch's random numbers {when}, which changes every number that is drawn later"
             raise PartError(problem, hint="draw from a torch.Generator of its own, or only in training")
 
     try:
